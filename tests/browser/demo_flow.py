@@ -1,7 +1,6 @@
 """A small app that shows the graph of what flows into a token, for its tests.
 
-Query parameters: layers, n (tokens), heads, hostile (labels that are markup), both (attention and
-MLP write into one sum).
+Query parameters: layers, n (tokens), heads, hostile (labels that are markup).
 """
 
 import numpy as np
@@ -13,7 +12,7 @@ from mha_viz.circuits.flow.graph import FlowGraph
 from mha_viz.circuits.flow.signed_graph import COLUMNS, PredictionGraph, named_edges
 from mha_viz.core.record.fields import Token
 from mha_viz.ui.run.ready import fragment
-from mha_viz.ui.widgets.components.flow_graph import HeadPair, flow_graph
+from mha_viz.ui.widgets.components.flow_graph import flow_graph
 from mha_viz.ui.widgets.look import dark
 
 HOSTILE = [
@@ -76,16 +75,10 @@ def made_up_prediction() -> PredictionGraph:
 
 @fragment()
 def flow() -> None:
-    asked, state = st.query_params, st.session_state
-    sizes = {name: int(asked[name]) for name in ("layers", "n", "heads") if name in asked}
-    graph = made_up(**sizes, hostile="hostile" in asked)
-
-    def choose(pair: HeadPair) -> None:
-        state["heard"] = tuple(pair)
-        state["events"] = state.get("events", 0) + 1
-
-    flow_graph(graph, key="flow", dark=dark(), on_choose=choose)
-    st.text(f"python: {state.get('heard')} events {state.get('events', 0)}")
+    params = st.query_params
+    sizes = {name: int(params[name]) for name in ("layers", "n", "heads") if name in params}
+    graph = made_up(**sizes, hostile="hostile" in params)
+    flow_graph(graph, key="flow", dark=dark(), on_choose=lambda pair: None)
 
 
 if runtime.exists():  # not while a test runner looks for doctests

@@ -1,7 +1,6 @@
 """A small app that shows the head switches, for their tests.
 
-Query parameters: layers, heads, value (signed or not), slow (seconds that a run takes), patterns
-(each tile holds one, and labels).
+Query parameters: layers, heads, slow (seconds that a run takes).
 """
 
 import time
@@ -12,7 +11,6 @@ from streamlit import runtime
 
 from mha_viz.text.from_weights import record
 from mha_viz.ui.run.ready import fragment
-from mha_viz.ui.widgets.components.component import carry
 from mha_viz.ui.widgets.components.head_switches import head_switches
 from mha_viz.web.payload import grid_payload, notes_payload
 
@@ -43,15 +41,12 @@ def drawn(layers: int, heads: int) -> dict[str, bytes]:
 @fragment()
 def intervene() -> None:
     asked, state = st.query_params, st.session_state
-    state["runs"] = state.get("runs", 0) + 1
     layers, heads = int(asked.get("layers", 4)), int(asked.get("heads", 8))
     if st.button("Reset"):
         state["off"] = []
     if st.button("Preset"):
         state["off"] = [(1, 1), (0, 2)]
     st.button("Run again")
-    pictures = drawn(layers, heads) if "patterns" in asked else {}
-    before = state.get("events", 0)
 
     def take(off: tuple[tuple[int, int], ...]) -> None:
         state["events"] = state.get("events", 0) + 1
@@ -62,19 +57,14 @@ def intervene() -> None:
         heads,
         off=state.get("off", []),
         value_name="importance",
-        value=importance(layers, heads, asked.get("value", "positive")),
+        value=importance(layers, heads, "positive"),
         selected=(1, 2),
-        payload=pictures.get("payload"),
         key="switches",
         take=take,
     )
-    if pictures:
-        carry(pictures["notes"], key="switches-notes")
     time.sleep(float(asked.get("slow", 0)))
     off = " ".join(f"{layer}.{head}" for layer, head in state.get("off", []))
-    st.text(f"python: [{off}] events {state.get('events', 0)} now {before != state.get('shown')}")
-    state["shown"] = before
-    st.text(f"fragment runs {state['runs']}")
+    st.text(f"python: [{off}] events {state.get('events', 0)}")
 
 
 def main() -> None:

@@ -3,9 +3,9 @@
 import re
 
 import pytest
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Page, expect
 
-from mha_viz.ui.state.views import CIRCUITS
+from mha_viz.ui.state.views import CIRCUITS, TITLES
 from tests.browser.compare_page import PHONE, click_cell, fits, heading, query
 from tests.browser.ready import next_run, wait_ready
 from tests.browser.tabs import OpenPage
@@ -14,17 +14,17 @@ TEXT = "The cat saw the dog. The cat saw the"
 LINK = f"/circuits?model=tiny-gpt2&text={TEXT}&layer=2&head=4"
 
 
-def focus_head(page: Page, picture: Locator) -> str:
-    """Walk down from the prediction to a head of its graph; return its name, "L2 H4"."""
-    said = page.locator(".flow-graph .live")
-    picture.press("Home")
-    for _ in range(12):
-        before = said.inner_text()
-        picture.press("ArrowDown")
-        expect(said).not_to_have_text(before)
-        if name := re.match(r"L\d H\d", said.inner_text()):
-            return name[0]
-    raise AssertionError("no head on the way down")
+def click_head(page: Page) -> tuple[int, int]:
+    """Click the first head of the drawn graph; return its layer and number."""
+    x, y, layer, head = page.locator(".flow-graph").evaluate(
+        """root => {
+            const { items, model, scroller } = root.parentNode.mhaViews.flowGraph;
+            const node = items.nodes.find(({ head }) => head >= 0);
+            return [node.x - scroller.scrollLeft, node.y, model.layerOf(node.rows[0]), node.head];
+        }"""
+    )
+    page.locator(".flow-graph .over").click(position={"x": x, "y": y})
+    return layer, head
 
 
 @pytest.mark.journey
@@ -42,34 +42,44 @@ def test_circuits_from_a_pair_in_explore_to_its_scores_and_back(open_page: OpenP
 
 
 @pytest.mark.journey
-def test_circuits_graph_opens_a_head_and_pins_a_node(open_page: OpenPage) -> None:
-    page = open_page(f"{LINK}&circuit=graph&target=dog&against=cat&explained=80")
-    picture, cut = page.get_by_role("application"), page.locator(".flow-graph .cut")
-    whole = cut.inner_text()
-    name = focus_head(page, picture)
-    picture.press("Enter")
-    expect(page.get_by_role("heading", name=f"What {name} writes")).to_be_visible()
-    layer, head = re.findall(r"\d", name)
+def test_circuits_graph_of_a_state_opens_the_clicked_head(open_page: OpenPage) -> None:
+    page = open_page(f"/circuits?text={TEXT}&layer=2&head=4")
+    with next_run(page):
+        page.get_by_role("radio", name=CIRCUITS["graph"], exact=True).click()
+    with next_run(page):
+        page.get_by_role("radio", name=TITLES["graphs"]["state"]).click()
+    layer, head = click_head(page)
+    expect(page.get_by_role("heading", name=f"What L{layer} H{head} writes")).to_be_visible()
     expect(page).to_have_url(re.compile(f"layer={layer}&head={head}"))
     wait_ready(page)
+    copy = open_page(page.url)
+    expect(copy.get_by_role("heading", name=f"What L{layer} H{head} writes")).to_be_visible()
+
+
+def test_circuits_graph_of_a_prediction_passes_its_pins(open_page: OpenPage) -> None:
+    page = open_page(f"{LINK}&circuit=graph&target=dog&against=cat")
+    picture, cut = page.get_by_role("application"), page.locator(".flow-graph .cut")
+    whole = cut.inner_text()
     picture.press("Home")
     picture.press("ArrowDown")
     picture.press("p")
-    expect(page).to_have_url(re.compile("graph_pins=L3"))
+    expect(page).to_have_url(re.compile("graph_pins=L3MLP%409"))
     expect(cut).not_to_have_text(whole)
+    wait_ready(page)
     pinned = cut.inner_text()
-    copy = open_page(page.url)
-    expect(copy.locator(".flow-graph .cut")).to_have_text(pinned)
-    with next_run(copy):
-        copy.get_by_text("✕").click()
-    expect(copy.locator(".flow-graph .cut")).to_have_text(whole)
+    page.reload()
+    wait_ready(page)
+    expect(cut).to_have_text(pinned)
+    with next_run(page):
+        page.get_by_text("L3 MLP @9 ✕").click()
+    expect(cut).to_have_text(whole)
 
 
 @pytest.mark.parametrize("look", [{}, {"color_scheme": "dark"}, PHONE])
 def test_circuits_every_section_fits(open_page: OpenPage, look: dict[str, object]) -> None:
-    page = open_page(f"{LINK}&circuit=map", **look)
+    page = open_page(LINK, **look)
     for section, name in CIRCUITS.items():
-        if section != "map":
+        if section != "writes":  # which is open
             with next_run(page):
                 page.get_by_role("radio", name=name, exact=True).click()
         assert query(page).get("circuit", "writes") == section

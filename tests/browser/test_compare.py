@@ -53,7 +53,7 @@ def test_compare_pair_from_the_matrix_and_sections_by_keyboard(open_page: OpenPa
     with next_run(page):
         page.keyboard.press("ArrowRight")
         page.keyboard.press("Enter")
-    expect(page.get_by_role("radio", name="Side by side")).to_be_checked()
+    expect(page.get_by_role("radio", name=SECTIONS["alike"])).to_be_checked()
     expect(heading(page, "L3 H1 and L1 H6")).to_be_visible()
 
 
@@ -79,9 +79,9 @@ def test_compare_two_models_opens_a_head_and_its_counterpart(open_page: OpenPage
 
 @pytest.mark.parametrize("look", [{}, {"color_scheme": "dark"}, PHONE])
 def test_compare_every_section_fits(open_page: OpenPage, look: dict[str, object]) -> None:
-    page = open_page(f"{LINK}flow&pins={written(PINS)}", **look)
+    page = open_page(f"{LINK}layers&pins={written(PINS)}", **look)
     for section, name in (SECTIONS | {"pins": "Pins (2)"}).items():
-        if section != "flow":
+        if section != "layers":  # which is open
             with next_run(page):
                 page.get_by_role("radio", name=name, exact=True).click()
         plot(page)

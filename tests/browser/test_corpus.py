@@ -10,7 +10,9 @@ from tests.browser.ready import next_run, wait_ready
 from tests.browser.tabs import OpenPage
 from tests.browser.test_accessibility import AXE, faults
 
-SENTENCES = [f"The {animal} number {i} sat on the mat." for i in range(150) for animal in ("cat", "dog")]
+SENTENCES = [
+    f"The {animal} number {i} sat on the mat." for i in range(150) for animal in ("cat", "dog")
+]
 
 
 def open_study(open_page: OpenPage, link: str = "/corpus", **options: object) -> Page:

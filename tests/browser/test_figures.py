@@ -89,7 +89,7 @@ def test_figure_library_comes_once_where_the_page_has_none(
 ) -> None:
     page = show_figures()
     scripts: list[str] = []
-    page.on("request", lambda asked: "/media/" in asked.url and scripts.append(asked.url))
+    page.on("request", lambda request: "/media/" in request.url and scripts.append(request.url))
     open_export(page)
     page.evaluate("delete window.Plotly")  # which Streamlit leaves in the window
     assert not scripts  # it comes with the first click, not with the menu

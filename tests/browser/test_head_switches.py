@@ -8,12 +8,13 @@ import re
 from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.compare_page import PHONE
-from tests.browser.ready import next_run, wait_ready, wait_until
+from tests.browser.ready import next_run, wait_ready
 from tests.browser.tabs import OpenPage
+from tests.waiting import wait_for
 
 # A browser may take a finger for one that scrolls, and says so: that once is tried again.
 RECORD = """for (const name of ["pointerdown", "pointermove", "pointerup", "pointercancel"])
-    addEventListener(name, () => (window.heard ??= []).push(name), true)"""
+    addEventListener(name, () => (window.pointerEvents ??= []).push(name), true)"""
 TRIES = 3
 
 
@@ -30,8 +31,8 @@ def off_heads(page: Page) -> list[str]:
 
 
 def expect_python(page: Page, heads: str, events: int | str = r"\d+") -> None:
-    told = re.compile(rf"python: \[{re.escape(heads)}\] events {events} ")
-    expect(page.get_by_text(told)).to_be_visible()
+    line = re.compile(rf"^python: \[{re.escape(heads)}\] events {events}$")
+    expect(page.get_by_text(line)).to_be_visible()
 
 
 def middle(page: Page, layer: int, head: int) -> tuple[float, float]:
@@ -68,7 +69,9 @@ def test_switches_lose_no_click_during_slow_runs(show_switches: OpenPage) -> Non
 
 def test_switches_show_what_python_changes(show_switches: OpenPage) -> None:
     page = show_switches()
-    preset, reset = (page.get_by_role("button", name=name) for name in ("Preset", "Reset"))
+    preset, reset = (
+        page.get_by_role("button", name=name, exact=True) for name in ("Preset", "Reset")
+    )
     preset.click()
     expect(tile(page, 1, 1)).to_have_attribute("aria-checked", "false")
     assert off_heads(page) == ["L0 H2", "L1 H1"]
@@ -127,8 +130,7 @@ def test_switches_finger_switches_across_and_scrolls_along(show_switches: OpenPa
     expect_python(page, "1.1 1.2 1.3 1.4", 1)
     x, y = middle(page, 3, 3)
     swipe(page, (x, y), (x, y - 150))
-    top = "document.querySelector('.head-switches .tile[aria-label^=\"L3 H3,\"]')"
-    wait_until(page, f"() => {top}.getBoundingClientRect().top < {y - 80}")
+    wait_for(lambda: middle(page, 3, 3)[1] < y - 80, "the grid to scroll")
     expect_python(page, "1.1 1.2 1.3 1.4", 1)
     tap_last(page, 12, 12)
     expect_python(page, "1.1 1.2 1.3 1.4 11.11", 2)
@@ -137,13 +139,13 @@ def test_switches_finger_switches_across_and_scrolls_along(show_switches: OpenPa
 def switch_sideways(page: Page) -> bool:
     """Scroll sideways, then switch with a finger that rests first; return whether it was let."""
     swipe(page, middle(page, 1, 7), middle(page, 1, 2))
-    wait_until(page, "() => document.querySelector('.head-switches .scroller').scrollLeft > 60")
-    expect_python(page, "", 0)
     scroller = page.locator(".head-switches .scroller")
+    wait_for(lambda: scroller.evaluate("e => e.scrollLeft") > 60, "the grid to scroll sideways")
+    expect_python(page, "", 0)
     scroller.evaluate("e => { e.scrollLeft = 0; }")
     page.evaluate(RECORD)
     swipe(page, middle(page, 1, 1), middle(page, 1, 4), pressed=tile(page, 1, 1))
-    events = page.evaluate("window.heard")
+    events = page.evaluate("window.pointerEvents")
     if "pointercancel" in events:
         return False
     assert len(off_heads(page)) == 4, events

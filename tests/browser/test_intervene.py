@@ -79,18 +79,6 @@ def test_intervene_by_keyboard_switches_a_layer_and_all_on(open_page: OpenPage) 
     expect(page.locator(".head-switches .tile.off")).to_have_count(0)
 
 
-def test_intervene_group_and_frame_show_the_same_head(open_page: OpenPage) -> None:
-    page = open_page(LINK)
-    choose(page, "Switch off", "all of layer 0")
-    expect_divergence(page, [(0, head) for head in range(8)])
-    choose(page, "Layer", "L2")
-    expect(tile(page, 2, 0)).to_have_class(re.compile("selected"))
-    wait_ready(page)
-    choose(page, "Switch off", "all of layer 2")
-    expect_divergence(page, [(2, head) for head in range(8)])
-    expect(page).to_have_url(re.compile("layer=2"))
-
-
 def test_intervene_link_with_all_choices_opens_the_same_numbers(open_page: OpenPage) -> None:
     source = TEXT.replace("dog", "cat")
     options = "&off=0.3,1.2&how=patch_z&place=7&target=dog&against=time&method=gradient"
@@ -134,17 +122,6 @@ def test_intervene_measuring_can_be_stopped_and_leaves_the_page_usable(open_page
     tile(page, 1, 2).click()
     expect_divergence(page, [(0, 3), (1, 2)])
     expect(button(page, "Measure")).to_be_enabled()
-
-
-def test_intervene_two_visitors_switch_different_heads(open_page: OpenPage) -> None:
-    first, second = open_page(LINK + "&off=0.3"), open_page(LINK + "&off=2.5")
-    tile(first, 1, 1).click()
-    tile(second, 3, 3).click()
-    expect_divergence(first, [(0, 3), (1, 1)])
-    expect_divergence(second, [(2, 5), (3, 3)])
-    button(first, "All on").click()
-    expect(divergence(first)).to_have_count(0)
-    expect_divergence(second, [(2, 5), (3, 3)])
 
 
 @pytest.mark.parametrize("link", [LINK + "&off=0.3,1.2", f"/intervene?text={MASKED_TEXT}&off=2.1"])

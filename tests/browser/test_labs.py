@@ -46,12 +46,9 @@ def test_lab_from_its_question_to_the_steps_of_another(open_page: OpenPage) -> N
         page.locator("svg.map a[data-part=concatenation]").click()
     expect(page).to_have_url(re.compile("/lab-step-by-step"))
     slider = page.get_by_role("slider", name="Step")
-    titles = []
-    for _ in range(3):
+    for step in "qkv":
         press(page, slider, "ArrowRight")
-        titles.append(page.locator("[data-testid=stHeading] h2").first.inner_text())
-    assert len(set(titles)) == 3
-    expect(page).to_have_url(re.compile("step=v"))
+        expect(page).to_have_url(re.compile(f"step={step}(&|$)"))
 
 
 @pytest.mark.parametrize("lab", LABS, ids=lambda lab: lab.key)
@@ -176,22 +173,3 @@ def test_lab_trains_while_another_tab_is_used(open_page: OpenPage) -> None:
     expect(train.get_by_role("button", name="Train again")).to_be_visible()
     expect(other).to_have_url(re.compile(r"/lab-own-reflection\?tokens=5$"))
     assert "tokens" not in train.url and "steps=100" in train.url
-
-
-def test_lab_cell_says_what_it_was_made_of(open_page: OpenPage) -> None:
-    page = open_page("/lab-step-by-step?model=tiny-gpt2&text=The+cat+sat.&step=values&layer=1")
-    page.locator(".number-table").nth(2).locator("tbody td").nth(9).hover()
-    expect(page.locator(".number-table .tip:popover-open")).to_contain_text(
-        re.compile(r"z · .+ · 1\s*-?\d.*of weights · column 1 of V", re.S)
-    )
-
-
-def test_lab_sentence_opens_in_explore(open_page: OpenPage) -> None:
-    page = open_page("/lab-what-heads-learn?kind=coreference&sentences=1", **PHONE)
-    with next_run(page):
-        page.get_by_text("Syntactic", exact=True).click()
-    with page.context.expect_page() as opened:
-        page.get_by_role("link", name="The tall woman opened a small window.").first.click()
-    expect(opened.value.get_by_label("Sentence").first).to_have_value(
-        "The tall woman opened a small window."
-    )

@@ -6,7 +6,6 @@ from urllib.parse import urljoin
 from playwright.sync_api import Page, expect
 
 from mha_viz.learn.frame.contents import LABS
-from tests.browser.compare_page import PHONE, fits
 from tests.browser.ready import next_run, wait_ready
 from tests.browser.tabs import OpenPage
 
@@ -30,12 +29,6 @@ def test_learn_menu_and_cards_lead_to_a_lab(open_page: OpenPage) -> None:
     expect(page).to_have_url(re.compile("/learn$"))
 
 
-def test_learn_on_a_phone_begins_with_the_first_page(open_page: OpenPage) -> None:
-    page = open_page("/learn", **PHONE)
-    expect(page.locator(".st-key-start-card")).to_be_in_viewport()
-    assert fits(page)
-
-
 def test_map_lights_the_lab_and_leads_on_within_the_session(open_page: OpenPage) -> None:
     page = open_page("/lab-soft-lookup")
     expect(page.locator("svg.map a.lit")).to_have_attribute("aria-current", "true")
@@ -54,15 +47,15 @@ def test_projector_enlarges_type_on_every_page_and_stays_on(open_page: OpenPage)
     def sizes(page: Page) -> list[float]:
         """Return the font sizes of a label, of a figure's title and of a name of heads."""
         parts = ("[data-testid=stMain] label p", ".js-plotly-plot .gtitle", ".head-switches .badge")
-        found = []
+        font_sizes = []
         for name, part in zip(("Explore", "Compare", "Intervene"), parts, strict=True):
             page.get_by_role("link", name=name, exact=True).click()
             expect(page.locator(part).first).to_be_attached()
             wait_ready(page)
-            found.append(
+            font_sizes.append(
                 page.locator(part).first.evaluate("e => parseFloat(getComputedStyle(e).fontSize)")
             )
-        return found
+        return font_sizes
 
     page = open_page("/compare")
     small = sizes(page)
@@ -86,8 +79,8 @@ def test_glossary_is_searched_and_its_link_opens_the_sentence(open_page: OpenPag
     with next_run(page):
         box.press("Enter")
     expect(page).to_have_url(re.compile("find=capacity"))
-    found = open_page(page.url)
-    expect(found.get_by_label("Search")).to_have_value("capacity of the best head")
+    copy = open_page(page.url)
+    expect(copy.get_by_label("Search")).to_have_value("capacity of the best head")
     path = page.get_by_role("listitem").get_by_role("link", name="Compare").get_attribute("href")
     page.goto(urljoin(page.url, path))
     wait_ready(page)

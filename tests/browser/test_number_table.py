@@ -10,7 +10,6 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from mha_viz.web import theme
-from tests.browser.canvas import pixels
 from tests.browser.compare_page import PHONE
 from tests.browser.tabs import OpenPage
 
@@ -39,20 +38,6 @@ def test_number_table_colours_its_cells_and_follows_the_slider(open_page: OpenPa
     slider.press("ArrowLeft")
     expect(cell).not_to_have_text(before)
     assert cell.evaluate("cell => cell.mine")  # changed in place
-
-
-def test_number_table_small_cells_are_pixels_of_the_same_colours(open_page: OpenPage) -> None:
-    page = open_page("/lab-step-by-step?step=softmax&model=tiny-gpt2")
-    canvas = page.locator(".number-table canvas").first
-    painted = pixels(page, ".number-table canvas >> nth=0")
-    assert painted.shape[0] == painted.shape[1] > 8
-    low, high = (theme.rgb(theme.sequential()[end]) for end in (0, -1))
-    assert tuple(painted[0, 1, :3]) == low and tuple(painted[0, 0, :3]) == high
-    box = canvas.bounding_box()
-    assert box
-    side = box["width"] / len(painted)
-    canvas.hover(position={"x": 0.5 * side, "y": 0.5 * side})
-    expect(page.locator(TIP)).to_contain_text(re.compile(r"0\s*1$"))
 
 
 def test_number_table_answers_a_finger_until_it_touches_elsewhere(open_page: OpenPage) -> None:

@@ -8,27 +8,26 @@ import re
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.canvas import pixels
 from tests.browser.compare_page import PHONE, fits
-from tests.browser.ready import next_run, wait_until
+from tests.browser.ready import next_run
 from tests.browser.tabs import OpenPage
 
 LAST = 14  # steps
-VIEW = "document.querySelector('.first-sentence').parentNode.mhaViews.firstSentence"
 
 
 def number_point(page: Page, kind: str, row: int, column: int) -> tuple[float, float]:
-    """Return the point of a number of the followed head in the window."""
-    wait_until(page, f"() => {VIEW}.motion === null")
-    x, y = page.evaluate(
-        f"""([kind, row, column]) => {{
-            const {{ world, painter, model, canvas }} = {VIEW};
+    """Return the point of a number of the followed head in the window, once the picture rests."""
+    x, y = page.locator(".first-sentence").evaluate(
+        """async (root, [kind, row, column]) => {
+            const view = root.parentNode.mhaViews.firstSentence;
+            while (view.motion) await new Promise(requestAnimationFrame);
+            const { world, painter, model, canvas } = view;
             const block = world.block(kind, ...model.header.author);
-            const {{ left, top }} = canvas.getBoundingClientRect();
+            const { left, top } = canvas.getBoundingClientRect();
             const x = block.x + ((column + 0.5) / block.cols) * block.width;
             const y = block.y + ((row + 0.5) / block.rows) * block.height;
             return [left + painter.x(x), top + painter.y(y)];
-        }}""",
+        }""",
         [kind, row, column],
     )
     return x, y
@@ -59,26 +58,6 @@ def test_start_with_a_sentence_of_ones_own_leads_to_a_lab(open_page: OpenPage) -
     with next_run(page):
         page.locator("a[href*='lab-soft-lookup']").last.click()
     expect(page).to_have_url(re.compile("/lab-soft-lookup"))
-
-
-def test_start_paints_every_step_and_says_a_number_that_is_pointed_at(open_page: OpenPage) -> None:
-    page = open_page("/start")
-    pictures = set()
-    count = page.locator(".first-sentence .count")
-    for step in range(1, LAST + 1):
-        expect(count).to_have_text(f"{step} of {LAST}")
-        page.evaluate("new Promise((go) => requestAnimationFrame(() => requestAnimationFrame(go)))")
-        pictures.add(pixels(page, ".first-sentence .picture").tobytes())
-        if step < LAST:
-            page.locator(".first-sentence .primary").click()
-    assert len(pictures) == LAST
-    page.locator(".first-sentence .picture").focus()
-    for _ in range(LAST - 7):
-        page.keyboard.press("ArrowLeft")
-    expect(count).to_have_text(f"7 of {LAST}")
-    page.mouse.move(*number_point(page, "weight", 19, 9))
-    tip = page.locator(".first-sentence .tip")
-    expect(tip).to_contain_text(re.compile(r"0\.852 = softmax of 6\.23 among the 20 scores"))
 
 
 def test_start_on_a_phone_fits_and_a_finger_points(open_page: OpenPage) -> None:
