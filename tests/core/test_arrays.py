@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from mha_viz.core.metrics import METRICS, baselines, head_table
+from mha_viz.core.metrics import METRICS
 from mha_viz.errors import DTypeError, ShapeError
 from tests.core.patterns import HEADS, LAYERS, N, random_pattern
 from tests.core.records import make
@@ -58,26 +58,6 @@ def test_every_metric_takes_arrays(key: str) -> None:
     got, want = call(key, arrays), call(key, lambda given: given)
     assert isinstance(got, torch.Tensor)
     close(got, want, 0, 0)  # to the bit: the same memory
-
-
-def test_a_list_of_layers_is_a_pattern() -> None:
-    layers = [layer.numpy() for layer in PATTERN]
-    assert torch.equal(METRICS["entropy"].function(layers), METRICS["entropy"].function(PATTERN))
-    assert torch.equal(METRICS["cka"].function(list(Z)), METRICS["cka"].function(Z))
-
-
-def test_the_table_and_its_baselines_take_arrays() -> None:
-    about = {"ids": torch.arange(N) % 3, "is_special": torch.arange(N) < 2}
-    for function, more in (
-        (head_table, {"z": Z, "W_O": W_O, **PERIOD}),
-        (baselines, {"value": Z, "W_O": W_O}),
-    ):
-        want = function(PATTERN, **about, **more)
-        got = function(arrays(PATTERN), **arrays({**about, **more}))
-        assert list(got) == list(want)
-        for key, values in want.items():
-            same = torch.equal if isinstance(values, torch.Tensor) else lambda a, b: a == b
-            assert same(got[key], values), key
 
 
 def test_arrays_of_any_layout_and_byte_order_are_read_or_refused_in_words() -> None:

@@ -20,19 +20,6 @@ from tests.core.attention_by_definition import (
 from tests.making.comparing import close
 
 
-@pytest.mark.parametrize("never", [NEVER, LOWEST, LOWEST + 3.0, LOWEST * 0.75])
-@pytest.mark.parametrize("need_pattern", [True, False])
-def test_an_additive_mask_equals_the_bool_one(never: float, need_pattern: bool) -> None:
-    query, key, value = qkv(2)
-    allowed = torch.arange(QUERY * KEY).reshape(QUERY, KEY) % 3 > 0
-    allowed[2] = False
-    added = torch.zeros(QUERY, KEY).masked_fill(~allowed, never)
-    close(
-        attention(query, key, value, added, need_pattern=need_pattern)[0],
-        attention(query, key, value, allowed)[0],
-    )
-
-
 @pytest.mark.parametrize("mask_dtype", [torch.float16, torch.bfloat16, torch.float64])
 @pytest.mark.parametrize("dtype", [torch.float16, torch.float32, torch.float64])
 def test_a_mask_may_have_another_float_dtype(mask_dtype: torch.dtype, dtype: torch.dtype) -> None:

@@ -21,14 +21,6 @@ def empty(query: int = N, key: int = N) -> torch.Tensor:
     return torch.zeros(LAYERS, HEADS, query, key)
 
 
-@pytest.mark.parametrize("causal", [False, True])
-def test_uniform_rows_share_the_weight_among_the_keys_in_sight(causal: bool) -> None:
-    pattern = uniform_pattern(N, KEYS, causal=causal)[0, 0]
-    for q in range(N):
-        seen = q + 1 if causal else KEYS
-        assert pattern[q].tolist() == near([1 / seen] * seen + [0.0] * (KEYS - seen))
-
-
 def test_a_fixed_offset_looks_at_one_key_and_stays_inside() -> None:
     places = offset_pattern(N, 3, 2)[0, 0].argmax(-1)
     assert places.tolist() == [2] * N

@@ -5,7 +5,6 @@ import torch
 
 import mha_viz as mv
 from mha_viz.core.record.views import between
-from mha_viz.errors import ArgumentError
 from tests.making.comparing import close
 
 
@@ -19,8 +18,3 @@ def test_the_weights_of_these_tokens_are_left_as_they_are(looks, looked):
     assert [token.text for token in part.tokens] == [record.tokens[i].text for i in rows]
     gone = 1 - part.pattern.sum(-1)
     close(part.removed, gone)
-
-
-def test_a_text_without_a_second_one_has_nothing_between():
-    with pytest.raises(ArgumentError, match="Nothing would be left"):
-        between(mv.load("tiny-bert").trace("The cat sat."), 0, 1)

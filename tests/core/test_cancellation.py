@@ -7,9 +7,7 @@ import torch
 from torch import Tensor
 
 from mha_viz.core.cancellation import cancellation, check_cancelled
-from mha_viz.core.measure import head_similarity
 from mha_viz.core.metrics import pairs
-from mha_viz.core.names import PAIR_MEASURES
 from mha_viz.core.record.record import AttentionRecord
 from mha_viz.reports.report import report
 from tests.core.records import make, tokens_of
@@ -58,15 +56,6 @@ def test_a_report_that_is_stopped_begins_no_other_block(at: int) -> None:
     with pytest.raises(Overtaken), cancellation(stop):
         report(record)
     assert len(calls) == at
-
-
-@pytest.mark.parametrize("measure", list(PAIR_MEASURES))
-def test_every_comparison_of_heads_can_be_stopped(measure: str) -> None:
-    def stop() -> None:
-        raise Overtaken
-
-    with pytest.raises(Overtaken), cancellation(stop):
-        head_similarity(a_record(), measure)
 
 
 def test_blocks_that_wait_for_a_thread_are_dropped(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from scipy.stats import false_discovery_control, spearmanr
+from scipy.stats import spearmanr
 
 from mha_viz.core.compare.chance import (
     HELD,
@@ -17,7 +17,7 @@ from mha_viz.core.compare.chance import (
 )
 from mha_viz.core.measure import as_distances, head_similarity
 from mha_viz.core.metrics import METRICS
-from mha_viz.core.metrics.chance import RATE, discoveries, rank_interval
+from mha_viz.core.metrics.chance import discoveries, rank_interval
 from mha_viz.core.metrics.parameters import diversity
 from mha_viz.core.names import PAIR_MEASURES
 from mha_viz.core.record.record import AttentionRecord
@@ -66,12 +66,6 @@ def test_of_unrelated_heads_few_draws_find_a_pair_or_a_twin(measure: str, causal
         assert sum(n > 0 for n in numbers) <= MOST_FALSE, numbers
 
 
-def test_heads_that_permuting_does_not_change_are_no_twins() -> None:
-    record = unrelated()
-    even = replace(record, pattern=torch.full_like(record.pattern, 1 / N))
-    assert not any(map(len, found(even, "hellinger")))
-
-
 def test_the_edge_and_the_band_hold_the_shares_that_they_say() -> None:
     record = unrelated()
     values, band = head_similarity(record, "cka")[ONCE], untrained_band(record, "cka")
@@ -103,13 +97,6 @@ def test_a_pair_is_held_against_all_pairs_and_its_own_mean() -> None:
         near = (chance <= apart[0][pair]).sum()
         nearer = (chance - mean <= (apart[0] - mean)[pair]).sum()
         assert by_chance.p_pairs[pair] == pytest.approx((1 + max(near, nearer)) / (1 + chance.size))
-
-
-def test_the_same_seed_gives_the_same_chance() -> None:
-    record = unrelated()
-    first, again, other = (permuted_pairs(record, "cka", seed) for seed in (0, 0, 1))
-    assert first.band == again.band != other.band
-    np.testing.assert_array_equal(first.pairs, again.pairs)
 
 
 @pytest.mark.parametrize("measure", ["hellinger", "cka"])
@@ -151,21 +138,6 @@ def test_as_distances_of_opposite_heads_is_0_for_correlation_alone() -> None:
     torch.testing.assert_close(as_distances(likeness, "correlation"), correlated)
     torch.testing.assert_close(as_distances(likeness, "cka"), aligned)
     assert as_distances(likeness, "hellinger") is likeness
-
-
-@pytest.mark.parametrize("n", [1, 2, 7, 100])
-def test_discoveries_are_those_of_scipy(n):
-    dice = np.random.default_rng(n)
-    for power in (1, 3, 10):
-        p_values = np.round(dice.random(n) ** power, 3)  # some of them equal
-        assert (discoveries(p_values) == (false_discovery_control(p_values) <= RATE)).all()
-    p_values[::3] = np.nan
-    known = np.isfinite(p_values)
-    found = discoveries(p_values)
-    assert not found[~known].any()
-    if known.any():
-        assert (found[known] == (false_discovery_control(p_values[known]) <= RATE)).all()
-    assert discoveries(np.full(n, np.nan)).sum() == 0
 
 
 @pytest.mark.parametrize("rho", [0.0, 0.6])

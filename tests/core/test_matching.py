@@ -40,34 +40,8 @@ def heads(layers: int, heads: int, seed: int, causal: bool = False, n: int = N) 
     )
 
 
-def changed(record: AttentionRecord, change) -> AttentionRecord:
-    return replace(record, pattern=change(record.pattern), z=change(record.z))
-
-
-def within_layers(orders: np.ndarray):
-    """Give each layer's heads an order of its own."""
-    return lambda heads: torch.stack(
-        [layer[order] for layer, order in zip(heads, orders, strict=True)]
-    )
-
-
 def pairs(found: HeadMatches) -> set[tuple[int, int]]:
     return set(zip(found.a.tolist(), found.b.tolist(), strict=True))
-
-
-@pytest.mark.parametrize("causal", [False, True])
-@pytest.mark.parametrize("measure", MATCH_MEASURES)
-def test_match_heads_of_a_model_with_permuted_heads_is_exact(measure: str, causal: bool) -> None:
-    record, dice = heads(3, 5, seed=2, causal=causal), np.random.default_rng(5)
-    orders = np.stack([dice.permutation(5) for _ in range(3)])
-    found = match_heads([record], [changed(record, within_layers(orders))], measure)
-    counterparts = 5 * np.arange(3)[:, None] + orders.argsort(axis=1)
-    assert found.a.tolist() == list(range(15)) and found.b.tolist() == counterparts.ravel().tolist()
-    assert found.distance == pytest.approx(np.zeros(15), abs=1e-6) and found.found.all()
-    table = found.table()
-    assert (table.layer == table.layer_b).all()
-    assert table.head_b.tolist() == orders.argsort(axis=1).ravel().tolist()
-    assert table.beyond_chance.all() and (table.p <= 0.05).all()
 
 
 @pytest.mark.parametrize("measure", MATCH_MEASURES)
@@ -144,14 +118,6 @@ def test_match_heads_compares_the_rows_of_all_texts_together(measure: str) -> No
             assert apart[i, j] == pytest.approx(expected, abs=1e-5)
 
 
-def test_match_heads_by_outputs_does_not_depend_on_width_or_basis() -> None:
-    record, dice = heads(2, 3, seed=12), torch.Generator().manual_seed(13)
-    basis = torch.linalg.qr(torch.randn(11, D_HEAD, generator=dice)).Q.T
-    found = match_heads([record], [replace(record, z=record.z.flip(1) @ basis)], "cka")
-    assert found.b.tolist() == [2, 1, 0, 5, 4, 3]
-    assert found.distance == pytest.approx(np.zeros(6), abs=1e-5)
-
-
 def test_match_heads_of_other_tokens_compares_words() -> None:
     text = "The kings unquestionably smiled."
     a, b = (mv.load(name).trace(text) for name in ("tiny-bert", "tiny-gpt2"))
@@ -180,12 +146,6 @@ def test_match_heads_leaves_out_a_head_without_a_distance() -> None:
     found = match_heads([replace(record, z=z)], [record], "cka")
     assert found.a.tolist() == found.b.tolist() == [0, 1, 2, 3, 5]
     assert np.isnan(found.apart[4]).all() and np.isfinite(found.table().p).all()
-
-
-def test_match_heads_of_equal_heads_keeps_their_numbers() -> None:
-    record = heads(1, 5, seed=15)
-    same = replace(record, pattern=record.pattern[:, :1].expand(-1, 5, -1, -1).clone())
-    assert pairs(match_heads([same], [same])) == {(i, i) for i in range(5)}
 
 
 def test_match_heads_of_a_few_tokens_knows_no_chance() -> None:

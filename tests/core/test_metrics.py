@@ -5,8 +5,6 @@ import math
 from collections.abc import Callable
 
 import pytest
-import scipy.spatial.distance
-import scipy.stats
 import torch
 
 from mha_viz.core import metrics
@@ -24,12 +22,6 @@ from tests.core.patterns import (
 from tests.making.comparing import close
 
 THREE = head([1.0, 0.0, 0.0], [0.5, 0.5, 0.0], [0.2, 0.3, 0.5])
-
-
-def test_distances_of_a_long_text_add_up_without_loss() -> None:
-    pattern = torch.rand(1, 3, 512, 512, generator=torch.Generator().manual_seed(0)).softmax(-1)
-    exact = position.distance(pattern.double())
-    close(position.distance(pattern), exact)
 
 
 def test_a_separator_is_no_word_that_occurs_again() -> None:
@@ -78,15 +70,6 @@ def test_half_patterns_are_added_up_in_float32(name: str, dtype: torch.dtype) ->
     assert got.dtype == (torch.float64 if dtype == torch.float64 else torch.float32)
     # the weights were rounded already; nothing more may be lost
     close(got.double(), function(pattern.double(), **extra))
-
-
-def test_entropies_agree_with_scipy() -> None:
-    pattern = random_pattern(5, KEYS)
-    rows = scipy.stats.entropy(pattern.double().numpy(), axis=-1)
-    close(spread.entropy(pattern), rows.mean(-1))
-    close(spread.normalized_entropy(pattern), (rows / math.log(KEYS)).mean(-1))
-    overall = scipy.stats.entropy(pattern.double().mean(-2).numpy(), axis=-1)
-    close(spread.mutual_information(pattern), overall - rows.mean(-1))
 
 
 @pytest.mark.parametrize("name", ["entropy", "normalized_entropy", "mutual_information"])
@@ -180,23 +163,18 @@ WRONG: list[tuple[type[MhaVizError], str, Callable[[], object]]] = [
     (ShapeError, "empty", lambda: spread.confidence(P[..., :0])),
     (DTypeError, "int64", lambda: position.first_token(P.long())),
     (ArgumentError, "2 tokens", lambda: position.previous_token(P[..., :1, :1])),
-    (ArgumentError, "2 tokens", lambda: position.next_token(P[..., :1, :1])),
     (ShapeError, "is_special", lambda: position.special_token(CROSS, is_special=torch.ones(N) > 0)),
     (DTypeError, "is_special", lambda: position.special_token(P, is_special=torch.arange(N))),
     (ShapeError, "ids", lambda: position.duplicate_token(P, ids=torch.arange(6))),
     (DTypeError, "ids", lambda: position.duplicate_token(P, ids=torch.ones(N))),
     (ArgumentError, "twice", lambda: position.duplicate_token(P, ids=torch.arange(N))),
-    (ShapeError, "ids", lambda: M.head_table(P, ids=torch.arange(8))),
     (ShapeError, "allowed", lambda: spread.normalized_entropy(P, allowed=torch.ones(N) > 0)),
     (DTypeError, "allowed", lambda: spread.normalized_entropy(P, allowed=torch.ones(N, N))),
     (ArgumentError, "share.*1.5", lambda: spread.keys_for_mass(P, share=1.5)),
     (ArgumentError, "period 4", lambda: M.induction(P, period=4)),
-    (ArgumentError, "period 1", lambda: M.induction(P, period=1)),
     (ArgumentError, "start 2", lambda: M.induction(P, period=3, start=2)),
     (ArgumentError, "5 queries", lambda: position.distance(CROSS)),
     (ArgumentError, "5 queries", lambda: position.previous_token(CROSS)),
-    (ArgumentError, "5 queries", lambda: position.next_token(CROSS)),
-    (ArgumentError, "5 queries", lambda: position.self_token(CROSS)),
     (ArgumentError, "", lambda: position.duplicate_token(CROSS, ids=torch.zeros(KEYS).long())),
     (ArgumentError, "", lambda: M.induction(CROSS, period=2)),
 ]

@@ -1,7 +1,6 @@
 """Measures of all heads of a layer, by the stack's SVD, sums written out and bounds."""
 
 import math
-from collections.abc import Callable
 
 import pytest
 import torch
@@ -9,21 +8,16 @@ from torch import Tensor
 
 from mha_viz.core.metrics import layers
 from mha_viz.core.metrics.outputs import variance
-from mha_viz.core.metrics.table import METRICS
-from mha_viz.errors import DTypeError, MhaVizError, ShapeError
 from tests.core.outputs_by_definition import (
     HEADS,
     LAYERS,
     N,
-    faint_directions,
     materialised,
     random_z,
     rank,
     weights,
 )
 from tests.making.comparing import close
-
-ROWS = [row for row in METRICS.values() if row.function.__module__ == layers.__name__]
 
 
 def random_pattern(query: int = N, key: int = 7, seed: int = 13, heads: int = HEADS) -> Tensor:
@@ -40,25 +34,6 @@ def test_pattern_coverage_agrees_with_the_svd_of_all_rows() -> None:
     close(found.together, [rank(layer.reshape(-1, 7)) for layer in stacked])
     close(found.apart, [sum(map(rank, layer)) for layer in stacked])
     close(layers.pattern_coverage(pattern[:, :1].expand(-1, HEADS, -1, -1)).ratio, 1 / HEADS)
-
-
-@pytest.mark.parametrize(
-    ("query", "d_head", "d_model"), [(11, 5, 17), (2, 7, 19), (13, 7, 5), (1, 3, 2)]
-)
-def test_coverage_agrees_with_the_svd_of_the_stack(query: int, d_head: int, d_model: int) -> None:
-    z, W_O = random_z(query, d_head), weights(d_head, d_model)
-    heads = materialised(z, W_O).numpy()
-    together, apart, ratio = layers.coverage(z, W_O)
-    close(together, [rank(layer.reshape(-1, d_model)) for layer in heads])
-    close(apart, [sum(rank(head) for head in layer) for layer in heads])
-    close(ratio, together / apart)
-
-
-@pytest.mark.parametrize("faint", [1e-5, 1e-4])
-def test_the_rank_of_a_stack_needs_the_digits_of_float64(faint: float) -> None:
-    z, W_O = faint_directions(faint, 64)
-    want = rank(materialised(z, W_O)[0, 0].numpy())
-    close(layers.coverage(z, W_O).together, want)
 
 
 def test_a_layer_that_writes_nothing_has_no_ratio() -> None:
@@ -106,32 +81,3 @@ def test_statements_agree_with_the_materialised_outputs(
 
 
 # -- all of them -------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("row", ROWS, ids=[row.key for row in ROWS])
-@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float64])
-def test_half_precision_is_added_up_in_float32(row, dtype: torch.dtype) -> None:
-    z, W_O = random_z().to(dtype), tuple(weight.to(dtype) for weight in weights())
-    given = (z, W_O) if row.needs else (random_pattern(101).to(dtype),)
-    wide = (z.double(), tuple(w.double() for w in W_O)) if row.needs else (given[0].double(),)
-    got = row.function(*given)
-    assert got.shape == (LAYERS,)
-    assert got.dtype == (torch.float64 if dtype == torch.float64 else torch.float32)
-    close(got.double(), row.function(*wide))
-
-
-WRONG: dict[str, tuple[type[MhaVizError], str, Callable[[], object]]] = {
-    "axes": (ShapeError, "layer, head", lambda: layers.coverage(random_z()[0], weights())),
-    "layers": (ShapeError, "2 layers", lambda: layers.norm_statement(random_z(), weights()[1:])),
-    "width": (ShapeError, "layer 0", lambda: layers.variance_statement(random_z(), weights(7))),
-    "kind": (DTypeError, "int64", lambda: layers.coverage(random_z().long(), weights())),
-    "pattern": (ShapeError, "none empty", lambda: layers.capacity(random_pattern()[..., :0])),
-}
-
-
-@pytest.mark.parametrize(("error", "words", "call"), WRONG.values(), ids=WRONG.keys())
-def test_what_is_wrong_is_said(
-    error: type[MhaVizError], words: str, call: Callable[[], object]
-) -> None:
-    with pytest.raises(error, match=words):
-        call()

@@ -8,8 +8,6 @@ from mha_viz.core.metrics import outputs
 from mha_viz.core.metrics.table import METRICS
 from mha_viz.errors import DTypeError, MhaVizError, ShapeError
 from tests.core.outputs_by_definition import (
-    D_HEAD,
-    D_MODEL,
     Weights,
     faint_directions,
     materialised,
@@ -36,13 +34,6 @@ def test_every_number_agrees_with_the_materialised_outputs(
     close(outputs.variance(z, W_O), heads.var(-2, correction=0).sum(-1))
     want = [[rank(head.numpy()) for head in layer] for layer in heads]
     close(outputs.effective_rank(z, W_O), want)
-
-
-def test_compact_outputs_have_the_inner_products_of_the_whole_ones() -> None:
-    z, W_O = random_z(), weights()
-    compact, heads = outputs.outputs_of(z, W_O).compact, materialised(z, W_O)
-    assert compact.shape == z.shape and compact.dtype == torch.float32
-    close(compact @ compact.mT, heads @ heads.mT, rtol=1e-4)
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)
@@ -82,28 +73,6 @@ def test_a_head_that_writes_nothing() -> None:
     share = outputs.output_share(z, weights())
     assert share[1].isnan().all()  # shares of nothing
     close(share[0].sum(), 1.0)
-
-
-@pytest.mark.parametrize("directions", [1, 2, 5])
-def test_equal_directions_count_fully_and_rounding_not_at_all(directions: int) -> None:
-    z = torch.zeros(1, 1, 101, D_HEAD)
-    for q in range(100 // directions * directions):
-        z[..., q, q % directions] = 3.0
-    W_O = (torch.linalg.qr(torch.randn(D_MODEL, D_HEAD)).Q.T[None],)
-    close(outputs.effective_rank(z, W_O), float(directions))
-    copied = z[..., :1].expand(1, 1, 101, D_HEAD)  # one direction, in all coordinates
-    close(outputs.effective_rank(copied, W_O), 1.0)
-
-
-def test_weights_of_low_rank() -> None:
-    wide = weights(d_head=7, d_model=3)  # seven coordinates, three directions: G is singular
-    heads = materialised(random_z(d_head=7), wide)
-    want = [[rank(head.numpy()) for head in layer] for layer in heads]
-    close(outputs.effective_rank(random_z(d_head=7), wide), want)
-    flat = tuple(weight[:, :1].expand(-1, 5, -1) for weight in weights())
-    close(outputs.effective_rank(random_z(), flat), 1.0)
-    none = tuple(torch.zeros_like(weight) for weight in weights())
-    close(outputs.effective_rank(random_z(), none), 0.0)
 
 
 @pytest.mark.parametrize("faint", [1e-5, 1e-4])

@@ -68,13 +68,6 @@ def test_the_table_leaves_out_what_does_not_apply() -> None:
     }
 
 
-def test_no_input_is_changed() -> None:
-    pattern = random_pattern()
-    before = pattern.clone()
-    applied(pattern)
-    assert torch.equal(pattern, before)
-
-
 def test_a_key_of_before_is_refused_with_the_one_of_now() -> None:
     for old, new in metrics.RENAMED.items():
         assert new in metrics.METRICS and old not in metrics.METRICS

@@ -137,12 +137,6 @@ def parts() -> dict[str, Tensor]:
     }
 
 
-def test_weights_keep_their_precision() -> None:
-    given = {name: part.to(torch.bfloat16) for name, part in parts().items()}
-    mha = MultiHeadAttention.from_weights(AttentionWeights(**given))
-    assert mha(tokens().to(torch.bfloat16)).output.dtype == torch.bfloat16
-
-
 WRONG_WEIGHTS: dict[str, tuple[type[MhaVizError], str, dict]] = {
     "flat": (ShapeError, r"W_K.*\(head, in, out\).*\(33, 7\)", {"W_K": torch.ones(D_MODEL, 7)}),
     "heads": (ShapeError, "divide.*4 and 6", {"W_K": torch.ones(4, D_MODEL, 7)}),

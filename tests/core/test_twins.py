@@ -50,22 +50,6 @@ def test_clusters_of_a_hand_made_example() -> None:
         found.labels(0)
 
 
-def test_the_tree_merges_by_average_linkage() -> None:
-    heights = head_order(LINE).linkage[:, 2]
-    assert heights[:4] == pytest.approx([1, 1, 1.5, 2])
-    groups = LINE[np.ix_([0, 3, 5], [1, 6])].mean(), LINE[np.ix_([0, 3, 5, 1, 6], [2, 4])].mean()
-    assert heights[4:] == pytest.approx(groups)
-
-
-@pytest.mark.parametrize("size", [2, 13, 31])
-def test_labels_are_blocks_of_the_order(size: int) -> None:
-    found = head_order(random_distances(size))
-    assert sorted(found.order) == list(range(size))
-    for k in range(1, size + 1):
-        along = found.labels(k)[list(found.order)]
-        assert (np.diff(along) >= 0).all() and along[-1] == k - 1
-
-
 def test_heads_without_a_value_come_last() -> None:
     holed = without(LINE, 5, 0)
     found = head_order(holed)

@@ -66,14 +66,6 @@ def coverage(kind: str, n_units: int, n_studies: int) -> float:
     return float(((low <= true[0]) & (true[0] <= high)).mean())
 
 
-@pytest.mark.extended
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", ["normal", "beta", "clustered"])
-@pytest.mark.parametrize("n_units", [20, 50, 200])
-def test_interval_covers_the_mean_as_often_as_it_says(kind: str, n_units: int):
-    assert 0.93 <= coverage(kind, n_units, 10_000) <= 0.97
-
-
 def test_interval_of_skewed_units_covers_more_than_a_bootstraps():
     assert 0.93 <= coverage("beta", 20, 2_000) <= 0.97
 
@@ -86,15 +78,6 @@ def test_paired_test_of_single_words_is_mcnemars():
     assert paired_p_value(head, baseline) == pytest.approx(stats.norm.sf(z))
     assert paired_p_value(baseline, head) == pytest.approx(stats.norm.cdf(z))
     assert paired_p_value(head, head) == 0.5
-
-
-def test_paired_test_of_units_is_near_the_one_that_flips_their_signs():
-    rng = np.random.default_rng(2)
-    apart = rng.integers(-2, 5, 11).astype(float)
-    signs = 1 - 2 * (np.arange(2**11)[:, None] >> np.arange(11) & 1)
-    sums = signs @ apart
-    exact = (sums > apart.sum()).mean() + (sums == apart.sum()).mean() / 2
-    assert paired_p_value(apart[None], np.zeros((1, 11))) == pytest.approx(exact, abs=0.01)
 
 
 def test_q_values_are_scipys_and_leave_nan_out():
@@ -139,14 +122,3 @@ def test_difference_of_few_units_and_of_units_that_all_differ_alike() -> None:
     ones = np.ones((1, 12))
     assert difference((0 * ones, ones), (ones, ones), paired=True)["p"] == 2.0**-11
     assert difference((ones, ones), (ones, ones), paired=True)["p"] == 1
-
-
-@pytest.mark.parametrize("paired", [True, False])
-def test_heads_that_do_not_differ_are_found_to_as_often_as_p_says(paired: bool) -> None:
-    rng, shape = np.random.default_rng(11), (4_000, 20)
-    n = rng.integers(1, 20, shape)
-    share = rng.beta(2, 3, shape)  # each unit is easy or hard, for both heads where it is the same
-    other = share if paired else rng.beta(2, 3, shape)
-    first, second = (rng.binomial(n, of).astype(float) for of in (share, other))
-    p = difference((first, n.astype(float)), (second, n.astype(float)), paired=paired)["p"]
-    assert 0.03 <= (p <= 0.05).mean() <= 0.065
