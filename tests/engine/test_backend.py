@@ -97,18 +97,6 @@ def test_a_class_that_cannot_be_switched_says_how_to_build_it(monkeypatch):
     assert "family gives no" not in str(caught.value)
 
 
-def test_a_refused_network_keeps_the_attention_that_it_had(monkeypatch):
-    network = network_in_memory("bert", "sdpa")
-
-    def forward(*args, **kwargs):
-        raise ValueError("no text today")
-
-    monkeypatch.setattr(network, "forward", forward)
-    with pytest.raises(AttentionUnavailableError, match="no text today"):
-        mv.AttentionModel(network, tokenizer(pairs=True), name="mine")
-    assert network.config._attn_implementation == "sdpa"
-
-
 @pytest.mark.parametrize("way", [IMPLEMENTATION, "eager"])
 def test_a_lack_of_memory_says_nothing_of_the_family(monkeypatch, way):
     network = network_in_memory("bert", "sdpa")

@@ -4,7 +4,6 @@ import pytest
 import torch
 import transformers as tf
 
-import mha_viz as mv
 from mha_viz.engine.attention_function import IMPLEMENTATION
 from mha_viz.engine.layer_activations import LayerActivations, layer_activations
 from mha_viz.engine.model import AttentionModel
@@ -109,16 +108,6 @@ def test_one_module_that_runs_as_every_layer():
     expected = heard(network, block.query, block.key, block.dense, calls=3, input_ids=ids)
     for layer in range(3):
         same(layer_activations(model, ELEVEN, layer=layer), expected[layer], 11, 11, HEADS * D_HEAD)
-
-
-def test_half_precision_is_widened_and_the_model_stays_as_it_was(folders):
-    model = mv.load(str(folders["gpt2"]), dtype="bfloat16")
-    before, pattern = list(model.network.modules()), model.trace(ELEVEN).pattern
-    found = layer_activations(model, ELEVEN, layer=1)
-    assert {found.X.dtype, found.Y.dtype, found.output.dtype} == {torch.float32}
-    assert torch.equal(found.X, found.X.bfloat16().float())
-    assert list(model.network.modules()) == before
-    assert torch.equal(model.trace(ELEVEN).pattern, pattern)
 
 
 def test_what_cannot_be_listened_to(models, monkeypatch):

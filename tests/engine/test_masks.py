@@ -94,13 +94,6 @@ def test_in_a_padded_batch_they_see_what_they_see_alone(name: str) -> None:
             assert torch.equal(together.allowed, model(name).trace(text).allowed)
 
 
-def test_untrained_heads_behind_a_window_are_neither_local_nor_broken() -> None:
-    report = mv.head_report(model("gemma2").trace(TEXT))
-    assert not report.labels.str.contains("Local").any()
-    windowed, full = (report[report.layer == layer].iloc[0] for layer in (0, 1))
-    assert windowed.distance_uniform == pytest.approx(1.7, abs=0.2) and full.distance_uniform > 3
-
-
 def test_a_window_is_told_from_weights_that_round_to_zero() -> None:
     ordinary = torch.ones(5, 5, dtype=torch.bool).tril()
     weights = torch.rand(2, 5, 5).tril() * torch.ones(5, 5).triu(-2)

@@ -107,16 +107,6 @@ def test_a_dropped_model_is_released(folders):
     assert record.n_layers == LAYERS  # and its records live on
 
 
-def test_a_record_can_be_computed_with(models):
-    """Its tensors are not those of inference mode, which autograd refuses."""
-    record = models["bert"].trace(TEXT, keep=("pattern", "z", "query"))
-    for tensor in (record.pattern, record.z, record.query):
-        assert not tensor.is_inference() and not tensor.requires_grad
-    gate = torch.ones(LAYERS, HEADS, 1, 1, requires_grad=True)
-    (record.z * gate).sum().backward()
-    assert gate.grad is not None
-
-
 # -- families that give nothing ------------------------------------------------------------------
 
 

@@ -4,25 +4,9 @@ import pytest
 import torch
 
 from mha_viz.errors import ArgumentError, AttentionUnavailableError
-from tests.making.checkpoints import D_HEAD, HEADS, LAYERS
 from tests.making.families import build
 
 MATRICES = ("W_Q", "W_K", "W_V", "W_O")
-
-
-@pytest.mark.parametrize("name", MATRICES)
-@pytest.mark.parametrize("family", ["bert", "gpt2"])
-def test_head_weights_are_the_weights_of_each_layer(models, family, name):
-    model = models[family]
-    weights = model.head_weights(name)
-    assert len(weights) == LAYERS
-    d_model = HEADS * D_HEAD
-    shape = (HEADS, D_HEAD, d_model) if name == "W_O" else (HEADS, d_model, D_HEAD)
-    for layer, weight in enumerate(weights):
-        expected = getattr(model.attention_weights(layer), name)
-        assert weight.shape == shape and weight.dtype == torch.float32
-        assert torch.equal(weight, expected)
-        assert weight.data_ptr() == expected.data_ptr()  # nothing is copied without need
 
 
 def test_head_weights_of_shared_heads_are_repeated():

@@ -27,39 +27,10 @@ def longformer(window: int) -> tf.PreTrainedModel:
     return tf.LongformerModel(tf.LongformerConfig(**BERT_LIKE, attention_window=window))
 
 
-def funnel() -> tf.PreTrainedModel:
-    config = tf.FunnelConfig(
-        vocab_size=len(WORDS),
-        block_sizes=[1, 1],
-        d_model=WIDTH,
-        n_head=HEADS,
-        d_head=D_HEAD,
-        d_inner=37,
-    )
-    return tf.FunnelModel(config)
-
-
-def squeezebert() -> tf.PreTrainedModel:
-    groups = dict.fromkeys(
-        (
-            "q_groups",
-            "k_groups",
-            "v_groups",
-            "post_attention_groups",
-            "intermediate_groups",
-            "output_groups",
-        ),
-        1,
-    )
-    return tf.SqueezeBertModel(tf.SqueezeBertConfig(**BERT_LIKE, embedding_size=WIDTH, **groups))
-
-
 FOREIGN = {
     "longformer": lambda: longformer(4),
     # as many offsets as the text has tokens by which a backend is chosen
     "longformer of that width": lambda: longformer(SAMPLE_TOKENS - 1),
-    "funnel": funnel,
-    "squeezebert": squeezebert,
 }
 
 

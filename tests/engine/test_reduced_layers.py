@@ -46,13 +46,6 @@ def test_each_layer_is_what_a_run_keeps_of_it(name: str) -> None:
         assert seen is None or torch.equal(one.allowed, seen)
 
 
-def test_one_memory_serves_all_layers(masked: mv.AttentionModel) -> None:
-    places = set()
-    sources = [encode_texts(masked.reader, SHORT)[0]]
-    reduce_texts(masked, sources, lambda one: places.add(one.pattern.data_ptr()))
-    assert len(places) == 1
-
-
 def test_an_error_of_the_reduction_ends_the_run(masked: mv.AttentionModel) -> None:
     done = []
 
