@@ -12,7 +12,7 @@ from mha_viz.errors import (
     TextError,
 )
 from mha_viz.prediction.replay import losses as losses_without
-from mha_viz.prediction.targets import ONE_TEXT, prediction_targets
+from mha_viz.prediction.targets import prediction_targets
 from tests.making.checkpoints import HEADS, LAYERS, OTHER, TEXT, spread, tokenizer
 from tests.making.comparing import close
 from tests.making.families import FAMILIES, build
@@ -80,15 +80,6 @@ def test_a_mask_that_was_typed_is_not_asked_for(models):
 
 
 @pytest.mark.parametrize("name", ["bert", "gpt2"])
-def test_texts_of_any_lengths_together_are_what_they_are_alone(models, name):
-    texts = [TEXT, SHORT, OTHER, "cat the"]
-    found = losses(models[name], texts)
-    alone = torch.cat([losses(models[name], text) for text in texts])
-    assert found.dtype == torch.float64 and found.shape == (4,)
-    close(found, alone)
-
-
-@pytest.mark.parametrize("name", ["bert", "gpt2"])
 def test_settings_together_are_plain_passes(models, name):
     model, texts = models[name], [TEXT, OTHER]
     off = [[], [0], [3, 14], range(LAYERS * HEADS), [0]]
@@ -150,8 +141,3 @@ def test_shares_that_do_not_fit(models):
     for share in (0.0, -1.0, 1.1, float("nan")):
         with pytest.raises(ArgumentError, match="masked_share"):
             prediction_targets(models["bert"], TEXT, share)
-
-
-def test_one_text_says_that_it_has_no_interval(models):
-    assert prediction_targets(models["bert"], TEXT).notes == (ONE_TEXT,)
-    assert prediction_targets(models["bert"], [TEXT, OTHER]).notes == ()
