@@ -21,7 +21,6 @@ FAULTS = {
     fake_hub.garbage: BROKEN,
     fake_hub.portal: NO_HUB,
     fake_hub.wrong_json: NO_HUB,
-    fake_hub.other_json: NO_HUB,
     fake_hub.busy: STATUS,
     fake_hub.missing: NOT_THERE,
     fake_hub.gated: NOT_THERE,
@@ -88,11 +87,6 @@ def test_a_cache_that_cannot_be_written_to(served, tmp_path, monkeypatch):
 
     monkeypatch.setattr("huggingface_hub.file_download.http_get", full)
     check_fails(r"cache cannot be written to \(No space left on device\)", tmp_path)
-
-
-def test_a_cache_that_is_a_file(served, tmp_path):
-    (tmp_path / "hub").write_text("no folder")
-    check_fails("cache cannot be written to", tmp_path)
 
 
 @pytest.mark.parametrize("name", ["a--b/c", "some-lab/name.git"])

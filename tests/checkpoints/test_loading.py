@@ -161,12 +161,9 @@ def test_one_stack_that_is_said_to_be_two(folders, tmp_path, base):
 @pytest.mark.parametrize(
     "claim",
     [
-        {"text_config": {"a": 1}},
         {"text_config": {"model_type": "llama"}},
         {"id2label": 5},
-        {"hidden_size": [5]},
         {"return_dict": False},
-        {"chunk_size_feed_forward": 7},
         {"quantization_config": 5},
         {"num_attention_heads": 0},
     ],
@@ -185,7 +182,7 @@ def test_numbers_in_a_generation_config_that_no_tensor_holds(folders, tmp_path):
         mv.load(str(bad))
 
 
-@pytest.mark.parametrize("content", ["", "[" * 100_000, '{"version": "1.0", "model": 3}'])
+@pytest.mark.parametrize("content", ["[" * 100_000, '{"version": "1.0", "model": 3}'])
 def test_a_broken_tokenizer(folder, tmp_path, content):
     bad = copy(folder, tmp_path / "bad")
     (bad / "tokenizer.json").write_text(content)
@@ -204,13 +201,6 @@ def test_a_tokenizer_of_another_model(folder, tmp_path):
 
 
 # -- missing weights are told, not hidden --------------------------------------------------------
-
-
-def test_missing_attention_weights_are_noted(folder, tmp_path):
-    odd = copy(folder, tmp_path / "odd")
-    change_weights(odd, bert__encoder__layer__2__attention__self__value__weight=None)
-    (note,) = mv.load(str(odd)).notes
-    assert "1 weight tensor(s) are missing" in note and "layer.2.attention.self.value" in note
 
 
 def test_missing_attention_bias_of_gpt2_is_noted(tmp_path):

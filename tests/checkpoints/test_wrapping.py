@@ -1,18 +1,15 @@
 """A network in memory, ready to be looked at; what is no network or no tokenizer is said."""
 
 import copy
-from pathlib import Path
 
 import pytest
 import torch
 import transformers as tf
 
 import mha_viz as mv
-from mha_viz.errors import ArgumentError, BrokenCheckpointError, NotKeptError
+from mha_viz.errors import ArgumentError, NotKeptError
 from tests.making.checkpoints import TEXT, bert, tokenizer
 from tests.making.comparing import close
-
-ROOT = Path(__file__).parents[2]
 
 
 def test_the_name_says_where_it_is_from():
@@ -30,20 +27,6 @@ def test_training_goes_on_with_gradients():
     network.train()
     network(torch.tensor([[2, 5, 6, 3]])).logits.sum().backward()
     assert any(parameter.grad is not None for parameter in network.parameters())
-
-
-def test_weights_that_are_no_numbers_are_refused():
-    network = bert()
-    network.base_model.embeddings.word_embeddings.weight.data[3, 2] = torch.nan
-    with pytest.raises(BrokenCheckpointError, match=r"NaN or infinite numbers in bert\.embeddings"):
-        mv.wrap(network, tokenizer(pairs=True))
-
-
-def test_a_tokenizer_of_another_model_is_told():
-    config = copy.deepcopy(bert().config)
-    config.vocab_size -= 3
-    model = mv.wrap(tf.BertModel(config), tokenizer(pairs=True))
-    assert any("do not belong together" in note for note in model.notes)
 
 
 class SentenceTransformer(torch.nn.Sequential):
@@ -118,54 +101,6 @@ def test_weights_that_are_codes_are_traced_and_not_taken_apart():
         mv.parameter_similarity(model, "W_QK")
     with pytest.raises(NotKeptError, match="output weights W_O"):
         record.head_output  # noqa: B018
-
-
-def _by_torchao(folder: Path) -> tf.PreTrainedModel:
-    quantization = pytest.importorskip("torchao.quantization", reason="torchao is not installed")
-    network = tf.AutoModelForMaskedLM.from_pretrained(folder)
-    quantization.quantize_(network, quantization.Int8WeightOnlyConfig())
-    return network
-
-
-def _by_bitsandbytes(folder: Path) -> tf.PreTrainedModel:
-    pytest.importorskip("bitsandbytes", reason="bitsandbytes is not installed")
-    pytest.importorskip("accelerate", reason="accelerate is not installed")
-    config = tf.BitsAndBytesConfig(load_in_8bit=True)
-    return tf.AutoModelForMaskedLM.from_pretrained(
-        folder, quantization_config=config, device_map="cpu", dtype=torch.float32
-    )
-
-
-@pytest.mark.extended
-@pytest.mark.parametrize("quantised", [_by_torchao, _by_bitsandbytes])
-def test_networks_in_int8_of_other_libraries_are_traced_as_they_compute(folder, quantised):
-    network = quantised(folder).eval()
-    own = copy.deepcopy(network)
-    own.set_attn_implementation("eager")
-    model = mv.wrap(network, tokenizer(pairs=True))
-    ids = torch.tensor([model.tokenizer(TEXT)["input_ids"]])
-    expected = torch.stack(own(ids, output_attentions=True).attentions)[:, 0].detach()
-    assert model.backend == "mha_viz"
-    close(model.trace(TEXT).pattern, expected)
-    with pytest.raises(NotKeptError, match="quantised"):
-        mv.parameter_similarity(model, "W_QK")
-
-
-@pytest.mark.extended
-def test_a_model_of_sentence_transformers_itself_is_taken():
-    library = pytest.importorskip("sentence_transformers", reason="it is not installed")
-    folder = str(ROOT / "models" / "tiny-bert")
-    given = library.SentenceTransformer(folder, device="cpu", model_kwargs={"dtype": "float32"})
-    expected = mv.load("tiny-bert").trace(TEXT).pattern
-    close(mv.wrap(given).trace(TEXT).pattern, expected)
-
-
-@pytest.mark.extended
-@pytest.mark.parametrize("name", ["tiny-bert", "tiny-gpt2", "tiny-llama"])
-def test_accelerate_itself_maps_a_model_and_it_stays_what_it_is(name):
-    pytest.importorskip("accelerate", reason="accelerate is not installed")
-    mapped = mv.load(name, device_map="auto", dtype=torch.float32)
-    close(mapped.trace(TEXT).pattern.cpu(), mv.load(name).trace(TEXT).pattern.cpu())
 
 
 class Adapted(torch.nn.Module):

@@ -223,10 +223,6 @@ def wrong_json(answer: Answer) -> None:
     answer.json(["nothing", {"of": "what was asked"}])
 
 
-def other_json(answer: Answer) -> None:
-    answer.json({"message": "welcome"})
-
-
 def busy(answer: Answer) -> None:
     answer.send(503, b"try later")
 
