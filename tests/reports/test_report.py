@@ -9,7 +9,7 @@ import torch
 
 import mha_viz as mv
 from mha_viz.core import metrics
-from mha_viz.core.measure import PAIR_MEASURES, distances, measure, text_baselines
+from mha_viz.core.measure import measure, text_baselines
 from mha_viz.errors import ArgumentError, NotKeptError
 from mha_viz.reports.report import KEEP, report
 from tests.core.records import make
@@ -84,14 +84,6 @@ def test_a_head_that_copies_another_is_its_twin() -> None:
     assert row.output_twin == "L0 H1" and row.output_twin_cka == near(1.0)
     other = table[(table.layer == 0) & (table["head"] == 1)].iloc[0]
     assert other.twin == "L1 H2"
-
-
-@pytest.mark.parametrize("name", PAIR_MEASURES)
-def test_likenesses_are_the_metrics_own(record, name) -> None:
-    matrix = mv.head_similarity(record, name)
-    assert matrix.shape == (32, 32) and torch.equal(matrix, matrix.T)
-    apart = distances(record, name)
-    assert torch.all(apart >= 0) and apart.diagonal().abs().max() < 1e-3
 
 
 def test_an_unknown_measure_is_refused(record) -> None:
