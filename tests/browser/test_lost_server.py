@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, expect
 
-from tests.browser.ready import next_run
+from tests.browser.ready import next_run, wait_ready
 from tests.browser.test_left_behind import open_tab
 from tests.browser.workbench_page import type_text
 from tests.faults.wire import wire
@@ -82,6 +82,8 @@ def test_a_page_comes_back_to_its_view(browser: Browser, tmp_path: Path) -> None
             expect(page.get_by_text("2 of 32 heads off")).to_be_visible()
             # The server knows the text a moment before the page shows it, and a click in between
             # would send what the page shows.
+            expect(sentence).to_be_enabled()
+            wait_ready(page)
             expect(sentence).to_have_value(text)
             page.get_by_role("button", name="All on").click()  # the first click is heard
             expect(page.get_by_text("2 of 32 heads off")).to_be_hidden()

@@ -6,10 +6,10 @@ import pytest
 from playwright.sync_api import Page, expect
 
 import mha_viz as mv
-from mha_viz.ui.state.views import DEFAULT
 from tests.browser.ready import wait_ready
 from tests.browser.workbench_page import chosen_head, name_of
 
+TYPED = "The old dog saw the young dog, and the young dog saw the old cat."  # by the tour itself
 PERSON = "Object.defineProperty(navigator, 'webdriver', { get: () => false })"
 
 
@@ -25,12 +25,14 @@ def test_tour_of_a_first_visit_leads_from_a_labelled_head_to_switching_it_off(op
     page.add_init_script(PERSON)
     page.goto("/")
     expect(tour(page)).to_contain_text("1 of 5")
-    expect(page.get_by_label("Sentence", exact=True)).to_have_value(DEFAULT.text)
+    model = mv.load("tiny-bert")
+    report = mv.head_report(record := model.trace(TYPED), model)
+    expect(page.get_by_label("Sentence", exact=True)).to_have_value(TYPED)
+    expect(page.locator(".head-view .word")).to_have_text([token.text for token in record.tokens])
+    expect(page.locator(".head-grid .badge")).to_have_count(int((report.labels != "").sum()))
     following = page.get_by_role("button", name="Next", exact=True)
     expect(following).to_be_focused()
     page.keyboard.press("Enter")
-    model = mv.load("tiny-bert")
-    report = mv.head_report(record := model.trace(DEFAULT.text), model)
     first = report[report.labels.str.contains("Previous token")].iloc[0]
     layer, head = int(first.layer), int(first["head"])
     name = f"L{layer} H{head}"

@@ -63,7 +63,7 @@ def test_workbench_on_a_phone_takes_taps_on_heads_cells_and_lines(open_page) -> 
     expect(name_of(page)).to_have_text("L2 H1")
     page.get_by_role("radio", name="Token lines").click()
     expect(page.locator(".token-lines[data-painted]")).to_be_visible()
-    assert (pixels(page, ".token-lines canvas")[..., 3] > 0).mean() > 0.02
+    assert pixels(page, ".token-lines canvas")[..., 3].any()
     page.locator(".token-lines .queries .row").nth(2).tap()
     wait_ready(page)
     assert query(page)["query"] == "2" and "key" not in query(page)
