@@ -46,12 +46,6 @@ def test_presets_are_patterns_of_every_size():
     assert preset("random", 6, 1) == preset("random", 6, 1) != preset("random", 6, 2)
 
 
-def test_digits_are_weights_over_their_rows_sum():
-    pattern = pattern_of(("1003", "0000", "9999", "0100"))
-    expected = [[0.25, 0, 0, 0.75], [0.25] * 4, [0.25] * 4, [0, 1, 0, 0]]
-    close(pattern, torch.tensor(expected))
-
-
 def test_numbers_of_a_fit_are_those_of_its_heads(random_fit):
     target = random_fit.target.double().numpy()
     for width in range(8):
@@ -137,34 +131,6 @@ def test_no_head_comes_nearer_in_scores_than_singular_vectors(random_fit, diagon
 def test_training_is_never_worse_than_where_it_began(random_fit, diagonal_fit):
     for found in (random_fit, diagonal_fit):
         assert (found.kl <= found.singular_kl + 1e-5).all()
-
-
-def test_a_fit_can_be_repeated():
-    target = pattern_of(preset("near", 5))
-    one, two = (any_pattern.fit(target, seed=3, steps=40) for _ in range(2))
-    assert torch.equal(one.pattern, two.pattern) and torch.equal(one.kl, two.kl)
-    target = pattern_of(preset("previous", 5))  # where random starts are the better ones
-    one, two = (any_pattern.fit(target, seed=seed, steps=40) for seed in (3, 4))
-    assert not torch.equal(one.kl, two.kl)
-
-
-def test_progress_is_told_and_an_interruption_passes():
-    told = []
-    any_pattern.fit(pattern_of(preset("first", 4)), steps=60, on_step=told.append)
-    assert told == [0, 20, 40, 60]
-
-    def stop(done):
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        any_pattern.fit(pattern_of(preset("first", 4)), on_step=stop)
-
-
-def test_any_pattern_at_all_gives_numbers():
-    for rows in (("0000",) * 4, ("9000", "0000", "0001", "1110"), ("1" * 12,) * 12):
-        found = any_pattern.fit(pattern_of(rows), steps=30)
-        for part in (found.kl, found.jensen_shannon, found.largest, found.off):
-            assert part.isfinite().all() and (part >= 0).all()
 
 
 def test_patterns_and_outputs_are_compared_with_their_own_kind():

@@ -74,13 +74,6 @@ def test_the_parts_of_a_pixel_sum_to_the_output():
     close(corner, torch.tensor([0.0, 0, 0, 0, 1, 1, 0, 1, 1]))
 
 
-def test_the_border_is_what_the_answer_says():
-    picture, kernel = random_case()
-    gaps = measures.border_gaps(picture, kernel)
-    assert gaps["zeros", "zeros"] < 1e-5 and gaps["nearest", "nearest"] < 1e-5
-    assert gaps["zeros", "nearest"] > 0.1 and gaps["nearest", "zeros"] > 0.1
-
-
 def test_what_misses_is_what_the_answer_says():
     assert 0.065 < measures.leak(4.0) < 0.0745  # "about 7 %"
     assert measures.leak(4.0) == pytest.approx(4 * math.exp(-4), rel=0.06)
@@ -130,13 +123,6 @@ def test_costs_are_those_that_torch_counts(size, n_in, n_out):
     assert counted.get_total_flops() == 2 * bill.convolution
 
 
-def test_few_weights_are_held_at_a_time(monkeypatch):
-    picture, kernel = random_case()
-    whole = convolution.attended(picture, kernel, 3.0)
-    monkeypatch.setattr(convolution, "_AT_ONCE", 9 * 63 * 2)  # two queries
-    close(convolution.attended(picture, kernel, 3.0), whole)
-
-
 def test_what_the_lab_does_not_take():
     picture, kernel = random_case()
     for alpha in (-1.0, math.nan, 31.0):
@@ -175,12 +161,6 @@ def test_drawings_are_numbers_between_0_and_1():
             inputs.picture(*bad)
 
 
-def test_a_dot_shows_the_kernel_turned_round():
-    numbers = torch.arange(9.0).reshape(3, 3)
-    out = convolution.attended(inputs.picture("dot", 16), numbers[None, None])
-    close(out[7:10, 7:10, 0], numbers.flip(0, 1))
-
-
 def a_file(image, kind="PNG", **options):
     held = io.BytesIO()
     image.save(held, kind, **options)
@@ -199,15 +179,6 @@ def test_a_file_is_made_small_and_keeps_its_shape():
     close(small, torch.full((2, 3, 1), 0.2))
     thin, _ = inputs.read_picture(a_file(Image.new("L", (4000, 1))), 16)
     assert thin.shape == (1, 16, 1)
-
-
-@pytest.mark.parametrize("mode", ["1", "L", "LA", "P", "RGB", "RGBA", "I;16"])
-def test_every_kind_of_pixel(mode):
-    found, _ = inputs.read_picture(a_file(Image.new(mode, (20, 20))), 16, colour=True)
-    expected = 1.0 if mode in ("LA", "RGBA") else 0.0  # transparent: white
-    assert found.shape == (16, 16, 3) and found.min() == found.max() == expected
-    cmyk = a_file(Image.new("CMYK", (20, 20)), "JPEG")
-    assert inputs.read_picture(cmyk, 16)[0].mean() > 0.98
 
 
 def test_sixteen_bits_are_not_cut_off():

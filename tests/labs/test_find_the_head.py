@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import mha_viz as mv
-from mha_viz.core.metrics import LABELS, METRICS
+from mha_viz.core.metrics import LABELS
 from mha_viz.errors import ArgumentError, ShapeError
 from mha_viz.learn.labs.find_the_head import numbers as game
 from mha_viz.learn.labs.find_the_head.numbers import (
@@ -22,17 +22,6 @@ from mha_viz.reports.report import report
 
 TEXT = "The old dog slept while the young cat watched the old dog."
 SELF = BY_KEY["self"]
-
-
-def test_every_task_is_about_a_metric_and_a_label_that_there_are():
-    assert len(BY_KEY) == len(TASKS)
-    for task in TASKS:
-        if task.label:
-            assert LABELS[task.label].metric == task.metric and LABELS[task.label].at_least
-            assert f"{LABELS[task.label].threshold:g}" in task.rule
-        if task.needs != "loss":
-            assert task.metric in METRICS
-        assert "{" not in task.rule
 
 
 @pytest.mark.parametrize("name", ["tiny-bert", "tiny-gpt2", "tiny-llama"])
@@ -51,18 +40,6 @@ def test_the_best_head_is_the_metric_s_and_has_100_points(name):
         assert points(board, ()) == (0 if board.passing else 100)
         for (one,) in board.passing:
             assert scores[one] >= LABELS[task.label].threshold
-
-
-def test_the_score_of_a_pattern_made_by_hand():
-    """A head that looks at the token before wins that task; one at itself the other."""
-    before, own = torch.eye(5).roll(1, 0), torch.eye(5)
-    before[0] = torch.tensor([1.0, 0, 0, 0, 0])
-    even = torch.full((5, 5), 0.2)
-    pattern = torch.stack([even, before, own])[None]
-    for key, head in (("previous", 1), ("self", 2), ("broad", 0)):
-        task = BY_KEY[key]
-        board = board_of_scores(task, METRICS[task.metric].function(pattern), [])
-        assert board.best == ((0, head),)
 
 
 def test_points_are_half_rank_and_half_value():
@@ -112,8 +89,7 @@ def test_what_is_not_defined_is_no_answer():
         board_of_scores(SELF, [[1.0], [1.0, 2.0]], [])
 
 
-@pytest.mark.parametrize("seed", range(6))
-@pytest.mark.parametrize("shape", [(1, 2), (2, 3), (6, 4)])
+@pytest.mark.parametrize(("seed", "shape"), [(0, (1, 2)), (5, (6, 4))])
 def test_hints_are_true_and_the_same_every_time(seed, shape):
     scores = torch.rand(shape, generator=torch.Generator().manual_seed(seed))
     board = board_of_scores(SELF, scores, [])
@@ -128,13 +104,6 @@ def test_hints_are_true_and_the_same_every_time(seed, shape):
 def test_hints_for_two_heads():
     board = board_of_pairs(BY_KEY["twins"], [[0, 0.5, 0.1], [0.5, 0, 0.4], [0.1, 0.4, 0]], 1)
     assert game.hints(board)[1:] == ("They are in L0 and L2.", "One of the two is L0 H0.")
-
-
-def test_a_seed_gives_the_same_order_to_everybody():
-    keys = [task.key for task in TASKS]
-    assert game.in_order(keys, 0) == keys
-    assert game.in_order(keys, 5) == game.in_order(keys, 5) != keys
-    assert sorted(game.in_order(keys, 5)) == sorted(keys)
 
 
 def test_preselected_heads_are_never_right():

@@ -23,11 +23,6 @@ def test_the_bound_is_on_the_running_mean_of_squares_and_from_above():
     assert found.line == pytest.approx([found.factor / math.sqrt(t) for t in found.steps])
 
 
-def test_single_gradients_may_grow_and_the_bound_holds():
-    bump = [1.0 if 100 <= step < 120 else 0.05 / (step + 1) for step in STEPS]
-    assert lab.bound(STEPS, bump).holds
-
-
 @pytest.mark.parametrize("power", [0.0, 0.2])
 def test_gradients_that_shrink_too_slowly_break_it(power):
     found = lab.bound(STEPS, [(step + 1) ** -power for step in STEPS])

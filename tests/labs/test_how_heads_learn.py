@@ -24,14 +24,6 @@ def short() -> lab.Film:
     return lab.film(n_heads=2, n_steps=20, lr=0.01, seed=3)
 
 
-def test_texts_repeat_with_their_period_and_it_varies():
-    ids, period = lab.repeated(300, lab.PERIODS, torch.Generator().manual_seed(0))
-    assert set(period.flatten().tolist()) == set(range(lab.PERIODS[0], lab.PERIODS[1] + 1))
-    for row, p in zip(ids.tolist(), period.flatten().tolist(), strict=True):
-        assert len(set(row[:p])) == p
-        assert all(row[i] == row[i - p] for i in range(p, len(row)))
-
-
 def test_the_model_is_causal_and_what_two_plain_layers_are():
     model = lab.TinyTransformer(4, torch.Generator().manual_seed(1))
     ids, _ = lab.repeated(2, lab.PERIODS, torch.Generator().manual_seed(2))

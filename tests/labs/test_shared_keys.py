@@ -10,7 +10,6 @@ from scipy.spatial.distance import jensenshannon
 
 import mha_viz as mv
 from mha_viz.errors import ArgumentError
-from mha_viz.learn.frame import stored_runs
 from mha_viz.learn.labs.shared_keys import numbers as lab
 from tests.making.comparing import near
 
@@ -25,18 +24,6 @@ def model():
 @pytest.fixture
 def few(monkeypatch):
     monkeypatch.setattr(lab, "sentences", lambda: list(TEXTS))
-
-
-def test_heads_of_a_group_read_the_same_keys(model):
-    record = model.trace(TEXTS[0], keep=("pattern", "query", "key"))
-    queries, keys = (record.kept(name).double() for name in ("query", "key"))
-    assert keys.shape[1] == model.n_kv_heads == 2 and queries.shape[1] == 8
-    n = queries.shape[2]
-    masked = torch.full((n, n), -torch.inf).triu(1).double()
-    for layer, head in ((0, 3), (0, 4), (3, 7)):
-        scores = queries[layer, head] @ keys[layer, head // 4].T / model.d_head**0.5
-        expected = (scores + masked).softmax(-1)
-        assert record[layer, head].double().numpy() == near(expected.numpy())
 
 
 def test_distances_are_those_of_scipy(model, few):
@@ -79,14 +66,6 @@ def test_chance_counts_groupings_of_all_layers():
     assert found.as_close == [2, 2]
     sums = [a + b for a in random[0].tolist() for b in random[1].tolist()]
     assert found.chance == near(sum(total <= 7 for total in sums) / 9)
-
-
-def test_what_is_stored_says_what_the_page_says():
-    found = stored_runs.read(lab.STORED[0])
-    assert found.as_close == [34, 6, 2, 3]  # of 35 groupings
-    assert found.chance == pytest.approx(0.1504, abs=2e-3)
-    assert len(found.within) == len(lab.sentences()) == 171
-    assert found.within.mean(0).numpy() == near(found.random[:, 0].numpy())
 
 
 def test_models_without_groups_are_refused(few):

@@ -3,7 +3,6 @@
 import math
 
 import pytest
-import torch
 
 from mha_viz.errors import ArgumentError
 from mha_viz.learn.labs.shared_keys import recurrence as lab
@@ -28,16 +27,6 @@ def test_what_waits_for_what():
         assert lab.reached("recurrent", n, 4).in_turn == n
         found = lab.reached("convolution", n, 4)
         assert found.in_turn == found.layers == found.path
-
-
-def test_the_walk_finds_the_shorter_way():
-    x, other, W = (
-        torch.ones(1, 2, requires_grad=True),
-        torch.ones(1, 2, requires_grad=True),
-        torch.eye(2),
-    )
-    y = x @ W @ W + (x @ W).tanh() + other @ W @ W @ W
-    assert lab._walk(y, x) == (1, 3)
 
 
 def test_sizes_that_are_refused():

@@ -21,14 +21,6 @@ def test_lookup_is_softmax_of_scaled_dots_times_values():
     close(found.scores, found.dots * found.scale)
 
 
-def test_a_low_temperature_is_a_hard_lookup_and_a_high_one_the_mean():
-    query, key, value = soft_lookup.example(7, 8, seed=3)
-    cold = soft_lookup.lookup(query, key, value, temperature=1e-3)
-    close(cold.output, value[(query @ key.T).argmax(-1)])
-    hot = soft_lookup.lookup(query, key, value, temperature=1e6)
-    torch.testing.assert_close(hot.output, value.mean(0).expand(7, 2), atol=1e-4, rtol=0)
-
-
 def test_the_variance_of_scores_is_d_k_and_one_after_the_division():
     widths = [4, 16, 64, 256]
     found = soft_lookup.score_spread(widths, n_keys=512, n_queries=1024, seed=1)

@@ -83,15 +83,6 @@ def test_a_result_is_read_as_it_was_written(folder: Path) -> None:
     assert_same(stored_runs.read(run), tree)
 
 
-def test_an_alias_is_a_kind_and_views_are_stored_alone(folder: Path) -> None:
-    kind = dict[int, tuple[Tensor, ...]]
-    whole = torch.arange(1_000_003.0)
-    run = StoredRun("dict", (), kind, lambda: {3: (whole[:2], whole[2:5])})
-    stored_runs.write(run, run.make())
-    assert run.path.stat().st_size < 1_000
-    assert_same(stored_runs.read(run), run.make())
-
-
 def test_stored_runs_are_small_and_each_is_declared() -> None:
     sizes = {path.stem: path.stat().st_size for path in files.FOLDER.glob("*.safetensors")}
     assert sizes.keys() == {run.name for run in stored_runs.all_runs()}

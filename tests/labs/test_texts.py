@@ -128,15 +128,3 @@ def test_texts_fill_values_and_missing_text_or_value_are_named():
         texts("a.c")
     with pytest.raises(ValueError, match=r"some.toml, a\.b: no value for 'n'"):
         texts("a.b", x=4)
-
-
-@pytest.mark.parametrize("lab", WITH_TEXTS)
-def test_formulas_have_no_command_without_its_name(lab: str) -> None:
-    """Each backslash begins a command, and each command of several letters has its backslash."""
-    for name, texts in _strings(_texts(lab).tables).items():
-        for text in texts:
-            assert not re.search(r"(?<!\\)(\\\\)*\\\n", text), name
-            if name.endswith("formula"):
-                assert not re.search(r"(?<![\\A-Za-z])(c?dots?|text(style)?|[td]?frac)\b", text), (
-                    name
-                )

@@ -49,17 +49,6 @@ def torch_layer(kind: type[nn.Module]) -> nn.Module:
     return layer
 
 
-def test_a_block_is_torchs_encoder_layer() -> None:
-    layer = torch_layer(nn.TransformerEncoderLayer)
-    tokens = torch.randn(3, 7, WIDTH, dtype=torch.float64)
-    seen = torch.rand(3, 7) < 0.7
-    seen[:, 0] = True
-    ours, pattern = as_ours(layer)(tokens, seen=seen[:, None, None])
-    close(ours, layer(tokens, src_key_padding_mask=~seen), atol=1e-12, rtol=1e-12)
-    close(pattern.sum(-1), 1.0)
-    assert not pattern.transpose(1, 3)[~seen].any()
-
-
 def test_a_block_is_torchs_decoder_layer_and_its_pattern_is_the_cross_attention() -> None:
     layer = torch_layer(nn.TransformerDecoderLayer)
     tokens, source = (torch.randn(3, n, WIDTH, dtype=torch.float64) for n in (5, 7))
