@@ -5,7 +5,6 @@ import json
 import math
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from urllib.parse import parse_qsl
 
 import pytest
 from streamlit.testing.v1 import AppTest
@@ -13,13 +12,11 @@ from streamlit.testing.v1 import AppTest
 import mha_viz as mv
 from mha_viz.errors import SettingsError
 from mha_viz.learn.frame import classroom
-from mha_viz.learn.frame.lesson_plan import PHASES, STOPS, Stop, sheet
+from mha_viz.learn.frame.lesson_plan import STOPS, Stop, sheet
 from mha_viz.ui.operating.settings import Settings
 from mha_viz.ui.state import class_answers
 from mha_viz.ui.state.class_answers import Classes, classes
-from tests.ui.compare_app import check
-from tests.ui.lab_app import lab, link
-from tests.ui.test_glossary import app
+from tests.ui.lab_app import link
 
 QUESTION = "soft-lookup-predict-temperature"
 
@@ -203,14 +200,6 @@ def test_a_cookie_that_is_none_of_ours_is_not_taken_over(cookies, sent):
     assert kept(pupil(classes().open("teacher")))[classroom.COOKIE] != sent
 
 
-def test_a_page_in_no_class_counts_nothing():
-    assert not [part for part in pupil().get("bidi_component") if "cookie" in part.proto.json]
-    page = pupil("zzzzz")
-    page.radio[0].set_value("one").run()
-    page.button[0].click().run()
-    assert "zzzzz" not in classes()
-
-
 def _linked(first: str = "teach") -> None:
     """The lesson where its pages are there to be linked to; runs as an app."""
     import streamlit as st
@@ -243,21 +232,6 @@ def _lesson() -> None:
 
     class_page.follow("teach")
     lesson.draw()
-
-
-def test_a_teacher_opens_a_class_hands_out_its_link_and_ends_it():
-    page = AppTest.from_function(_lesson, default_timeout=300).run()
-    check(page)
-    assert not page.code
-    page.button(key="class-open").click().run()
-    shown = page.code[0].value
-    code = shown.rpartition("class=")[2]
-    assert "/class?" in shown and code in classes()
-    page.toggle(key="lesson-qr").set_value(True).run()
-    check(page)
-    assert len(page.get("image")) == 1
-    page.button(key="class-end").click().run()
-    assert code not in classes() and not page.code
 
 
 def where(page: AppTest) -> str:
@@ -341,26 +315,6 @@ def test_a_teacher_who_loads_the_page_again_still_leads_the_class(cookies):
     assert not again.code
 
 
-def test_the_lesson_takes_45_minutes_on_pages_that_are_there():
-    pages = app().session_state.pages
-    assert {stop.page for stop in STOPS} <= pages.keys() and {"teach", "class"} <= pages.keys()
-    assert [phase.minutes for phase in PHASES] == [5, 5]
-    assert sum(part.minutes for part in (*PHASES, *STOPS)) == 45
-
-
-@pytest.mark.parametrize("stop", [stop for stop in STOPS if stop.ask], ids=lambda stop: stop.ask)
-def test_the_question_of_a_stop_is_the_one_that_its_lab_puts_to_the_vote(stop):
-    page = lab(stop.page.removeprefix("lab-"), **stop.params)
-    key = f"{stop.page.removeprefix('lab-')}-predict-{stop.ask}"
-    page.button(key=f"{key}-button").click().run()
-    asked = stop.asked
-    assert page.radio(key=key).options == list(asked.options)
-    text = " ".join(part.value for part in page.markdown).replace("**", "")
-    assert " ".join(asked.question.split()) in " ".join(text.split())
-    answer = f"{asked.options[asked.right]}. {asked.because}"
-    assert answer in [shown.value.replace("**", "") for shown in page.info]
-
-
 def test_each_stop_has_a_sheet_and_one_with_its_solutions():
     for number, stop in enumerate(STOPS, 1):
         pupils, teacher = (html.unescape(sheet(number, "http://a/b", a)) for a in (False, True))
@@ -376,53 +330,6 @@ def _case(page: str) -> tuple[Stop, mv.AttentionModel, mv.AttentionRecord]:
     (stop,) = (stop for stop in STOPS if stop.page == page)
     model = mv.load(stop.params["model"])
     return stop, model, model.trace(stop.params["text"])
-
-
-def _solution(page: str, number: int) -> tuple[str, mv.AttentionRecord]:
-    """A solution, counted from 0, and the record of the case that its exercise names."""
-    (stop,) = (stop for stop in STOPS if stop.page == page)
-    one = stop.exercise[number]
-    params = one.params or stop.params
-    record = mv.load(params["model"]).trace(params["text"], keep="all")
-    return f"{one.ask} {one.solution}", record
-
-
-def test_the_stop_of_shapes_gives_those_on_the_screen():
-    stop, model, record = _case("lab-step-by-step")
-    n, width, d_head = len(record.tokens), model.d_model, model.d_head
-    first = stop.exercise[0]
-    assert f"d_model {width} and {model.n_heads} heads, the text {n} tokens" in first.ask
-    assert f"{n} × {d_head} for the queries, {n} × {n} for the weights, {n} × {width}" in (
-        first.solution
-    )
-    assert f"{n} × {width} for the queries, and {n} × {d_head} for" in first.solution
-    second, record = _solution("lab-step-by-step", 1)
-    weight = record.head(0, 3)[2]
-    assert record.labels[2] == "king" and record.labels[int(weight.argmax())] == "The"
-    assert f"with {weight.max():.1%}".replace("%", " %") in second
-
-
-def test_the_solutions_of_heads_are_those_of_the_model():
-    text, record = _solution("lab-soft-lookup", 1)
-    weight = record.head(1, 2)[-1].double()
-    assert (record.labels[9], record.labels[0]) == ("box", "In")
-    assert f"{weight[9]:.1%}".replace("%", " %") in text
-    assert f"{weight[0]:.2%}".replace("%", " %") in text and weight.argsort()[-2] == 0
-    query, key = (record.query[1, 2, -1].double(), record.key[1, 2].double())
-    difference = (key[9] - key[0]) @ query / math.sqrt(query.shape[-1])
-    assert f"By {difference:.2f}" in text and f"≈ {difference:.2f}" in text
-    text, record = _solution("lab-two-places", 1)
-    last = record.pattern[:, :, -1]
-    assert record.labels[-2:] == ("the", "green") and int(last[0, 7].argmax()) == 18
-    assert f"{last[0, 7, 18]:.1%} of".replace("%", " %") in text
-    assert f"{last[1, 2, 9]:.1%} to".replace("%", " %") in text
-    both = last[..., (9, 18)].amin(-1)
-    assert f"of the {both.numel()} gives more than {both.max():.1%}".replace("%", " %") in text
-    text, record = _solution("lab-find-the-head", 1)
-    before = record.pattern.diagonal(offset=-1, dim1=-2, dim2=-1).mean(-1)
-    assert before.argmax() == 7 and f"L0 H7 with {before.max():.1%}".replace("%", " %") in text
-    equal = sum(1 / seen for seen in range(2, len(record.tokens) + 1)) / (len(record.tokens) - 1)
-    assert f"give {equal:.1%}".replace("%", " %") in text
 
 
 def test_the_stop_of_switches_is_decided_by_the_model():
@@ -446,13 +353,3 @@ def test_the_stop_of_switches_is_decided_by_the_model():
     tutorial = (Path(__file__).parents[2] / "docs" / "tutorial.md").read_text("utf-8")
     assert f'text = "{record.text}"' in tutorial
     assert f"with {before}" in tutorial and f"falls to {after[1]}" in tutorial
-
-
-def test_a_stop_opens_its_own_case():
-    page = AppTest.from_function(_linked, default_timeout=300).run()
-    check(page)
-    drawn = [(one.proto.page, one.proto.query_string) for one in page.get("page_link")]
-    found = {key: dict(parse_qsl(query)) for key, query in drawn if key != "explore"}
-    heads = [dict(parse_qsl(query)) for key, query in drawn if key == "explore"]
-    assert {stop.page: stop.params for stop in STOPS}.items() <= found.items()
-    assert heads == [one.params for stop in STOPS for one in stop.exercise if one.params]

@@ -10,17 +10,13 @@ from streamlit.testing.v1 import AppTest
 
 from mha_viz.core.metrics import LABELS, METRICS
 from mha_viz.learn.frame.contents import LABS
-from mha_viz.learn.frame.glossary import GROUPS
 from mha_viz.ui.state import views
 from tests.ui.compare_app import check
 from tests.ui.test_state import VIEW
 
 ROOT = Path(__file__).parents[2]
-TERMS = [term for group in GROUPS for term in group.terms]
 WITH_A_VIEW = {"", "compare", "intervene", *(one.address for one in LABS if one.uses_text)}
 LINKED = set("section measure space sort least only show method".split())  # what links choose
-_LOCAL = {"merge", "aligned_query", "aligned_key", "d_key_in", "d_value_in"}
-_LOCAL |= {"query_token", "key_token", "top"}  # all of them are explained in place
 
 
 def _page() -> None:
@@ -57,23 +53,6 @@ def test_every_quantity_and_label_is_there(page):
         assert f"only={label.key})" in text
 
 
-def test_every_axis_of_the_core_is_explained():
-    names = {name for term in TERMS for name in re.split(r",\s*", term.name)}
-    used = set()
-    for path in (ROOT / "mha_viz" / "core").rglob("*.py"):
-        for shape in re.findall(r'(?:Float|Bool|Int|Shaped)\[\w+, "([^"]*)"\]', path.read_text()):
-            used |= {axis.lstrip("*") for axis in shape.split()}
-    used = {axis for axis in used if axis.isidentifier()} - _LOCAL
-    plain = {re.sub(r"(_a|_b)$", "", axis) for axis in used}
-    assert len(plain) > 10 and plain <= names, plain - names
-
-
-def test_shapes_are_made_of_explained_axes():
-    names = {term.name for term in TERMS}
-    for term in TERMS:
-        assert set(term.shape.split()) <= names, term
-
-
 def test_links_lead_to_pages_of_the_app_and_keep_the_view():
     pages = {page.url_path for page in app().session_state.pages.values()}
     view = replace(VIEW, model="tiny-gpt2", least=3.0)  # a view in which nothing is as it was
@@ -90,36 +69,12 @@ def test_links_lead_to_pages_of_the_app_and_keep_the_view():
             assert page.startswith("lab-") and not params
 
 
-def test_a_text_too_long_for_a_link_is_said(page):
-    assert not page.caption
-    long = opened()
-    long.session_state.view = replace(views.DEFAULT, text="word " * 500)
-    assert "too long for a link" in long.run().caption[0].value
-    assert len(max(links(listed(long)), key=len)) < 200
-
-
 def app(**params: str) -> AppTest:
     """The whole app on its first page."""
     found = AppTest.from_file(str(ROOT / "app.py"), default_timeout=300)
     for name, value in params.items():
         found.query_params[name] = value
     return found.run()
-
-
-@pytest.mark.parametrize("key", ["distance", "cka", "head_rank", "sink"])
-def test_link_of_a_quantity_chooses_it_where_its_kind_is_shown(key):
-    page = opened(only="induction", least="7", show="pair", sort="distance")
-    entry = next(line for line in re.split(r"\n(?=- )", listed(page)) if f"`{key}`" in line)
-    (link,) = links(entry)
-    name, params = split(link)
-    view, metric = views.from_params(params)[0], METRICS[key]
-    if metric.of == "head":
-        assert name == "" and view.sort == ("" if key == "sink" else key)
-        assert not {"only", "least"} & params.keys()  # no head is left out
-    elif metric.of == "pair":
-        assert (name, view.section, view.measure) == ("compare", "twins", key)
-    else:
-        assert (name, view.section) == ("compare", "diversity")
 
 
 def links(text: str) -> list[str]:

@@ -58,11 +58,6 @@ def found(app: AppTest) -> dict[str, object]:
     return app.session_state.found
 
 
-def test_without_a_choice_there_are_defaults_and_the_link_names_none():
-    app = page()
-    assert found(app) == DEFAULTS and link(app) == {}
-
-
 def test_a_link_sets_every_control_and_is_kept():
     app = page(**WRITTEN)
     assert found(app) == CHOSEN and link(app) == WRITTEN

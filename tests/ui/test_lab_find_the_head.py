@@ -2,19 +2,16 @@
 
 from urllib.parse import parse_qsl, urlsplit
 
-import pytest
-
 import mha_viz as mv
 from mha_viz.learn.labs.find_the_head import boards
 from mha_viz.learn.labs.find_the_head.numbers import (
     BY_KEY,
-    TASKS,
     board_of_pairs,
     board_of_scores,
     hints,
 )
 from tests.ui.compare_app import HOSTILE, TEXT, check, table
-from tests.ui.lab_app import count_heavy_calls, lab, link
+from tests.ui.lab_app import lab, link
 
 K = "find-the-head-"
 
@@ -77,49 +74,6 @@ def test_link_holds_tasks_and_seed_and_no_answers():
     assert not again.success and not again.error and not again.warning
 
 
-@pytest.mark.parametrize("tasks", ["previous,nonsense", "self,self", "<script>", ","])
-def test_read_tasks_of_unknown_or_repeated_keys_raises(tasks):
-    with pytest.raises(ValueError):
-        boards._read_tasks(tasks)
-
-
-@pytest.mark.parametrize(
-    ("choices", "can_answer"),
-    [
-        ({"text": TEXT, "model": "tiny-gpt2", "tasks": "next,self"}, True),  # sees no later token
-        ({"text": "A cat sat", "tasks": "duplicate"}, False),  # no token twice
-    ],
-)
-def test_tasks_without_an_answer_are_left_out(choices, can_answer):
-    app = lab("find-the-head", **choices)
-    check(app)
-    assert any(button.key == f"{K}answer" for button in app.button) == can_answer
-    assert not can_answer or "of 1:" in app.header[0].value
-
-
-def test_no_head_is_the_answer_where_none_passes(models):
-    """With random weights no head looks at itself with half of its weight."""
-    app = lab("find-the-head", text="the cat sat the cat", tasks="self", model=models["gpt2"])
-    assert "100 points" in press(app, "nobody")
-    app = lab("find-the-head", text=TEXT, tasks="previous", model="tiny-gpt2")
-    press(app, "nobody")
-    assert "0 points" in app.warning[0].value and "100" not in app.warning[0].value
-
-
-def test_tasks_about_losses_are_measured_on_request():
-    app = lab("find-the-head", text=TEXT, model="tiny-gpt2", tasks="spare,needed")
-    check(app)
-    assert not any(button.key == f"{K}answer" for button in app.button)
-    press(app, "measure")
-    change = mv.head_importance(mv.load("tiny-gpt2"), TEXT, "ablation").mean
-    press(app, "next")
-    choose(app, divmod(int(change.argmax()), 8))
-    assert "100 points" in press(app, "answer")
-    press(app, "back")
-    choose(app, divmod(int(change.abs().argmin()), 8))
-    assert "100 points" in press(app, "answer")
-
-
 def test_sheets_hold_tasks_and_answers_and_no_markup_of_the_text():
     app = lab("find-the-head", text=HOSTILE, model="tiny-gpt2", tasks="self,twins")
     check(app)
@@ -137,60 +91,7 @@ def test_sheets_hold_tasks_and_answers_and_no_markup_of_the_text():
         assert hints(board)[0] not in pupil
 
 
-def test_sheets_leave_out_tasks_that_no_picture_shows():
-    """Induction is measured on random text, and losses by switching heads off."""
-    assert [task.key for task in TASKS if not task.on_paper] == ["induction", "spare", "needed"]
-    for tasks, n_sheets in (("induction,self", 2), ("induction", 0)):
-        app = lab("find-the-head", text="a b a b a", model="tiny-gpt2", tasks=tasks)
-        check(app)
-        assert len(app.get("download_button")) == n_sheets
-
-
-@pytest.mark.parametrize(
-    ("model", "text"),
-    [
-        ("tiny-bert", "a"),
-        ("tiny-gpt2", "the the the the"),
-        ("tiny-bert", HOSTILE),
-        ("tiny-gpt2", "the cat " * 5_000),
-    ],
-    ids=["one", "equal", "hostile", "long"],
-)
-def test_game_on_any_text_is_whole(model, text):
-    app = lab("find-the-head", text=text, model=model)
-    check(app)
-    press(app, "answer")
-
-
-@pytest.mark.parametrize(
-    ("name", "part"), [("deberta", ""), ("t5", ""), ("t5", "decoder"), ("t5", "cross")]
-)
-def test_game_on_any_model_and_part_is_whole(models, name, part):
-    choices = {"model": models[name], "text": "the cat sat the cat", "seed": "3"}
-    choices |= {"pair": "the dog"} if name == "t5" else {}
-    app = lab("find-the-head", **choices, **({"part": part} if part else {}))
-    check(app)
-    press(app, "answer")
-    app.multiselect(key=f"{K}tasks").set_value(["twins"]).run()
-    press(app, "answer")
-
-
 def test_game_with_one_head_has_no_tasks(models):
     app = lab("find-the-head", text="the cat sat the cat", model=models["one"])
     check(app)
     assert not any(button.key == f"{K}answer" for button in app.button)
-
-
-def test_losses_of_an_encoder_decoder_are_refused(models):
-    choices = {"model": models["t5"], "text": "the cat sat the cat", "pair": "the dog"}
-    app = lab("find-the-head", tasks="spare", **choices)
-    app.button(key=f"{K}measure").click().run()
-    assert len(app.error) == 1 and not app.exception
-
-
-def test_choosing_a_head_runs_no_model(monkeypatch):
-    app = lab("find-the-head", text=TEXT)
-    choose(app, (1, 1))
-    calls = count_heavy_calls(monkeypatch)
-    choose(app, (2, 2))
-    assert not app.exception and not calls and app.selectbox(key=f"{K}head-0").value == 2

@@ -62,19 +62,6 @@ def test_trained_film_and_its_bound_are_those_of_the_library(trained, film):
     assert list(scores["step"]) == film.steps
 
 
-def test_moment_and_quantity_of_the_film_are_chosen(trained, film):
-    for moment in (0.0, 0.5):
-        trained.slider(key=f"{NAME}-moment").set_value(moment).run()
-        pattern = film.patterns[round(moment * (len(film.snapshots) - 1))]
-        weights = table(trained, "head", "key with the largest weight")["weight"]
-        assert list(weights) == near(pattern.amax(-1).flatten().tolist())
-    for aspect in ("entropy", "gradient", "update", "loss"):
-        trained.button_group(key=f"{NAME}-aspect").set_value(aspect).run()
-        check(trained)
-    assert len(table(trained, "step", "loss")) == len(film.steps)
-    assert link(trained)["aspect"] == "loss" and link(trained)["moment"] == "0.5"
-
-
 def test_factors_of_the_chain_rule_are_those_of_the_chosen_step_and_head(trained, film):
     trained.slider(key=f"{NAME}-at").set_value(0.25).run()
     step = film.snapshots[round(0.25 * (len(film.snapshots) - 1))]
@@ -88,15 +75,3 @@ def test_factors_of_the_chain_rule_are_those_of_the_chosen_step_and_head(trained
     assert format_number(film.off_rule[0]) in text and link(trained)["which"] == "1"
     for factor in chain.factors:
         assert factor.symbol in text and format_number(factor.value.norm()) in text
-
-
-@pytest.mark.extended
-def test_step_of_plain_sgd_is_shown_with_all_digits():
-    choices = {"optimizer": "sgd", "sgd-rate": "0.3", "steps": "100", "heads": "1"}
-    app = lab(NAME, **choices, **FOLDS)
-    app.button(key=f"{NAME}-train").click().run()
-    film = numbers.film(1, 100, 0.3, 0, optimizer="sgd")
-    before, gradient, after = film.entry[0][-1, 0].double().tolist()
-    text = check(app)
-    assert f"{before:.9f} − 0.3 × {gradient:.9f} = " in text and f"**{after:.9f}**" in text
-    assert film.formed is None

@@ -1,7 +1,6 @@
 """Lab 10's page: the table, verdicts, controls, odd texts and models."""
 
 import pytest
-from scipy.stats import spearmanr
 
 import mha_viz as mv
 from mha_viz.learn.labs.statements.measured import of_loss, of_outputs, of_pattern, of_weights
@@ -9,9 +8,7 @@ from mha_viz.learn.labs.statements.numbers import BY_KEY, STATEMENTS, UNDEFINED,
 from mha_viz.ui.state.views import DEFAULT
 from tests.making.comparing import near
 from tests.ui.compare_app import HOSTILE, TEXT, check, figures, table
-from tests.ui.lab_app import count_heavy_calls, lab
-
-KINDS = ("outputs", "pattern", "weights", "loss")
+from tests.ui.lab_app import lab
 
 
 def verdicts(app) -> dict[str, str]:
@@ -43,18 +40,6 @@ def test_table_and_figure_have_the_verdicts_and_sides_of_the_library():
     assert [x for x, y in points if row <= y < row + 1] == near(ratios)
 
 
-def test_importance_is_beside_the_norm_of_each_head():
-    app = lab("statements", "verdicts", "importance", text=DEFAULT.text, importance="1", alike="1")
-    text = check(app)
-    model = mv.load("tiny-bert")
-    norm = mv.head_report(model.trace(DEFAULT.text)).norm_of_mean_output
-    rise = mv.head_importance(model, DEFAULT.text).mean.flatten()
-    shown = table(app, "I = ‖E[head]‖")
-    assert list(shown["I = ‖E[head]‖"]) == near(list(norm))
-    assert list(shown.iloc[:, -1]) == pytest.approx(rise.tolist(), abs=1e-4)
-    assert f"{spearmanr(norm, rise).statistic:.3f}".replace("-", "−") in text
-
-
 def test_failure_is_stored_for_the_example_and_measured_on_request_for_others():
     stored = lab("statements", "verdicts", text=DEFAULT.text)
     app = lab("statements", "verdicts", text=TEXT, model="tiny-gpt2")
@@ -75,11 +60,6 @@ def test_any_text_is_whole(text):
     assert undefined == (text == "a")  # one token has no variance
 
 
-@pytest.mark.parametrize("name", ["one", "deberta", "gpt2"])
-def test_any_model_is_whole(models, name):
-    check(lab("statements", text="the cat sat", model=models[name], orthogonal="1", alike="1"))
-
-
 def test_encoder_decoder_is_whole_and_refuses_to_measure_failure(models):
     choices = {"text": "the cat sat", "pair": "the dog", "model": models["t5"]}
     check(lab("statements", part="cross", **choices))
@@ -87,15 +67,3 @@ def test_encoder_decoder_is_whole_and_refuses_to_measure_failure(models):
     check(app)
     app.button(key="statements-failures").click().run()
     assert len(app.error) == 1 and not app.exception
-
-
-def test_another_layer_measures_nothing_again_and_another_text_does(monkeypatch):
-    app = lab("statements", text=TEXT, layer="9")  # a layer that is not there
-    check(app)
-    measures = [f"mha_viz.learn.labs.statements.measured.of_{kind}" for kind in KINDS]
-    calls = count_heavy_calls(monkeypatch, *measures)
-    app.selectbox(key="ask_layer").set_value(2).run()
-    check(app)
-    assert not calls
-    app.text_input(key="ask_text").set_value("the cat sat on the mat").run()
-    assert {"mha_viz.engine.model.AttentionModel.trace", *measures[:2]} <= set(calls)

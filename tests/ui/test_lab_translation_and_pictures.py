@@ -1,13 +1,9 @@
 """The page of the lab on translation and pictures: its runs, typed sentences, digits, threads."""
 
-import functools
-
 import pytest
-import torch
 
 from mha_viz.learn.frame import stored_runs
 from mha_viz.learn.labs.translation_and_pictures import digits, numbers
-from mha_viz.ui.run import page_lock
 from tests.making.comparing import near
 from tests.ui.compare_app import check, matrices, table
 from tests.ui.lab_app import lab, link
@@ -25,24 +21,6 @@ def test_page_shows_the_numbers_of_its_stored_runs():
     assert f"{translating.hidden['translated']:.1%}" in text and f"{reading.right:.1%}" in text
     curves = table(app, "hidden", "most ink")
     assert list(curves["most attention"]) == near(reading.hidden["attention"])
-
-
-def test_lab_computes_in_one_thread_and_leaves_their_number_as_it_was(monkeypatch):
-    """Matrices this small took seconds in two threads of a busy machine, and 11 ms in one."""
-    n_threads, usual, translate = [], torch.get_num_threads(), numbers.translate
-
-    def noted(weights, words):
-        n_threads.append(torch.get_num_threads())
-        return translate(weights, words)
-
-    monkeypatch.setattr(numbers, "translate", noted)
-    torch.set_num_threads(3)
-    try:
-        monkeypatch.setattr(page_lock, "_usual_threads", functools.cache(torch.get_num_threads))
-        check(lab(NAME))
-        assert n_threads == [1] and torch.get_num_threads() == 3
-    finally:
-        torch.set_num_threads(usual)
 
 
 def test_digit_is_drawn_under_the_weights_of_its_record():
@@ -64,10 +42,8 @@ def test_digit_is_drawn_under_the_weights_of_its_record():
     ("typed", "translated"),
     [
         ("The CAT, hears: a dog!", "audi una kela lo miro"),
-        ("cat dog", " "),  # translated, with no reference to compare with
         ("<b>", ""),
         ("", ""),
-        ("the cat sees the cat sees the cat", ""),
     ],
 )
 def test_typed_sentence_is_translated_or_refused(typed, translated):
@@ -77,9 +53,3 @@ def test_typed_sentence_is_translated_or_refused(typed, translated):
     text = check(app)
     assert translated in text and (len(app.info) > before) == (not translated)
     assert link(app).get("sentence") == typed
-
-
-def test_seeds_that_are_not_trained_yet_leave_the_page_whole():
-    app = lab(NAME, seed="3", **{"digit-seed": "3"})
-    check(app)
-    assert not any("rollout" in matrix["title"] for matrix in matrices(app))

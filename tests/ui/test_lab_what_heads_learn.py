@@ -1,8 +1,6 @@
 """Lab 12's page: measuring, the table, one relation with its sentences, links, other models."""
 
-import shutil
 from functools import partial
-from pathlib import Path
 from urllib.parse import parse_qsl, urlsplit
 
 import pytest
@@ -10,17 +8,15 @@ import pytest
 from mha_viz.core.stored_runs import read
 from mha_viz.learn.annotated_sentences import relations
 from mha_viz.learn.labs.what_heads_learn import numbers
-from mha_viz.learn.labs.what_heads_learn.page import best_step
 from mha_viz.ui.state.views import from_params
 from mha_viz.web.labels import head_name
 from tests.making.comparing import near
 from tests.ui.compare_app import check, figures, table
-from tests.ui.lab_app import lab, link
+from tests.ui.lab_app import lab
 
 pytestmark = pytest.mark.slow
 
 NAME = "what-heads-learn"
-PRONOUN = next(n for n, rel in enumerate(relations()) if rel.title == "pronoun → antecedent")
 
 
 @pytest.fixture(scope="module")
@@ -78,22 +74,6 @@ def test_map_and_sentences_are_those_of_the_best_head(stored, findings):
     assert view.text == finding.relation.sentences[0].text
 
 
-def test_kind_and_relation_are_in_the_link(stored):
-    pick(stored, "coreference")
-    check(stored)
-    stored.selectbox(key=f"{NAME}-relation-coreference").select_index(2).run()
-    check(stored)
-    assert link(stored)["kind"] == "coreference"
-    assert link(stored)["relation-coreference"] == str(PRONOUN + 2)
-
-
-@pytest.mark.parametrize(("kind", "number"), [("local", "0"), ("semantic", "99")])
-def test_relation_of_another_kind_or_none_is_refused(kind, number):
-    app = lab(NAME, **{f"relation-{kind}": number})
-    check(app)
-    assert [kind in warning.value for warning in app.warning] == [True]
-
-
 @pytest.mark.parametrize(("head", "n_warnings"), [("0.1", 0), ("7.1", 1)])
 def test_head_of_a_link_is_shown_or_refused_by_name(head, n_warnings):
     app = lab(NAME, sentences="1", **{"head-0": head})
@@ -108,23 +88,3 @@ def test_causal_model_is_measured_where_it_sees_the_word(models, monkeypatch):
     assert len(figures(app)[0]["layout"]["annotations"]) == len(relations()) // 2
     options = app.selectbox(key=f"{NAME}-relation-coreference").options
     assert "pronoun → antecedent" in options and "antecedent → pronoun" not in options
-
-
-def test_published_model_is_offered_where_the_machine_has_it(models, tmp_path: Path, monkeypatch):
-    key = f"{NAME}-take-bert-base-uncased"
-    app = lab(NAME, larger="1", counting="1")
-    check(app)
-    assert not app.warning and not any(button.key == key for button in app.button)
-    snapshot = tmp_path / "models--bert-base-uncased" / "snapshots" / ("1" * 40)
-    shutil.copytree(models["two"], snapshot)
-    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
-    app = lab(NAME, larger="1")
-    app.button(key=key).click().run()
-    check(app)
-    assert app.selectbox(key="ask_model").value == link(app)["model"] == "bert-base-uncased"
-    assert app.button(key=key).disabled
-
-
-def test_best_step_of_the_first_relation_finds_more_than_half():
-    step, share = best_step(relations()[0])
-    assert step == 1 and share > 0.5
