@@ -1,4 +1,4 @@
-"""Two processes of the app behind Caddy and behind nginx: visitors notice no difference."""
+"""Two processes of the app behind Caddy: visitors notice no difference."""
 
 import asyncio
 import contextlib
@@ -17,14 +17,12 @@ from pathlib import Path
 
 import psutil
 import pytest
-from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.WidgetStates_pb2 import WidgetState
 
 from benchmarks.raw_session import RawSession, opened
-from mha_viz.learn.frame.lesson_plan import STOPS
 from mha_viz.ui.state.class_answers import FILE, Classes
 from mha_viz.web.payload import unpack
-from tests.test_proxies import FOLDER, free_port, nginx_command
+from tests.test_proxies import free_port
 from tests.waiting import PATIENCE, wait_for
 
 pytestmark = [pytest.mark.slow, pytest.mark.extended]
@@ -33,7 +31,6 @@ ROOT = Path(__file__).parents[1]
 COOKIE = "mha_viz_process"
 TOKEN = "a-token-of-this-test"
 OPTIONS = ("Equal weights for all keys", "The values themselves")  # of a question of a lab
-TEXTS = b"".join(b"The %d old dogs slept while it rained.\n" % i for i in range(23))
 
 
 @dataclass
@@ -44,12 +41,10 @@ class Site:
     apps: tuple[int, int]
     shared: Path
 
-    def ask(self, path: str = "/", port: int = 0, body: bytes | None = None, **headers: str):
-        """Return status, headers and bytes of an answer; a PUT where there is a body."""
-        asked = urllib.request.Request(f"http://127.0.0.1:{port or self.port}{path}", body)
-        asked.method = "GET" if body is None else "PUT"
-        for name, value in headers.items():
-            asked.add_header(name.replace("_", "-"), value)
+    def ask(self, path: str = "/", port: int = 0, **headers: str):
+        """Return status, headers and bytes of an answer."""
+        url = f"http://127.0.0.1:{port or self.port}{path}"
+        asked = urllib.request.Request(url, headers=headers)
         try:
             with urllib.request.urlopen(asked, timeout=PATIENCE) as found:
                 return found.status, found.headers, found.read()
@@ -105,36 +100,6 @@ def all_stop(app: subprocess.Popen, children: list[psutil.Process]) -> None:
     assert not [one for one in now if one.is_running()]
 
 
-def of_nginx(folder: Path, stack: contextlib.ExitStack) -> Site:
-    """The example of a proxy, without TLS and password, before two started by hand."""
-    port, apps, shared = free_port(), (free_port(), free_port()), folder / "shared"
-    text = (FOLDER / "nginx.conf").read_text()
-    text = re.sub(r"\n *(ssl_|auth_basic|add_header Strict).*", "", text)
-    for old, new in (
-        ("listen 443 ssl", f"listen 127.0.0.1:{port}"),
-        ("listen 80", f"listen 127.0.0.1:{free_port()}"),
-        ("server_name heads.example.org", "server_name _"),
-        ("127.0.0.1:8501", f"127.0.0.1:{apps[0]}"),
-        ("# server 127.0.0.1:8502", f"server 127.0.0.1:{apps[1]}"),
-    ):
-        assert old in text, old
-        text = text.replace(old, new)
-    env = {
-        "MHA_VIZ_SHARED": str(shared),
-        "MHA_VIZ_METRICS_TOKEN": TOKEN,
-        "MHA_VIZ_CLASSROOM": "1",
-        "MHA_VIZ_TRUSTED_PROXIES": "127.0.0.1",
-    }
-    for one in apps:
-        app = [sys.executable, "-m", "mha_viz", "app", "--port", str(one)]
-        started(app, folder, stack, env)
-    started(nginx_command(folder, text), folder, stack, {})
-    site = Site(port, apps, shared)
-    for one in apps:
-        wait_for(lambda one=one: site.ask("/healthz", one)[0] == 200, (folder / "log").read_text)
-    return site
-
-
 def started(
     command: list[str], folder: Path, stack: contextlib.ExitStack, env: dict[str, str]
 ) -> subprocess.Popen:
@@ -151,12 +116,12 @@ def started(
     return found
 
 
-@pytest.fixture(params=["caddy", "nginx"])
-def site(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Site]:
-    if not shutil.which(request.param):
-        pytest.skip(f"no {request.param} on PATH")
+@pytest.fixture
+def site(tmp_path: Path) -> Iterator[Site]:
+    if not shutil.which("caddy"):
+        pytest.skip("no caddy on PATH")
     with contextlib.ExitStack() as stack:
-        yield (of_replicas if request.param == "caddy" else of_nginx)(tmp_path, stack)
+        yield of_replicas(tmp_path, stack)
     said = (tmp_path / "log").read_text()
     assert "Traceback" not in said, said
 
@@ -188,46 +153,6 @@ def ids(session: RawSession, kind: str) -> list[str]:
     return [getattr(one, kind).id for one in found]
 
 
-async def give_file(site: Site, cookies: str) -> str:
-    """Upload texts as a browser does, have them studied; the link that others may open."""
-    async with site.pages("corpus", cookies=cookies) as page:
-        await page.run(unfold="own-texts")
-        (uploader,) = ids(page, "file_uploader")
-        asked = BackMsg()
-        asked.file_urls_request.request_id = "this"
-        asked.file_urls_request.session_id = page.name
-        asked.file_urls_request.file_names.append("dogs.txt")
-        await page._socket.send(asked.SerializeToString())
-        while (answer := await page._next()).WhichOneof("type") != "file_urls_response":
-            pass
-        (urls,) = answer.file_urls_response.file_urls
-        body = b'--x\r\nContent-Disposition: form-data; name="dogs.txt"; filename="dogs.txt"\r\n'
-        body += b"Content-Type: text/plain\r\n\r\n" + TEXTS + b"\r\n--x--\r\n"
-        token = re.search("_streamlit_xsrf=([^;]+)", cookies)[1].strip('"')
-        headers = {"Content_Type": "multipart/form-data; boundary=x", "X_Xsrftoken": token}
-        status, _, said = await asyncio.to_thread(
-            site.ask, urls.upload_url, body=body, Cookie=cookies, **headers
-        )
-        assert status == 204, said
-        chosen = WidgetState(id=uploader)
-        info = chosen.file_uploader_state_value.uploaded_file_info.add()
-        info.name, info.size, info.file_id = "dogs.txt", len(TEXTS), urls.file_id
-        info.file_urls.CopyFrom(urls)
-        await page.run(click="Study them", states=[chosen])
-        (key,) = [path.stem for path in (site.shared / "studies").glob("own_*.json")]
-        await shows_study(page)
-    return f"corpus={key}"
-
-
-async def shows_study(page: RawSession) -> None:
-    for _ in range(600):
-        if "23 texts of your own" in page.words():
-            return
-        await asyncio.sleep(0.5)
-        await page.run()
-    raise AssertionError(page.words())
-
-
 async def sees_link(site: Site, cookies: str) -> bytes:
     async with site.pages("", "model=tiny-gpt2&text=Two+servers+one+sentence", cookies) as page:
         labels = unpack(page.payload())[0]["query_labels"]
@@ -254,18 +179,10 @@ async def visits(site: Site) -> str:
     first, second = await of_each_process(site)
     assert await sees_link(site, first) == await sees_link(site, second)
 
-    link = await give_file(site, first)
     classes = Classes(site.shared / FILE)
     code, _ = classes.first("nobody")
     assert "1 answer so far" in await votes(site, first, code, 0)
     assert "2 answers so far" in await votes(site, second, code, 1)
-    async with site.pages("corpus", link, second) as page:
-        await shows_study(page)
-    classes.bring(code, 2)
-    for cookies in (first, second):
-        async with site.pages(STOPS[1].page, f"class={code}", cookies) as page:
-            told = [one for one in page.elements.values() if one.HasField("markdown")]
-            assert any(f"Stop 2 of {len(STOPS)}" in one.markdown.body for one in told)
 
     killed = next(one for one in psutil.process_iter() if is_at(one, site.apps[0]))
     killed.kill()
@@ -273,8 +190,6 @@ async def visits(site: Site) -> str:
     for cookies in (first, second):  # who was with the other one notices nothing
         assert site.ask(Cookie=cookies)[0] == 200
         await sees_link(site, cookies)
-        async with site.pages("corpus", link, cookies) as page:
-            await shows_study(page)
     assert "3 answers so far" in await votes(site, site.cookies(), code, 1)
     return "all"
 

@@ -1,6 +1,5 @@
 """The command where it serves: the address, the models that it checks, what it starts."""
 
-import json
 import time
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from threading import Thread
@@ -75,16 +74,6 @@ def test_app_with_replicas_starts_as_many_processes_and_no_page_of_its_own(
     monkeypatch.setattr(replicas, "serve", lambda host, port, n, settings: started.append(n))
     call("app", "--replicas", str(n))
     assert started == ["a page" if n == 1 else n]
-
-
-def test_scores_names_the_second_key_only_where_there_is_one():
-    place = ("scores", "The cat saw the cat", "--layer", "1", "--head", "2", "--query", "4")
-    alone, compared = (
-        json.loads(call("circuits", *place, "--key", "1", *more, "--format", "json").stdout)
-        for more in ((), ("--versus", "2"))
-    )
-    assert alone["title"] != compared["title"] and compared["title"].startswith(alone["title"])
-    assert "(2)" in compared["title"] and "(2)" not in alone["title"]
 
 
 def test_a_text_too_long_for_the_name_of_a_file_is_read_as_a_text():

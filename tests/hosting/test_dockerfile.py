@@ -31,21 +31,6 @@ def test_the_image_gets_the_app_with_its_models_and_nothing_of_the_workshop() ->
     assert not [path for path in COPIED if "__pycache__" in path]
 
 
-@pytest.mark.parametrize(
-    ("rules", "expected"),
-    [
-        ("*\n!a\na/*.py\n", {"a/c.txt"}),
-        ("# a comment\n*\n!a\n!d.py\n**/*.p[y]\n!d.py\n", {"a/c.txt", "d.py"}),
-        ("**/b.*\n?.py\n", {"a/c.txt", "secret/key"}),
-    ],
-)
-def test_the_last_rule_that_fits_decides(tmp_path: Path, rules: str, expected: set[str]) -> None:
-    for name in ("a/b.py", "a/c.txt", "d.py", "secret/key"):
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).touch()
-    assert {path.as_posix() for path in copied_files(tmp_path, rules)} == expected
-
-
 def test_it_runs_as_nobody_in_particular_and_checks_its_health() -> None:
     final = STAGES[-1]
     assert final.last("USER").text == "1000:1000"

@@ -177,12 +177,6 @@ def test_a_full_queue_is_not_ready(monkeypatch, operated):
     assert b'mha_viz_lane_waiting{lane="heavy"} 2.0' in endpoints.written()
 
 
-def test_too_little_memory_is_not_ready(monkeypatch):
-    monkeypatch.setattr(endpoints.memory, "ready", lambda: "")
-    monkeypatch.setattr(endpoints.memory_limit, "is_over", lambda: True)
-    assert "memory" in endpoints.not_ready()
-
-
 def test_seconds_are_counted_into_every_bound_above_them():
     times = Times()
     for seconds in (0.01, 0.25, 99.0):

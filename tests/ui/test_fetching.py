@@ -81,13 +81,6 @@ def test_a_model_that_is_not_here_is_told_of_and_nothing_is_asked(hub):
     assert hub.asked == []
 
 
-def test_a_click_fetches_it_and_then_it_is_the_chosen_one(hub):
-    app = page()
-    app.selectbox(key="ask_model").select(NAME).run()
-    app.button(key="download").click().run()
-    check_arrives(app)
-
-
 def test_it_shows_how_far_it_is_and_goes_on_after_a_stop(hub):
     app = page()
     half_of_it(app, hub)

@@ -4,17 +4,13 @@ import threading
 from functools import partial
 
 import pytest
-import torch
 
-import mha_viz as mv
 from mha_viz.interventions import importance as module
 from mha_viz.interventions.importance import head_importance
 from mha_viz.ui.jobs.jobs import Jobs
 from mha_viz.ui.jobs.ticket import SHORT, Work
 from mha_viz.ui.operating.settings import Settings
 from mha_viz.ui.run import heavy
-from mha_viz.ui.widgets.messages import progress
-from mha_viz.ui.widgets.messages.progress import TimeLeft
 from tests.making.comparing import close
 from tests.ui.compare_app import check, said, table
 from tests.ui.intervene_app import intact, intervene, press
@@ -82,39 +78,3 @@ def test_equal_work_of_two_visitors_has_one_key_and_other_work_another():
     assert importance(None).key == importance(1.0).key
     other = partial(head_importance, heavy.model_of(GPT2), TEXTS, "gradient")
     assert heavy.work(other, (TEXTS, "gradient")).key != importance(None).key
-
-
-def test_a_bar_says_how_much_longer_by_what_is_done():
-    now = [7.0]
-    left = TimeLeft(lambda: now[0])
-    assert left.after(0.2) is None  # joined: others had waited for it before
-    now[0] += 1
-    assert left.after(0.3) is None  # too early
-    now[0] += 9
-    assert left.after(0.2) is None and left.after(0.4) == pytest.approx(30)
-    now[0] += 40
-    assert left.after(0.7) == pytest.approx(30)  # it has become slower
-    assert left.after(1.0) == left.after(1.1) == 0
-
-
-def test_the_pace_is_measured_in_as_many_threads_as_the_work_has(monkeypatch):
-    """Two threads that wait for each other on a busy machine took ten times as long as one."""
-    seen = []
-    monkeypatch.setattr(
-        module,
-        "seconds_per_token",
-        lambda *given: seen.append(torch.get_num_threads()) or 0.1,
-    )
-    held: dict[str, float] = {}
-    monkeypatch.setattr(progress, "results", lambda kind: held)
-    monkeypatch.setattr(progress, "keep", lambda kind, key, pace: held.update({key: pace}))
-    usual, model = torch.get_num_threads(), mv.load("tiny-gpt2")
-    torch.set_num_threads(2)
-    try:
-        assert progress.seconds("small", model, TEXTS, 1.0) is not None
-        torch.set_num_threads(2)
-        monkeypatch.setattr(heavy, "_SMALL", 0)
-        assert progress.seconds("large", model, TEXTS, 1.0) is not None
-    finally:
-        torch.set_num_threads(usual)
-    assert seen == [1, 2]

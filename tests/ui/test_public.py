@@ -9,7 +9,6 @@ from mha_viz.errors import LimitError
 from mha_viz.ui.operating import refusals
 from mha_viz.ui.run import memory
 from mha_viz.ui.state import allowed
-from mha_viz.ui.state.examples import EXAMPLES
 from mha_viz.ui.widgets.controls.controls import OTHER
 from tests.ui.explore_app import explore
 from tests.ui.test_fetching import chosen, page
@@ -44,14 +43,6 @@ def test_the_menu_offers_shipped_and_named_models_and_nothing_to_type(operated):
     assert len(offered(page())) == 3
 
 
-def test_examples_with_a_text_that_would_be_cut_are_not_offered(operated):
-    operated(public=1)
-    titles = explore().selectbox(key="ask_example").options
-    assert titles == [example.title for example in EXAMPLES if not example.n_tokens]
-    operated(public=1, max_tokens=1024)
-    assert allowed.examples() == list(EXAMPLES)
-
-
 def test_a_model_of_the_cache_that_nobody_named_is_not_there(operated, monkeypatch):
     shipped = catalog.list_models()[0]
     cached = catalog.ModelInfo("a/b", "cached", shipped.path, "bert", 1, 1, 10)
@@ -70,13 +61,6 @@ def test_a_link_that_names_another_model_opens_on_a_shipped_one_and_says_so(oper
     assert chosen(app) == "tiny-bert"
     assert len(app.warning) == 1
     assert not app.button  # nothing offers to fetch it
-
-
-def test_a_named_model_that_a_link_asks_for_may_be_fetched(operated):
-    operated(public=1, models=NAMED)
-    app = page(model=NAMED)
-    assert chosen(app) == "tiny-bert"
-    assert "download" in [button.key for button in app.button]
 
 
 def test_a_folder_that_somebody_typed_before_is_not_opened(operated, models, monkeypatch):
@@ -112,12 +96,6 @@ def test_more_characters_than_allowed_are_refused_and_stay_in_the_box(operated):
     assert "100" in error and "150" in error
     assert app.text_input(key="ask_text").value == text
     assert refusals.counted()["text"] == before + 1
-
-
-def test_a_text_to_patch_from_is_as_short(operated):
-    operated(public=1, max_characters=100)
-    app = explore(text="A cat sat.", source="word " * 30)
-    assert "100" in app.error[0].value
 
 
 def test_a_model_of_more_parameters_than_allowed_is_refused(operated):

@@ -39,26 +39,12 @@ def test_the_environment_goes_before_the_file_and_the_file_before_the_defaults(w
     assert found.origins["max_sessions"] == "server.toml"
 
 
-def test_models_are_named_in_a_list_or_parted_by_commas(written):
-    named = ("google-bert/bert-base-uncased", "openai-community/gpt2")
-    in_file = written(f"[mha_viz]\nmodels = {list(named)}\n")
-    assert read(in_file).settings.models == named
-    assert read({"MHA_VIZ_MODELS": ", ".join(named)}).settings.models == named
-
-
-def test_an_empty_variable_sets_nothing():
-    assert read({"MHA_VIZ_MAX_TOKENS": " ", FILE: ""}).settings == Settings()
-
-
 @pytest.mark.parametrize(
     ("variable", "value", "expected"),
     [
         ("MHA_VIZ_PUBLIC", "maybe", "true or false"),
         ("MHA_VIZ_MAX_TOKENS", "many", "a whole number from 16 to 1,000,000"),
-        ("MHA_VIZ_MAX_TOKENS", "2.5", "a whole number"),
-        ("MHA_VIZ_MAX_TOKENS", "-1", "a whole number from 16"),
         ("MHA_VIZ_HEAVY_SECONDS", "nan", "a number from 1 to 86,400"),
-        ("MHA_VIZ_MODELS", "a/b,/etc", "a list of models on the Hub"),
         ("MHA_VIZ_MODELS", "../x/y", "a list of models on the Hub"),
         ("MHA_VIZ_METRICS_TOKEN", "short", "a password of at least 16 characters"),
     ],
@@ -75,11 +61,9 @@ def test_a_wrong_value_is_named_with_what_was_expected_and_what_came(variable, v
     ("text", "expected"),
     [
         ("[mha_viz]\nmax_tokens = '64'\n", "max_tokens in server.toml: expected a whole number"),
-        ("[mha_viz]\nmax_tokens = true\n", "max_tokens in server.toml: expected a whole number"),
         ("[mha_viz]\nmodels = 'a/b'\n", "models in server.toml: expected a list"),
         ("[mha_viz]\nmax_token = 64\n", "Is max_tokens meant?"),
         ("max_tokens = 64\n", "below a line [mha_viz]"),
-        ("mha_viz = 3\n", "below a line [mha_viz]"),
         ("[mha_viz\n", "which is none"),
         ("#" * 70_000, "more than 65,536 bytes"),
     ],

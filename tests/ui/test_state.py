@@ -4,32 +4,20 @@ import base64
 import zlib
 from dataclasses import fields, replace
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mha_viz.core.names import HOWS, METHODS, ORDERS
-from mha_viz.engine.run import PARTS
-from mha_viz.ui.explore import head_pictures
-from mha_viz.ui.intervene import importance, switches
 from mha_viz.ui.state import views
-from mha_viz.ui.state.link_values import MAX_PINS, MAX_URL_PINS, Pin, written
+from mha_viz.ui.state.link_values import MAX_PINS, Pin, written
 from mha_viz.ui.state.views import (
     BENCH,
     DEFAULT,
-    Circuits,
-    Compare,
-    Corpus,
-    Explore,
-    Intervene,
-    Shared,
     View,
     from_params,
     to_params,
     validate_choices,
 )
-from mha_viz.web.theme import SCALES
 
 VIEW = View(
     model="owner/some-model",
@@ -167,63 +155,15 @@ def test_pins_of_a_link_that_are_no_pins_are_ignored(raw: str) -> None:
     assert view.pins == () and view.layer == 3 and len(problems) == 1
 
 
-def test_pins_of_a_folder_are_read_only_where_somebody_has_typed_it() -> None:
-    raw = written((PIN._replace(model="/home/a/model"),))
-    assert from_params({"pins": raw}, {"/home/a/model"}) == (
-        replace(DEFAULT, pins=(PIN._replace(model="/home/a/model"),)),
-        [],
-    )
-    assert from_params({"pins": raw})[0].pins == ()
-
-
-def test_pins_that_are_too_long_are_left_out_of_the_link() -> None:
-    words = np.random.default_rng(7).integers(10**9, size=1_999).astype(str).tolist()
-    view = replace(DEFAULT, pins=(PIN._replace(text=" ".join(words)),))
-    assert len(written(view.pins)) > MAX_URL_PINS and "pins" not in to_params(view)
-    alike = replace(DEFAULT, pins=tuple(PIN._replace(text="a b " * 999, head=i) for i in range(9)))
-    assert len(to_params(alike)["pins"]) < 500  # models and texts repeat
-    assert from_params(to_params(alike)) == (alike, [])
-
-
-@pytest.mark.parametrize("page", [Explore, Compare, Corpus, Circuits, Intervene])
-def test_seen_by_page_returns_shared_and_own_choices_only(page: type[Shared]) -> None:
-    seen = VIEW.seen_by(page)
-    names = {field.name for field in fields(seen)}
-    assert type(seen) is page and names < {field.name for field in fields(View)}
-    assert {field.name for field in fields(Shared)} < names
-    assert all(getattr(seen, name) == getattr(VIEW, name) for name in names)
-
-
-@pytest.mark.parametrize("factor", [1.0, -0.25, 2**-9, 0.1 + 0.2, -1e-300])
-def test_a_number_survives_the_url_to_its_last_digit(factor):
-    written = to_params(View(factor=factor))
-    assert from_params(written) == (View(factor=factor), [])
-    assert factor != 1.0 or written["factor"] == "1"
-
-
-def test_a_default_view_is_a_short_link():
-    assert set(to_params(DEFAULT)) == {"model", "text"}
-
-
 @pytest.mark.parametrize(
     ("name", "raw"),
     [
-        ("model", "../../etc/passwd"), ("model", "/etc"), ("model", "a/../b"), ("model", ""),
-        ("layer", "-1"), ("layer", "99999"), ("layer", "1e3"), ("layer", "٣٣٣٣٣٣٣٣٣٣"),
-        ("head", "NaN"), ("mass", "nan"), ("mass", "0"), ("mass", "inf"), ("scale", "rainbow"),
-        ("words", "yes"), ("heads", "1.2,3"), ("heads", "1.2.3"), ("show", "<script>"),
-        ("sort", "__import__('os')"), ("least", "nan"), ("least", "-1"),
-        ("only", "a b"), ("part", "both"), ("query", "-2"), ("device", "tpu"),
-        ("dtype", "int8"), ("section", "all"), ("metric", "a b"), ("measure", "l2"),
-        ("order", ""), ("clusters", "0"), ("clusters", "99"), ("layer_b", "x"),
-        ("model_b", "/etc/passwd"), ("space", "W_X"),
-        ("off", "1"), ("off", "1.2.3"), ("how", "explode"), ("factor", "inf"), ("factor", "1e99"),
-        ("place", "-3"), ("method", "magic"), ("key", "1" * 5000), ("written", "201"),
-        ("next_temperature", "nan"), ("next_top_k", "-1"), ("next_seed", "1e9"),
-        ("branches", "5"), ("branches", "5.-1"),
-        ("corpus", "../../etc"), ("kind", "a b"), ("min_weight", "2"), ("any_head", "yes"),
-        ("arc", "obj.sideways"), ("along", ".to_head"),
-        ("corpus_b", "../../etc"), ("corpus_model_b", "/etc/passwd"),
+        ("model", "../../etc/passwd"), ("model", "/etc"), ("model", ""), ("model_b", "/etc/passwd"),
+        ("corpus", "../../etc"), ("corpus_b", "../../etc"), ("corpus_model_b", "/etc/passwd"),
+        ("layer", "-1"), ("layer", "99999"), ("layer", "٣٣٣٣٣٣٣٣٣٣"), ("key", "1" * 5000),
+        ("mass", "nan"), ("least", "-1"), ("factor", "1e99"), ("words", "yes"), ("heads", "1.2.3"),
+        ("show", "<script>"), ("sort", "__import__('os')"), ("only", "a b"), ("written", "201"),
+        ("next_temperature", "nan"), ("next_seed", "1e9"), ("branches", "5.-1"), ("arc", "obj.up"),
     ],
 )  # fmt: skip
 def test_nonsense_in_a_link_is_named_and_left_out(name, raw):
@@ -282,15 +222,6 @@ def test_any_link_gives_a_view_that_gives_a_link(params):
     assert again == view and not problems
 
 
-def test_every_choice_has_a_title_on_the_page():
-    assert tuple(views.SCALES) == SCALES
-    assert tuple(switches.HOW_NAMES) == tuple(switches.HOW_HELP) == HOWS
-    assert views.PARTS.keys() >= set(PARTS)
-    assert tuple(importance.METHOD_NAMES) == METHODS and tuple(importance.ORDERS) == ORDERS
-    drawn_in_the_browser = {"heatmap", "lines", "table"}
-    assert head_pictures.PICTURES.keys() | drawn_in_the_browser == views.SHOWS.keys()
-
-
 # -- what the workbench sends ----------------------------------------------------------------------
 
 
@@ -306,11 +237,9 @@ def test_every_choice_of_the_workbench_is_read_as_a_link_is():
 @pytest.mark.parametrize(
     "sent",
     [
-        None, 5, "layer=1", ["layer"], {"layer": 1}, {"layer": None}, {"words": True},
-        {"layer": "-1"}, {"layer": "1e9"}, {"mass": "nan"}, {"scale": "<b>"}, {"sort": "a b"},
-        {"heads": "1.2,x"}, {"window": "4.2,0.9"}, {"window": "1.2"}, {"window": "-1.2,0.9"},
-        {"window": "1.2,3.4,5.6"}, {"window": "0.99999,0.1"}, {"window": [[0, 1], [0, 1]]},
-        {"show": "x" * 10**6}, {"query": "-2"}, {"key": ["3"]}, {3: "4"}, {"__class__": "int"},
+        None, ["layer"], {"layer": 1}, {"layer": "1e9"}, {"mass": "nan"}, {"scale": "<b>"},
+        {"window": "4.2,0.9"}, {"window": "0.99999,0.1"}, {"window": [[0, 1], [0, 1]]},
+        {"show": "x" * 10**6}, {"key": ["3"]}, {3: "4"}, {"__class__": "int"},
         {"model": "owner/other"}, {"text": "mine"}, {"device": "cuda"}, {"off": "0.0"},
     ],
 )  # fmt: skip

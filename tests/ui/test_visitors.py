@@ -1,7 +1,5 @@
 """What a visitor's page holds on the server, and that it goes when he does."""
 
-import contextlib
-
 import pytest
 
 from tests.ui.serving import OpenPage, served
@@ -55,31 +53,6 @@ def server(started):
     assert ask(LET_GO) == "0"
     wait_for(lambda: ask(HELD) == "0", "records to be let go")
     return started
-
-
-@pytest.mark.extended
-def test_open_pages_hold_no_records_of_their_own(server):
-    pages = {
-        "": dict(text=TEXT, words="1", no_special="1", sort="entropy"),
-        "compare": dict(text=TEXT, section="twins"),
-        "circuits": dict(text=TEXT, circuit="looks"),
-        "intervene": dict(text=TEXT, off="0.1"),
-        "step-by-step": dict(text=TEXT),
-    }
-    port, ask = server
-    with contextlib.ExitStack() as open_pages:
-        visits = {}
-        for address, params in pages.items():
-            visits[address] = open_pages.enter_context(OpenPage(port))
-            assert visits[address].show(address, **params) == [], address
-        sides = open_pages.enter_context(OpenPage(port))
-        assert sides.show("compare", text=TEXT, section="sides", text_b="a dog ran") == []
-        assert int(ask(HELD)) > 0
-        assert ask(LET_GO) == "0"
-        wait_for(lambda: ask(HELD) == "0", "records to be let go")
-        for address, params in pages.items():  # it is made again for whoever still looks
-            assert visits[address].show(address, **params) == [], address
-        assert int(ask(HELD)) > 0
 
 
 def test_what_a_visitor_looked_at_goes_when_he_leaves(server):

@@ -60,19 +60,3 @@ def surroundings():
     import torch
 
     return dict(os.environ), os.nice(0), torch.get_num_threads()
-
-
-def leaves_holes():
-    """200 MB that are freed below a block that stays; how much memory was taken for them."""
-    before = resident()
-    blocks = [bytearray(b"x" * 100_000) for _ in range(2_000)]
-    stays.append(blocks.pop())
-    return resident() - before
-
-
-def resident():
-    with open("/proc/self/statm") as file:
-        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-
-
-stays = []

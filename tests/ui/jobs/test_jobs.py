@@ -1,21 +1,18 @@
 """The lane of heavy work: turns, equal requests, cancelling, limits; by events, not by clocks."""
 
-import gc
 import os
 import threading
-import weakref
 from functools import partial
 
 import pytest
 
 from mha_viz.checkpoints import child_process
-from mha_viz.errors import JobError, TextError
+from mha_viz.errors import JobError
 from mha_viz.ui.jobs import jobs as lane
 from mha_viz.ui.jobs.calls import Call, import_modules
 from mha_viz.ui.jobs.jobs import Jobs
-from mha_viz.ui.jobs.ticket import SHORT, Waiting, Work
+from mha_viz.ui.jobs.ticket import SHORT, Work
 from mha_viz.ui.operating.settings import Settings
-from tests.waiting import wait_for
 
 LONG = 60  # seconds until a test counts as hanging
 
@@ -136,64 +133,6 @@ def test_leave_all_ends_what_a_session_alone_waits_for():
     assert own.ended.wait(LONG) and queued.calls == 0
 
 
-def test_one_that_waits_and_is_given_up_never_begins():
-    jobs, gate, given_up = one_at_a_time(), Gate(), Gate("given up")
-    jobs.ask(gate.work, "a")
-    ticket = jobs.ask(given_up.work, "b")
-    ticket.leave()
-    gate.opened.set()
-    assert jobs.do(Work("last", lambda tell: 3), "b", quiet) == 3
-    assert given_up.calls == 0 and ticket.ended
-    assert jobs.figures() | {"seconds": 0} == dict(
-        running=0, waiting=0, done=2, failed=0, cancelled=1, refused=0, seconds=0
-    )
-
-
-def test_what_was_given_up_can_be_asked_for_again():
-    jobs, gate = one_at_a_time(), Gate()
-    first = jobs.ask(gate.work, "a")
-    assert gate.begun.wait(LONG)
-    first.leave()
-    again = jobs.ask(gate.work, "a")
-    gate.opened.set()
-    assert again.result(quiet) is gate and gate.calls == 2
-
-
-def test_the_place_in_the_queue_is_told():
-    jobs, gate, heard = one_at_a_time(), Gate(seconds=SHORT + 7), []
-    jobs.ask(gate.work, "a")
-    jobs.ask(Work("next", lambda tell: None, seconds=50.0), "b")
-
-    def told(news):
-        heard.append(news)
-        gate.opened.set()
-
-    jobs.do(Work("mine", lambda tell: None), "c", told)
-    assert isinstance(heard[0], Waiting)
-    assert heard[0].before == 2 and 50 < heard[0].seconds <= SHORT + 57
-
-
-def test_the_time_left_is_what_the_progress_says_once_there_is_some():
-    """An estimate of 600 seconds of which nothing is true: half is done after 20."""
-    now = [100.0]
-    jobs, gate = Jobs(Settings(heavy_running=1), clock=lambda: now[0]), Gate(seconds=600.0)
-    first = jobs.ask(gate.work, "a")
-
-    def told(news):
-        return 0.5 if news and not isinstance(news, Waiting) else None
-
-    follower = threading.Thread(target=first.wait, args=(told,))
-    follower.start()
-    second = jobs.ask(Work("next", lambda tell: 1), "b")
-    now[0] += 20
-    wait_for(lambda: second.waiting == Waiting(1, 20.0), "what the first one's page understood")
-    now[0] += 10
-    assert second.waiting == Waiting(1, 30.0)  # it has become slower
-    gate.opened.set()
-    follower.join(LONG)
-    assert second.result(quiet) == 1
-
-
 def test_short_work_does_not_wait_for_heavy_work():
     jobs, gate = one_at_a_time(), Gate()
     jobs.ask(gate.work, "a")
@@ -283,33 +222,6 @@ def test_equal_work_does_not_join_a_job_that_is_being_ended_for_its_time():
     assert again.result(quiet) == "anew"
     with pytest.raises(JobError, match="more than"):
         late.result(quiet)
-
-
-def test_an_error_of_the_work_is_that_of_all_who_wait():
-    jobs, gate = one_at_a_time(), Gate()
-
-    def refuses(tell):
-        raise TextError("The text is empty.")
-
-    jobs.ask(gate.work, "a")
-    tickets = [jobs.ask(Work("refused", refuses), session) for session in "bc"]
-    gate.opened.set()
-    for ticket in tickets:
-        with pytest.raises(TextError, match=r"^The text is empty"):
-            ticket.result(quiet)
-    assert jobs.do(Work("next", lambda tell: 1), "a", quiet) == 1
-
-
-def test_a_ticket_that_is_kept_holds_nothing_that_the_work_needed():
-    jobs, gate = one_at_a_time(), Gate()
-    gate.opened.set()
-    ticket, held = jobs.ask(gate.work, "a"), weakref.ref(gate)
-    ticket.wait()
-    ticket._job.result = None
-    del gate
-    while held() is not None:  # the thread that worked is still about to end
-        gc.collect()
-    assert ticket.ended
 
 
 def test_where_no_process_can_be_started_the_work_is_done_here(monkeypatch):

@@ -1,6 +1,5 @@
 """Heavy work in other processes: the same results, and whatever goes wrong stays there."""
 
-import ctypes
 import os
 import signal
 import subprocess
@@ -10,24 +9,16 @@ from functools import partial
 
 import pytest
 
-import mha_viz as mv
-from mha_viz.checkpoints.loading import load
-from mha_viz.checkpoints.untrained_copy import untrained_copy
-from mha_viz.core.cancellation import cancellation
 from mha_viz.errors import JobError, TextError
-from mha_viz.interventions.importance import head_importance
-from mha_viz.learn.labs.own_reflection.learning import learn_left
 from mha_viz.ui.jobs import calls, process
-from mha_viz.ui.jobs.calls import Call, Cancelled, CancelToken, Checkpoint
+from mha_viz.ui.jobs.calls import Call, Cancelled, CancelToken
 from mha_viz.ui.jobs.process import RemoteFault, Workers
-from tests.making.comparing import close
 from tests.ui.jobs import calls_for_tests as ours
 from tests.waiting import wait_for
 
 pytestmark = pytest.mark.slow
 LONG = 120  # seconds until a test counts as hanging
 GIB = 2**30
-TEXTS = ("The cat sat on the mat.", "Tom had a red ball.")
 
 
 @pytest.fixture(scope="module")
@@ -62,29 +53,6 @@ def gone(pid):
             return True
 
     return wait_for(ended, f"the end of process {pid}", LONG)
-
-
-@pytest.mark.extended
-def test_results_are_those_of_a_direct_call_value_by_value(workers):
-    trained = run(workers, learn_left, 8, 40, 0, True, progress_argument="on_step")
-    direct = learn_left(8, 40, 0, True)
-    close(trained.losses, direct.losses)
-    untrained = Checkpoint("tiny-gpt2", "cpu", "float32", GIB, random=True)
-    measured = run(workers, head_importance, untrained, TEXTS, "gradient")
-    expected = head_importance(untrained_copy(mv.load("tiny-gpt2")), TEXTS, "gradient")
-    close(measured.values, expected.values)
-    named = Checkpoint("tiny-gpt2", "cpu", "float32", GIB)
-    heard = []
-    measured = workers.run(
-        call(head_importance, named, TEXTS, progress_argument="on_progress"),
-        CancelToken(),
-        lambda *news: heard.append(news),
-    )
-    expected = head_importance(mv.load("tiny-gpt2"), TEXTS)
-    close(measured.values, expected.values)
-    close(measured.loss, expected.loss)
-    assert measured.notes == expected.notes
-    assert heard and all(done <= total for done, total in heard)
 
 
 def test_an_error_of_ours_arrives_as_itself_and_another_with_its_traceback(workers):
@@ -143,16 +111,6 @@ def stopped(workers, function):
     return pids[0]
 
 
-@pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "malloc_trim"), reason="glibc's memory only")
-def test_a_process_keeps_no_memory_that_its_call_has_freed(workers):
-    before = run(workers, ours.resident)
-    taken = run(workers, ours.leaves_holes)
-    assert taken > 100e6
-    wait_for(
-        lambda: run(workers, ours.resident) - before < taken / 4, "memory to be given back", LONG
-    )
-
-
 @pytest.mark.skipif(os.name != "posix", reason="processes see no common memory")
 def test_a_process_stands_still_while_pages_are_run_and_then_goes_on(workers):
     pid = run(workers, ours.counts, 1, progress_argument="on_progress")
@@ -192,23 +150,6 @@ def test_what_does_not_listen_is_ended_with_its_process(workers):
     pid = stopped(workers, ours.hears_nothing)
     assert gone(pid)
     assert run(workers, ours.counts, 1, progress_argument="on_progress") != pid
-
-
-def test_who_is_stopped_before_it_begins_does_nothing(workers):
-    stop = CancelToken()
-    stop.set()
-    with pytest.raises(Cancelled):
-        workers.run(
-            call(ours.hears_nothing, progress_argument="on_progress"), stop, lambda *news: None
-        )
-
-
-def test_a_model_is_not_taken_for_another_kind_because_its_loading_was_stopped():
-    """It is tried out while it is loaded; a process keeps it for the calls that follow."""
-    stop = CancelToken()
-    stop.set()
-    with cancellation(stop.raise_if_set), pytest.raises(Cancelled):
-        load("tiny-gpt2")  # and not a model that another test has loaded
 
 
 def test_an_idle_process_is_let_go(monkeypatch):

@@ -70,12 +70,6 @@ def test_run_tells_progress_and_ends_when_it_is_stopped(workers: Any) -> None:
     wait_for(lambda: not workers._actors, "the actor to be ended")
 
 
-def test_run_of_what_does_not_listen_ends_with_its_actor(workers: Any) -> None:
-    stop = CancelToken()
-    with pytest.raises(Cancelled):
-        workers.run(Call(partial(ours.hears_nothing), "on_progress"), stop, lambda *_: stop.set())
-
-
 def test_errors_are_those_of_a_process_here(workers: Any) -> None:
     with pytest.raises(TextError, match="The text is empty"):
         workers.run(Call(partial(ours.refuses)), CancelToken(), lambda *_: None)

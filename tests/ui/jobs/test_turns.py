@@ -219,29 +219,6 @@ def test_long_work_is_done_one_at_a_time_while_short_runs_go_on():
     assert (turns.long.running, turns.short.running, turns.under_way) == (0, 0, 0)
 
 
-def test_long_work_inside_of_long_work_is_a_part_of_it():
-    turns = Turns(1)
-    with turns.run(), turns.long_work(), turns.long_work():
-        assert (turns.long.running, turns.under_way) == (1, 0)
-    assert (turns.long.running, turns.short.running, turns.under_way) == (0, 0, 0)
-
-
-def test_a_part_of_a_page_outside_of_any_run_takes_no_turn_of_others():
-    turns = Turns(1)
-    with turns.release_slot(), turns.long_work():
-        assert (turns.short.running, turns.under_way) == (0, 0)
-    turns.requeue()
-    assert turns.figures()["long"]["turns"] == 1
-
-
-def test_quiet_is_when_no_page_is_run():
-    turns = Turns(2)
-    turns.wait_until_idle(FOREVER)
-    with turns.run():
-        turns.wait_until_idle(0.01)  # gives up
-        assert turns.under_way == 1
-
-
 def test_it_is_told_when_pages_begin_to_run_and_when_none_does():
     turns, heard = Turns(2), []
     turns.tell(heard.append)
