@@ -5,7 +5,6 @@ import contextlib
 import os
 import re
 import shutil
-import signal
 import subprocess
 import sys
 import urllib.error
@@ -76,52 +75,27 @@ class Site:
         return opened(f"http://127.0.0.1:{self.port}/", page, query, headers)
 
 
-def of_replicas(folder: Path, stack: contextlib.ExitStack) -> Site:
-    """`mha-viz app --class --replicas 2`."""
-    port, shared = free_port(), folder / "shared"
-    command = [sys.executable, "-m", "mha_viz", "app", "--class", "--replicas", "2"]
-    command += ["--host", "127.0.0.1", "--port", str(port)]
-    env = {"MHA_VIZ_SHARED": str(shared), "MHA_VIZ_METRICS_TOKEN": TOKEN}
-    app = started(command, folder, stack, env)
-    lines = [app.stdout.readline().decode() for _ in range(4)]
-    assert lines[0] == f"mha_viz opens at http://127.0.0.1:{port} (Ctrl-C stops it)\n", lines
-    children = psutil.Process(app.pid).children()
-    ports = sorted(int(one.cmdline()[-1]) for one in children if one.cmdline()[-2:-1] == ["--port"])
-    assert len(ports) == 2 and ports[0] > port
-    stack.callback(all_stop, app, children)
-    return Site(port, (ports[0], ports[1]), shared)
-
-
-def all_stop(app: subprocess.Popen, children: list[psutil.Process]) -> None:
-    """SIGTERM stops all of them, which is no failure; nothing was said but the address."""
-    now = {*children, *psutil.Process(app.pid).children()}
-    app.send_signal(signal.SIGTERM)
-    assert app.wait(60) == 0 and app.stdout.read() == b""
-    assert not [one for one in now if one.is_running()]
-
-
-def started(
-    command: list[str], folder: Path, stack: contextlib.ExitStack, env: dict[str, str]
-) -> subprocess.Popen:
-    log = stack.enter_context((folder / "log").open("ab"))
-    found = subprocess.Popen(
-        command, cwd=ROOT, env=os.environ | env, stdout=subprocess.PIPE, stderr=log
-    )
-
-    def end() -> None:
-        found.terminate()
-        found.communicate(timeout=60)
-
-    stack.callback(end)
-    return found
-
-
 @pytest.fixture
 def site(tmp_path: Path) -> Iterator[Site]:
+    """`mha-viz app --class --replicas 2`."""
     if not shutil.which("caddy"):
         pytest.skip("no caddy on PATH")
-    with contextlib.ExitStack() as stack:
-        yield of_replicas(tmp_path, stack)
+    port, shared = free_port(), tmp_path / "shared"
+    command = [sys.executable, "-m", "mha_viz", "app", "--class", "--replicas", "2"]
+    command += ["--host", "127.0.0.1", "--port", str(port)]
+    env = os.environ | {"MHA_VIZ_SHARED": str(shared), "MHA_VIZ_METRICS_TOKEN": TOKEN}
+    with (tmp_path / "log").open("wb") as log:
+        app = subprocess.Popen(command, cwd=ROOT, env=env, stdout=subprocess.PIPE, stderr=log)
+    try:
+        lines = [app.stdout.readline().decode() for _ in range(4)]
+        assert lines[0] == f"mha_viz opens at http://127.0.0.1:{port} (Ctrl-C stops it)\n", lines
+        commands = [child.cmdline() for child in psutil.Process(app.pid).children()]
+        ports = sorted(int(words[-1]) for words in commands if words[-2:-1] == ["--port"])
+        assert len(ports) == 2 and ports[0] > port
+        yield Site(port, (ports[0], ports[1]), shared)
+    finally:
+        app.terminate()
+        app.communicate(timeout=60)
     said = (tmp_path / "log").read_text()
     assert "Traceback" not in said, said
 

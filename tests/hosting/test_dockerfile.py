@@ -15,14 +15,6 @@ IGNORE = (ROOT / ".dockerignore").read_text("utf-8")
 COPIED = {path.as_posix() for path in copied_files(ROOT, IGNORE)}
 
 
-def test_what_is_copied_is_there_and_let_through() -> None:
-    for stage in STAGES:
-        for each in stage.instructions:
-            if each.name == "COPY" and "from" not in each.flags:
-                *sources, _ = each.words({})
-                assert all(source == "." or source in COPIED for source in sources), each.text
-
-
 def test_the_image_gets_the_app_with_its_models_and_nothing_of_the_workshop() -> None:
     assert {"app.py", ".streamlit/config.toml", "models/tiny-gpt2/model.safetensors"} <= COPIED
     assert {"mha_viz/cli/main.py", "mha_viz/learn/frame/contents.py"} <= COPIED

@@ -51,16 +51,6 @@ def test_induction_is_learned_in_the_second_layer(film):
     assert before[-1] > 2 * before[0]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.extended)])
-def test_the_score_rises_late_and_fast(seed, film):
-    found = film if seed == 0 else lab.film(seed=seed)
-    best = [float(score.max()) for score in found.scores["induction"]]
-    at = dict(zip(found.steps, best, strict=True))
-    assert at[100] < 0.15 and at[200] > 0.5
-    assert found.formed == min(step for step, score in at.items() if score >= lab.FORMED)
-
-
 def test_gradients_and_updates_are_those_of_the_step(short):
     random = torch.Generator().manual_seed(3)
     model = lab.TinyTransformer(2, random)

@@ -6,7 +6,6 @@ import torch
 
 import mha_viz as mv
 from mha_viz.circuits.patching.path_effect import path_effect
-from mha_viz.core.stored_runs import read
 from mha_viz.engine.head_changes import reference_means
 from mha_viz.learn.labs.induction_circuit import numbers as lab
 from tests.circuits.plain_paths import PlainPaths, note, put
@@ -133,21 +132,3 @@ def test_the_cut_of_one_reader_is_made_up_for_and_that_of_all_is_not(found):
     by_sender = lab.cut_by_sender(found)
     assert (0, int(by_sender.more.argmax())) == found.writers[0]
     assert by_sender.more[found.writers[0][1]] == pytest.approx(every)
-
-
-def test_what_is_stored_says_what_the_task_itself_gives(model):
-    """The stored way beside the logits of the pairs, and sums that must come out."""
-    stored = read(lab.STORED[0])
-    task = mv.make_task(model, "induction")
-    one = task.examples[3]
-    with torch.no_grad():
-        ids = torch.tensor([[token.id for token in one.clean.tokens]])
-        logits = model.network(ids).logits[0, one.place]
-    assert float(stored.writes.values[3]) == near(float(logits[one.right] - logits[one.wrong]))
-    assert stored.writes.sum() == near(stored.writes.value)
-    assert "32 of 32 pairs" in stored.accuracy
-    assert stored.tested.heads[0] == (0, 7)  # the writer of the lab's text
-    curve = stored.curve.set_index("edges")
-    assert curve.index[-1] == stored.n_edges and curve.faithfulness.iloc[-1] == near(1)
-    assert curve.faithfulness[stored.size] >= 0.9 > curve.faithfulness.loc[: stored.size - 1].max()
-    assert curve.random[stored.size] < 0.1

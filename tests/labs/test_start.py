@@ -129,16 +129,6 @@ def test_a_head_that_is_off_is_a_slice_of_zeros_at_its_output_matrix(found, plai
     assert float(theirs.max()) == pytest.approx(float(found.guesses.without[head].max()), abs=1e-4)
 
 
-@pytest.mark.extended
-def test_author_and_carrier_are_those_that_the_library_finds(found, model):
-    token = found.guesses.ids[0]
-    shares = mv.logit_attribution(model, TEXT, token).heads
-    near(found.shares, shares.double())
-    assert found.author == divmod(int(shares.argmax()), 8)
-    alone = [mv.ablate(model, TEXT, [divmod(i, 8)], target=token).target.after for i in range(32)]
-    assert found.carrier == divmod(int(np.argmin(alone)), 8)
-
-
 def test_the_running_example_tells_its_story(model):
     found = numbers.follow(model, numbers.SENTENCE)
     made = report(model.trace(numbers.SENTENCE, keep=KEEP), model, untrained=False)

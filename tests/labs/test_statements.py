@@ -128,13 +128,6 @@ def test_rank_agrees_with_numpy_on_the_shipped_weights():
         assert float(sides.left[layer]) == np.linalg.matrix_rank(stacked)
 
 
-def test_one_head_has_nothing_to_be_compared_with():
-    sides = measured.of_weights([torch.randn(1, 6, 3)])
-    assert judge(BY_KEY["orthogonal"], sides["orthogonal"])[0].word == UNDEFINED
-    assert judge(BY_KEY["diversity"], sides["diversity"])[0].word == UNDEFINED
-    assert float(sides["direct-sum"].left) == 3.0
-
-
 # -- outputs ---------------------------------------------------------------------------------------
 
 

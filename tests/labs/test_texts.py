@@ -108,18 +108,6 @@ def test_texts_calls_name_them_and_give_their_values(lab):
         assert given - {None} <= known, f"{lab}: {names}: {given - known}"
 
 
-@pytest.mark.parametrize("lab", WITH_TEXTS)
-def test_texts_are_all_used(lab):
-    used = {
-        key
-        for method, names, _ in _calls(lab)
-        for name in names
-        for key in _matching(lab, method, name)
-    }
-    every = _strings(_texts(lab).tables)
-    assert {key for key in every if not key.startswith("exit.")} <= used  # the frame draws these
-
-
 def test_texts_fill_values_and_missing_text_or_value_are_named():
     texts = Texts("some.toml", {"a": {"b": "{n} tokens, {x:number}", "formula": r"\frac{1}{n}"}})
     assert texts("a.b", n=4, x=1 / 3) == "4 tokens, 0.3333"

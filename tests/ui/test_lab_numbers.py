@@ -1,12 +1,10 @@
 """The numbers of the smaller labs' pages: those of the library, under the choices of a link."""
 
 import io
-import threading
 from functools import partial
 
 import numpy as np
 import pytest
-import streamlit as st
 import torch
 from PIL import Image
 
@@ -25,7 +23,6 @@ from mha_viz.learn.labs.shared_keys import numbers as shared_keys
 from mha_viz.learn.labs.soft_lookup.numbers import example, lookup
 from mha_viz.learn.labs.two_places import numbers as two_places
 from mha_viz.learn.labs.value_output.numbers import bill, slice_shares
-from mha_viz.ui.run import heavy
 from tests.making.comparing import near
 from tests.ui.compare_app import check, figures, matrices, table, written
 from tests.ui.lab_app import done_once, lab, link
@@ -47,22 +44,6 @@ def test_soft_lookup_writes_the_weights_of_its_choices():
     expected = lookup(*example(5, 2), temperature=0.5).pattern
     np.testing.assert_allclose(cells(app, "softmax"), expected, atol=0.0051)
     assert len(table(app, "d_k", "divided by √d_k")) == 11
-
-
-def test_soft_lookup_link_names_only_the_numbers_that_were_typed():
-    def typed(app, number):
-        edits = {"edited_rows": {1: {"1": number}}, "added_rows": [], "deleted_rows": []}
-        app.session_state["soft-lookup-q4x3-editor-0"] = edits
-        return app.run()
-
-    app = typed(lab("soft-lookup"), 2.5)
-    assert link(app) == {"q4x3": ";,2.5;;"}
-    again = lab("soft-lookup", **link(app))
-    check(again)
-    assert (cells(again, "softmax") == cells(app, "softmax")).all()
-    assert (cells(again, "softmax") != cells(lab("soft-lookup"), "softmax")).any()
-    assert link(again) == link(app)
-    assert link(typed(again, round(example(4, 3)[0][1, 1].item(), 1))) == {}
 
 
 # -- own reflection --------------------------------------------------------------------------------
@@ -215,26 +196,6 @@ def test_any_pattern_fits_are_shown_and_kept_under_their_settings(few_fit_steps)
         app.number_input(key="any-pattern-seed").set_value(seed).run()
         check(app)
         assert len(figures(app)) == n
-
-
-def test_any_pattern_stopped_fit_leaves_no_result(monkeypatch):
-    ended, do = threading.Event(), heavy.do
-
-    def endless(*args, on_step, **options):
-        try:
-            while not ended.wait(0.01):
-                on_step(20)
-        finally:
-            ended.set()
-
-    monkeypatch.setattr(any_pattern, "fit", endless)
-    # Streamlit ends a run that is overtaken where the page is told of progress.
-    monkeypatch.setattr(heavy, "do", lambda work, told: do(work, lambda news: st.stop()))
-    app = lab("any-pattern", seed="1")
-    app.button(key="any-pattern-fit").click().run()
-    assert not app.exception and app.session_state["any-pattern-fit-results"] == {}
-    assert ended.wait(300)
-    check(app.run())
 
 
 def test_any_pattern_typed_digits_are_painted_and_kept_in_the_link():

@@ -106,12 +106,6 @@ def test_a_model_of_more_parameters_than_allowed_is_refused(operated):
         allowed.check_size(mv.load("tiny-bert"))
 
 
-def test_no_more_is_written_than_allowed(operated):
-    assert allowed.most_written() == 200
-    operated(public=1, max_generated=7)
-    assert allowed.most_written() == 7
-
-
 def _uploads() -> None:
     import streamlit as st
 

@@ -189,9 +189,7 @@ def test_the_key_of_a_metric_in_an_older_link_opens_the_one_of_now(name, old, ne
     [
         ({"layer": "2"}, (2, 0), (-1, -1)),
         ({"head": "5"}, (0, 5), (-1, -1)),
-        ({"text": "a"}, (-1, -1), (-1, -1)),
         ({"layer_b": "2"}, (-1, -1), (2, 1)),  # the second head was L0 H1 by default
-        ({"head_b": "0"}, (-1, -1), (0, 0)),
         ({"layer_b": "0", "head_b": "1"}, (-1, -1), (0, 1)),
     ],
 )

@@ -97,8 +97,7 @@ def test_who_takes_too_much_memory_is_told_so(workers, how):
     assert run(workers, ours.counts, 1, progress_argument="on_progress")
 
 
-def stopped(workers, function):
-    """The process of a call that is stopped once it has told something."""
+def test_what_does_not_listen_is_ended_with_its_process(workers):
     stop, pids = CancelToken(), []
 
     def told(pid):
@@ -107,8 +106,9 @@ def stopped(workers, function):
             threading.Thread(target=stop.set).start()
 
     with pytest.raises(Cancelled):
-        workers.run(call(function, progress_argument="on_progress"), stop, told)
-    return pids[0]
+        workers.run(call(ours.hears_nothing, progress_argument="on_progress"), stop, told)
+    assert gone(pids[0])
+    assert run(workers, ours.counts, 1, progress_argument="on_progress") != pids[0]
 
 
 @pytest.mark.skipif(os.name != "posix", reason="processes see no common memory")
@@ -139,17 +139,6 @@ def test_what_stands_still_can_be_stopped(workers):
             )
     finally:
         workers.set_paused(False)
-
-
-def test_what_is_stopped_ends_at_its_next_word_and_the_process_stays(workers):
-    pid = stopped(workers, ours.goes_on)
-    assert run(workers, ours.counts, 1, progress_argument="on_progress") == pid
-
-
-def test_what_does_not_listen_is_ended_with_its_process(workers):
-    pid = stopped(workers, ours.hears_nothing)
-    assert gone(pid)
-    assert run(workers, ours.counts, 1, progress_argument="on_progress") != pid
 
 
 def test_an_idle_process_is_let_go(monkeypatch):
