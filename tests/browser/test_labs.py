@@ -115,8 +115,7 @@ def test_lab_sheets_are_files_that_open_without_a_network(
     open_page: OpenPage, tmp_path: Path
 ) -> None:
     page = open_page(FIND_THE_HEAD)
-    with next_run(page):
-        page.get_by_text("For teachers: tasks").click()
+    page.get_by_text("For teachers: tasks").click()
     for name in ("Sheet for pupils", "Answers for teachers"):
         with page.expect_download() as download:
             page.get_by_role("button", name=name).click()

@@ -65,7 +65,9 @@ def test_projector_enlarges_type_on_every_page_and_stays_on(open_page: OpenPage)
     page.keyboard.press("Escape")
     large = sizes(page)
     assert all(new > 1.2 * old for old, new in zip(small, large, strict=True)), (small, large)
-    page.goto("/lab-soft-lookup")
+    page.get_by_role("button", name="Learn").click()
+    with next_run(page):
+        page.get_by_text("All labs", exact=True).click()
     expect(page.get_by_role("switch", name="Projector")).to_be_checked()
 
 
