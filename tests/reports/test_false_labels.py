@@ -1,5 +1,6 @@
 """Heads that learned nothing earn no labels, however short the text and large the weights."""
 
+from collections import Counter
 from collections.abc import Iterator
 
 import pytest
@@ -15,6 +16,8 @@ from tests.engine.test_families import GPT_LIKE, WORDS, small_tokenizer
 from tests.making.every_family import CAUSAL, PAIRED
 from tests.making.every_family import FAMILIES as EVERY
 
+BUDGET = 0.005  # of the heads, for each label
+SEEDS, SCALES, LENGTHS = range(2), (1.0, 3.0, 10.0), (2, 3, 4, 8, 20, 64)
 SIZES = dict(
     GPT_LIKE,
     hidden_size=64,
@@ -23,12 +26,23 @@ SIZES = dict(
     intermediate_size=64,
     max_position_embeddings=64,
 )
+ROTARY = dict(SIZES, num_key_value_heads=4, head_dim=8)
+FAMILIES = {
+    "plain": tf.BertConfig(**SIZES),
+    "causal": tf.GPT2Config(**GPT_LIKE, n_embd=64, n_layer=2, n_head=8, n_positions=64),
+    "windowed": tf.MistralConfig(**ROTARY, sliding_window=4),
+    "every other layer windowed": tf.Gemma2Config(**ROTARY, sliding_window=6),
+    "ALiBi": tf.BloomConfig(**GPT_LIKE, hidden_size=64, n_layer=2, n_head=8),
+}
 
 
-def untrained() -> mv.AttentionModel:
-    torch.manual_seed(1000)
-    config = tf.GPT2Config(**GPT_LIKE, n_embd=64, n_layer=2, n_head=8, n_positions=64)
-    return mv.wrap(tf.GPT2Model(config).eval(), small_tokenizer(template=False))
+def untrained(name: str, seed: int = 0, scale: float = 1.0) -> mv.AttentionModel:
+    torch.manual_seed(1000 + seed)
+    network = tf.AutoModel.from_config(FAMILIES[name], attn_implementation="eager").eval()
+    for parameter in network.parameters():
+        if parameter.ndim > 1:
+            parameter.data *= scale
+    return mv.wrap(network, small_tokenizer(template=name == "plain"))
 
 
 def text(seed: int, length: int) -> str:
@@ -37,10 +51,31 @@ def text(seed: int, length: int) -> str:
     return " ".join(WORDS[i] for i in drawn)
 
 
+def labelled(name: str) -> Iterator[list[str]]:
+    """The labels of every head, on every text, of models that were never trained."""
+    copy = untrained_copy(untrained(name))  # with a seed of its own
+    for seed in SEEDS:
+        models = [untrained(name, seed, scale) for scale in SCALES]
+        for length in LENGTHS:
+            words = text(seed, max(1, length - 2 * (name == "plain")))
+            random = measure(copy.trace(words))
+            for model in models:
+                yield from labels_of(model.trace(words), random)
+
+
 def labels_of(record: mv.AttentionRecord, random: dict[str, torch.Tensor]) -> Iterator[list[str]]:
     given = text_baselines(record, random)
     for layer in head_labels(measure(record), given, rotation_null(record)):
         yield from ([found.label.key for found in head] for head in layer)
+
+
+@pytest.mark.extended
+@pytest.mark.slow
+def test_of_untrained_heads_hardly_any_is_labelled() -> None:
+    heads = [labels for name in FAMILIES for labels in labelled(name)]
+    assert len(heads) == len(FAMILIES) * len(SEEDS) * len(SCALES) * len(LENGTHS) * 16
+    counts = Counter(label for labels in heads for label in labels)
+    assert not {key: n for key, n in counts.items() if n > BUDGET * len(heads)}
 
 
 # Of queries and keys, by how the families name them; in the last two beside the values.
@@ -128,7 +163,7 @@ def test_labels_that_chance_explains_are_withheld_and_named() -> None:
 
 
 def test_what_does_it_for_sure_is_labelled_on_a_short_text() -> None:
-    record = untrained().trace(text(0, 8))
+    record = untrained("causal").trace(text(0, 8))
     previous = torch.eye(8).roll(-1, dims=1)
     previous[0] = torch.eye(8)[0]  # which has none before it
     scores = measure(mv.record([previous[None]], record.tokens, causal=True))
@@ -138,7 +173,7 @@ def test_what_does_it_for_sure_is_labelled_on_a_short_text() -> None:
 
 
 def test_a_text_too_short_to_tell_says_so() -> None:
-    model = untrained()
+    model = untrained("causal")
     made = report(model.trace(text(0, 3)), model)
     assert {label.key for label in made.too_short(0)} >= {"self", "first_token", "previous_token"}
     (note,) = (note for note in made.notes if note.startswith("The text is too short to tell: "))
