@@ -161,6 +161,7 @@ WRONG: dict[str, tuple[type[MhaVizError], str, dict]] = {
     "mask shape": (ShapeError, r"mask.*\(2, 3, 5, 7\).*\(5, 6\)", {"mask": torch.ones(5, 6) > 0}),
     "integer mask": (DTypeError, "mask.*bool.*int64", {"mask": torch.ones(5, 7).long()}),
     "mask device": (ArgumentError, "mask.*cpu.*meta", {"mask": torch.ones(7, device="meta")}),
+    "key device": (ArgumentError, "key.*cpu.*meta", {"key": K.to("meta")}),
     "gates shape": (ShapeError, r"gates.*\(2, 3\)", {"gates": torch.ones(2)}),
     "bool gates": (DTypeError, "gates.*floating.*bool", {"gates": torch.ones(3) > 0}),
     "scale": (ArgumentError, "scale.*finite.*nan", {"scale": math.nan}),

@@ -1,13 +1,9 @@
 """Tests of `core.cancellation`: cancelled work ends with the block that it is in."""
 
-import time
-
 import pytest
 import torch
-from torch import Tensor
 
 from mha_viz.core.cancellation import cancellation, check_cancelled
-from mha_viz.core.metrics import pairs
 from mha_viz.core.record.record import AttentionRecord
 from mha_viz.reports.report import report
 from tests.core.records import make, tokens_of
@@ -56,22 +52,3 @@ def test_a_report_that_is_stopped_begins_no_other_block(at: int) -> None:
     with pytest.raises(Overtaken), cancellation(stop):
         report(record)
     assert len(calls) == at
-
-
-def test_blocks_that_wait_for_a_thread_are_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
-    done, mixed = [], pairs._mixed
-
-    def slowly(block: Tensor) -> Tensor:
-        done.append(1)
-        time.sleep(0.02)
-        return mixed(block)
-
-    def stop() -> None:
-        raise Overtaken
-
-    monkeypatch.setattr(pairs, "_mixed", slowly)
-    monkeypatch.setattr(pairs, "BLOCK", 1)
-    pattern = torch.rand(1, 3, 400, 5).softmax(-1)
-    with pytest.raises(Overtaken), cancellation(stop):
-        pairs.jensen_shannon(pattern)
-    assert len(done) < 200

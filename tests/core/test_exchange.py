@@ -10,6 +10,7 @@ import mha_viz as mv
 from mha_viz.core.compare.exchange import Exchange, exchange_test
 from mha_viz.core.measure import head_similarity, measure
 from mha_viz.core.metrics import METRICS
+from mha_viz.core.metrics.chance import RATE, discoveries
 from mha_viz.core.record.chosen import chosen_heads, place_of
 from mha_viz.errors import ArgumentError
 from tests.core.patterns import HEADS, LAYERS, random_pattern
@@ -34,6 +35,30 @@ def drawn(n: int, seed: int, sharpness: float = 0.3) -> torch.Tensor:
 def exchanged(a: torch.Tensor, b: torch.Tensor, **options) -> Exchange:
     record = of_heads(a, b)
     return exchange_test(chosen_heads((record, (0, 0))), chosen_heads((record, (0, 1))), **options)
+
+
+@pytest.mark.extended
+@pytest.mark.slow
+@pytest.mark.parametrize("paired", [True, False])
+def test_exchange_test_of_heads_drawn_alike_finds_at_most_its_rate(paired) -> None:
+    rounds, claimed, small = 150, 0, 0
+    for seed in range(rounds):
+        if paired:
+            found = exchanged(drawn(N, 2 * seed), drawn(N, 2 * seed + 1))
+        else:
+            one, two = of_heads(drawn(N, 2 * seed)), of_heads(drawn(13, 2 * seed + 1))
+            sides = (chosen_heads((record, (0, 0))) for record in (one, two))
+            found = exchange_test(*sides, paired=False)
+            # a longer text looks further, which is no chance: these two metrics know no lengths
+            p = {key: found.p[key] for key in ("self_token", "previous_token")}
+            found = Exchange(p, {}, found.rows, False)
+        p = np.array(list(found.p.values()))
+        claimed += bool(discoveries(p).any() and found.conclusive(len(p)))
+        small += found.p["self_token"] <= RATE
+    # three standard deviations of 150 tests at 5 %
+    limit = RATE + 3 * (RATE * (1 - RATE) / rounds) ** 0.5
+    assert claimed / rounds <= limit
+    assert 0.02 <= small / rounds <= limit  # neither too bold nor so timid that it tells nothing
 
 
 def test_exchange_test_equals_all_exchanges_counted_by_hand() -> None:

@@ -1,5 +1,6 @@
 """A record of any tool's weights: the shapes that tools give them in, and what is refused."""
 
+import numpy as np
 import pytest
 import torch
 import transformers
@@ -90,6 +91,7 @@ def test_equal_strings_are_the_same_token_and_tokens_stay_as_they_are():
         ((), WORDS, "got none"),
         ((None, None), WORDS, 'attn_implementation="eager"'),
         (torch.ones(7, 7) / 7, WORDS, r"got shape \(7, 7\)"),
+        ([np.ones((7, 7)) / 7], WORDS, r"got shape \(7, 7\)"),
         ([torch.ones(2, 3, 7, 7) / 7], WORDS, "a batch of 2"),
         ([torch.ones(3, 7, 7) / 7, torch.ones(2, 7, 7) / 7], WORDS, "one shape"),
         (torch.ones(1, 1, 7, 7, dtype=torch.int64), WORDS, "floating point"),

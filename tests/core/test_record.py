@@ -49,16 +49,6 @@ def test_equality_is_by_value_and_there_is_no_hash():
         hash(make())
 
 
-@pytest.mark.parametrize(
-    ("layer", "head", "named"),
-    [(2, 0, r"layer must lie in 0\.\.1, got 2"), (-3, 0, "layer"), (0, 3, "head"),
-     (0, -4, r"head must lie in 0\.\.2, got -4")],
-)  # fmt: skip
-def test_head_beyond_either_end(layer, head, named):
-    with pytest.raises(ArgumentError, match=named):
-        make().head(layer, head)
-
-
 def test_head_output_is_z_times_the_heads_slice_of_w_o():
     record = make()
     expected = torch.stack(
@@ -181,11 +171,6 @@ def test_a_place_is_a_layer_and_a_head(place, as_users_have_it):
         make()[place]
     with pytest.raises(ArgumentError, match=r"named by \(layer, head\)"):
         make().compare(place, (0, 0))
-
-
-def test_a_record_is_no_sequence():
-    with pytest.raises(TypeError, match="not iterable"):
-        list(make())
 
 
 def test_the_long_table_has_every_weight():

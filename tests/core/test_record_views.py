@@ -38,13 +38,6 @@ def test_mass_to_a_word_is_summed_and_mass_from_it_averaged():
     assert merged.merge_words() is merged
 
 
-def test_a_words_label_is_its_slice_of_the_text():
-    merged = make(text="Walking cats").merge_words()
-    assert merged.labels == ("[CLS]", "Walking", "cats", "[SEP]")
-    word = merged.tokens[1]
-    assert (word.start, word.end, word.word, word.is_special) == (0, 7, 0, False)
-
-
 def test_special_tokens_and_segments_keep_words_apart():
     tokens = (
         *tokens_of(None, 4, 4, None, None),

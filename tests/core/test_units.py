@@ -66,6 +66,14 @@ def coverage(kind: str, n_units: int, n_studies: int) -> float:
     return float(((low <= true[0]) & (true[0] <= high)).mean())
 
 
+@pytest.mark.extended
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["normal", "beta", "clustered"])
+@pytest.mark.parametrize("n_units", [20, 50, 200])
+def test_interval_covers_the_mean_as_often_as_it_says(kind: str, n_units: int):
+    assert 0.93 <= coverage(kind, n_units, 10_000) <= 0.97
+
+
 def test_interval_of_skewed_units_covers_more_than_a_bootstraps():
     assert 0.93 <= coverage("beta", 20, 2_000) <= 0.97
 

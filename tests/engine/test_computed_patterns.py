@@ -180,6 +180,15 @@ def test_all_weights_of_a_long_text_are_refused_with_the_ways_to_a_part(monkeypa
     close(made[1, 2], own[1, 2], EXACT)
 
 
+def test_a_batch_of_long_texts_gives_what_each_gives_alone(monkeypatch):
+    model = build(SINGLE["bert"], "bert")
+    expected = model.trace_batch([SHORT, LONG])
+    monkeypatch.setattr(loaded_network, "STORED_BYTES", 0)
+    for found, own in zip(model.trace_batch([SHORT, LONG]), expected, strict=True):
+        close(found.pattern, own.pattern)
+        close(found.z, own.z)
+
+
 @pytest.mark.parametrize("name", ["llama", "mistral", "gpt_oss", "bert"])
 @pytest.mark.parametrize("how", ["zero", "scale", "uniform", "patch_z", "patch_pattern"])
 def test_heads_that_are_changed_are_changed_in_long_texts(monkeypatch, name, how):

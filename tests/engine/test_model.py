@@ -8,7 +8,6 @@ import torch
 import transformers as tf
 
 import mha_viz as mv
-from mha_viz.engine.attention_function import IMPLEMENTATION
 from mha_viz.engine.model import AttentionModel
 from mha_viz.engine.probe import KEEPABLE
 from mha_viz.errors import ArgumentError, AttentionUnavailableError, NotKeptError
@@ -115,20 +114,6 @@ def test_a_family_without_attention_is_refused():
     network = tf.AutoModel.from_config(config).eval()
     with pytest.raises(AttentionUnavailableError):
         AttentionModel(network, tokenizer(pairs=False), name="mamba")
-
-
-def test_a_network_that_takes_no_text_is_refused():
-    config = tf.ViTConfig(
-        hidden_size=10,
-        num_hidden_layers=2,
-        num_attention_heads=5,
-        intermediate_size=11,
-        image_size=16,
-        patch_size=8,
-    )
-    network = tf.AutoModel.from_config(config, attn_implementation=IMPLEMENTATION).eval()
-    with pytest.raises(AttentionUnavailableError, match="plain text does not run"):
-        AttentionModel(network, tokenizer(pairs=False), name="vit")
 
 
 # -- the network inside --------------------------------------------------------------------------

@@ -6,6 +6,7 @@ import pytest
 import torch
 
 import mha_viz as mv
+from mha_viz.engine.head_changes import reference_means
 from mha_viz.engine.intervention import Intervention
 from mha_viz.errors import ArgumentError
 from mha_viz.interventions.ablation import compare, kl_divergence
@@ -110,6 +111,17 @@ def test_masked_models(masked):
     assert found.kl > 0 and found.target.text == "cat"
     assert found.loss_changes[2] is None and found.loss_change is not None
     assert mv.ablate(masked, "The [MASK] sat.", HEADS).loss_change is None
+
+
+def test_the_mean_says_over_what(gpt):
+    texts = ["A dog ran home.", "She said no."]
+    own = mv.ablate(gpt, TEXT, HEADS, "mean")
+    listed = mv.ablate(gpt, TEXT, HEADS, "mean", reference=texts)
+    assert own.averaged == "the 7 positions of this text"
+    means = reference_means(gpt, texts)
+    assert listed.averaged == f"the {means.n_positions} positions of 2 reference texts"
+    ready = mv.ablate(gpt, TEXT, HEADS, "mean", reference=means)
+    assert ready.kl == listed.kl != own.kl
 
 
 def test_compare_of_two_places_is_refused(gpt):
