@@ -22,7 +22,6 @@ from transformers import (
     BertTokenizer,
     ByT5Tokenizer,
     CanineTokenizer,
-    GPT2Tokenizer,
     LlamaTokenizer,
     PreTrainedTokenizerFast,
     T5Tokenizer,
@@ -132,11 +131,6 @@ def bert_class() -> Any:
     return BertTokenizer(vocab=make("wordpiece").get_vocab())
 
 
-def gpt2_class() -> Any:
-    model = json.loads(make("gpt2_like").backend_tokenizer.to_str())["model"]
-    return GPT2Tokenizer(vocab=model["vocab"], merges=[tuple(pair) for pair in model["merges"]])
-
-
 def llama_class() -> Any:
     model = json.loads(make("llama_like").backend_tokenizer.to_str())["model"]
     return LlamaTokenizer(vocab=model["vocab"], merges=[tuple(pair) for pair in model["merges"]])
@@ -164,7 +158,6 @@ FAST: dict[str, Callable[[], Any]] = {
         llama_like,
         t5_like,
         bert_class,
-        gpt2_class,
         llama_class,
         t5_class,
         tiny_bert,

@@ -6,9 +6,8 @@ import transformers as tf
 
 import mha_viz as mv
 from mha_viz.engine.attention_function import IMPLEMENTATION
-from mha_viz.engine.intervention import Intervention
 from mha_viz.engine.model import AttentionModel
-from mha_viz.errors import ArgumentError, AttentionUnavailableError, ShapeError
+from mha_viz.errors import ArgumentError, AttentionUnavailableError
 from mha_viz.prediction.generation import draw, sampling_probabilities, upcoming
 from tests.engine.test_families import CAUSAL, SHORT, SINGLE, families, small_tokenizer
 from tests.making import predicting
@@ -225,8 +224,6 @@ def test_what_is_drawn_follows_the_chances():
         (dict(temperature=-1), ArgumentError, "temperature must be a finite number of 0 or more"),
         (dict(top_k=0), ArgumentError, r"top_k must be a whole number in 1\.\.\d+, got 0"),
         (dict(seed=-1), ArgumentError, r"seed must be a whole number in 0\.\.4294967295"),
-        (dict(gates=torch.ones(2, 2)), ShapeError, "gates"),
-        (dict(intervention=Intervention([(0, 0)], "mean")), ArgumentError, "give reference="),
     ],
 )
 def test_what_is_refused(gpt, options, error, message):
