@@ -55,9 +55,7 @@ def test_show_makes_table_and_files_only_while_they_are_open():
         ([(0, 1)], [], (0, 1)),  # the second click takes it out of the selection
         ([(0, 1)], [(0, 1)], (0, 1)),  # the figure was drawn anew in between
         ([(0, 1)], [(0, 1), (1, 0)], (1, 0)),  # with Shift
-        ([(0, 1), (0, 2)], [(0, 1)], (0, 1)),
         ([(0, 1), (0, 2)], [], None),
-        ([], [], None),
     ],
 )
 def test_which_point_was_clicked(before, now, clicked):
@@ -98,16 +96,3 @@ def test_data_come_from_the_figure_and_not_from_the_browser(monkeypatch):
 )
 def test_what_is_no_click_is_ignored(monkeypatch, sent):
     assert listen(monkeypatch, sent) == []
-
-
-def test_no_click_dims_a_figure_and_the_callers_stays_as_it_was():
-    made = go.Figure(
-        go.Scatter(x=[1], y=[1], mode="markers+text", text=["a"], marker=dict(opacity=0.3))
-    )
-    made.add_scatter(x=[1], y=[1], marker=dict(size=[3])).add_bar(x=[1], y=[1])
-    made.add_heatmap(z=[[1]])
-    before = made.to_json()
-    ready = figures._prepared(made, 321, True, False)
-    assert [trace.unselected.marker.opacity for trace in ready.data[:3]] == [0.3, 0.7, 1.0]
-    assert ready.data[0].unselected.textfont.color and ready.layout.height == 321
-    assert made.to_json() == before

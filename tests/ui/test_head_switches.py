@@ -24,14 +24,9 @@ def test_a_set_comes_back_ordered_and_without_duplicates() -> None:
     "off",
     [
         None,
-        "0.1",
         [3],
-        ["ab"],
-        [[0, 1, 2]],
         [[0, "1"]],
-        [[0, 1.0]],
         [[True, False]],
-        [[-1, 0]],
         [[3, 0]],
         [[0, 4]],
         [[0, 0]] * 13,
@@ -40,11 +35,6 @@ def test_a_set_comes_back_ordered_and_without_duplicates() -> None:
 )
 def test_anything_else_is_no_change(off: Any) -> None:
     assert _switched(sent(off), 3, 4) is None
-
-
-@pytest.mark.parametrize("value", [[], {}, sent([], of=(4, 3))])
-def test_a_message_of_another_model_is_no_change(value: Any) -> None:
-    assert _switched(value, 3, 4) is None
 
 
 def test_colours_run_from_zero_or_symmetrically_around_it() -> None:

@@ -26,11 +26,6 @@ def _read(tmp_path: Path, text: str) -> tuple[_Entry, ...]:
     return read_records(_Entry, path, "entry")
 
 
-def test_read_records_nested_tables_give_dataclasses(tmp_path):
-    text = '[[entry]]\nname = "a"\npages = [{ title = "x" }]\n[[entry]]\nname = "b"\nminutes = 3\n'
-    assert _read(tmp_path, text) == (_Entry("a", 0, (_Page("x"),)), _Entry("b", 3))
-
-
 @pytest.mark.parametrize(
     ("entry", "message"),
     [
