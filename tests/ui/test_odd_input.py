@@ -12,7 +12,7 @@ from mha_viz.engine.model import AttentionModel
 from tests.making.comparing import close
 from tests.making.pairwise import pairwise
 from tests.ui.compare_app import HOSTILE, MODELS, SECTIONS, check, compare, table, turn_to
-from tests.ui.explore_app import choose, explore
+from tests.ui.explore_app import explore
 
 # -- texts -----------------------------------------------------------------------------------------
 
@@ -58,28 +58,6 @@ def test_any_text_of_any_model_in_every_section(models, model, text, page):
         assert app.header[0].value == "L0 H0 and L0 H0"
 
 
-@pytest.mark.parametrize(("model", "section"), WHAT_IS_MISSING)
-def test_what_a_model_does_not_have_is_said(models, model, section):
-    app = compare(*OPEN, section=section, model=models[model], text=SENTENCE)
-    check(app)
-    assert len(app.info) >= WHAT_IS_MISSING[model, section]
-    if section == "twins":  # neither has a measure of outputs that would be defined
-        app = compare(model=models["deberta"], text=SENTENCE, section="twins", measure="cka")
-        assert app.selectbox(key="ask_measure").value == "hellinger"
-
-
-@pytest.mark.parametrize("text", ["one", pytest.param("equal", marks=pytest.mark.extended)])
-def test_twins_of_texts_that_say_little(text):
-    app = compare("twins", model="tiny-gpt2", section="twins", text=TEXTS[text])
-    for measure in each_measure(app):
-        check(app)
-        if text == "one" and measure == "cka":
-            assert len(app.info) == 1
-            assert "not defined" in app.table[0].value.loc["Centred kernel alignment"].item()
-        elif text == "one" and measure in ("hellinger", "jensen_shannon"):
-            assert (table(app, "Head", "L0 H0").set_index("Head") == 0).all(axis=None)
-
-
 def each_measure(app):
     """Show the twins by one measure after the other."""
     for measure in PAIR_MEASURES:
@@ -87,18 +65,6 @@ def each_measure(app):
         if menu.value != measure:
             menu.select(measure).run()
         yield measure
-
-
-def test_one_token_has_no_variance_to_state_anything_of():
-    app = compare(model="tiny-gpt2", text="a", section="diversity")
-    rows = table(app, "Statement", "Here")
-    assert set(rows["Here"][rows["Statement"].str.startswith("Var")]) == {"not defined"}
-    app = compare(model="tiny-gpt2", section="alike", text="a")
-    check(app)
-    assert len(app.info) == 1
-    app.segmented_control(key="ask_outputs").set_value("redundancy").run()
-    check(app)
-    assert not app.info
 
 
 @pytest.mark.parametrize("other", ["a", "the " * 300, HOSTILE])
@@ -136,16 +102,6 @@ def silent_head(monkeypatch):
     monkeypatch.setattr(AttentionModel, "trace", traced)
 
 
-def test_a_head_that_attends_to_nothing(silent_head):
-    card = explore(text="a silent head on a card", layer="0", head="0")
-    link = {"text": "a silent head in every layer", "layer": "0", "head": "0"}
-    app = compare("twins", "alike", "changes", **link)
-    for page in (card, app):
-        assert "L0 H0 attends to nothing on this text" in check(page)
-    for section in SECTIONS[1:]:
-        turn_to(app, section)
-
-
 def test_a_head_that_attends_to_nothing_among_twins(silent_head):
     text = "a silent head in every measure"
     app = compare("twins", section="twins", order="cluster", text=text)
@@ -157,16 +113,6 @@ def test_a_head_that_attends_to_nothing_among_twins(silent_head):
             close(lonely, 1.0)
         elif measure in LIKENESS:
             assert np.isnan(lonely).all(), measure  # shown as "not defined"
-
-
-@pytest.mark.parametrize("section", SECTIONS)
-def test_tokens_left_out_elsewhere_count_here(section):
-    app = compare(section=section, text=SENTENCE)
-    plain = check(app)
-    assert check(choose(app, no_special=True, no_first=True, words=True)) == plain
-    if section == SECTIONS[0]:  # the card, too, is of all tokens
-        cards = [explore(text="the cat sat", no_special=flag) for flag in ("0", "1")]
-        assert table(cards[0], "Metric").equals(table(cards[1], "Metric"))
 
 
 # -- models ----------------------------------------------------------------------------------------
