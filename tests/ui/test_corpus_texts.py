@@ -17,9 +17,7 @@ from mha_viz.ui.operating.settings import Settings
 from mha_viz.ui.run import heavy, studies, study_job
 from mha_viz.ui.state import own_address
 from mha_viz.ui.state.views import DEFAULT
-from mha_viz.ui.widgets.messages.messages import plain
 from tests.making.comparing import close
-from tests.making.trees import conllu, document
 from tests.ui.compare_app import check, said
 from tests.ui.corpus_app import corpus, made, making
 from tests.waiting import wait_for
@@ -46,17 +44,6 @@ def test_texts_of_one_s_own_are_studied_and_the_link_finds_them_again(tmp_path):
     assert again.session_state.view.corpus == ""
 
 
-def test_an_uploaded_table_is_studied():
-    app = corpus("own-texts")
-    table_of_texts = b"name,text\na,The cat sat on the mat.\nb," + b"Birds sing. " * 60 + b"\n"
-    app.file_uploader(key="own-file").set_value(("Mine.CSV", table_of_texts, "text/csv"))
-    app = made(app.button(key="own-study").click().run())
-    check(app)
-    assert "2 texts" in said(app)
-    (warning,) = app.warning  # the second text is too long for the model
-    assert "128" in warning.value and "1 of 2" in warning.value
-
-
 @pytest.mark.parametrize(
     ("given", "called"),
     [
@@ -74,41 +61,6 @@ def test_a_file_keeps_its_name_in_what_is_said_of_it(given, called):
     found.wait()
     assert found.texts.parent.parent == kept._folder
     assert f"of {called}" in str(found.error)
-
-
-def test_texts_of_one_group_are_one_unit():
-    lines = "".join(f"It rained {n} times in spring.,author {n % 13}\n" for n in range(29))
-    table = f"words,who\n{lines}".encode()
-    key = studies.studies().add_texts(table, "reviews.csv", "words", "who")
-    assert key != studies.studies().add_texts(table, "reviews.csv", "words")
-    app = corpus(corpus=key)
-    check(app)
-    assert making(app).study.manifest["counts"]["n_units"] == 13
-    assert plain(making(app).study.unit_note) in said(app)
-
-
-@pytest.mark.extended
-def test_sentences_of_a_treebank_s_documents_are_joined():
-    """The study of the command; what has no trees has no documents."""
-    story = document("Ann/PROPN/2/nsubj/Entity=(e1) met/VERB/0/root Eve/PROPN/2/obj/Entity=(e2)")
-    story += conllu("She/PRON/2/nsubj/Entity=(e1) waved/VERB/0/root")
-    key = studies.studies().add_texts(story.encode(), "mine.conllu")
-    app = corpus(corpus=key, gold="1", layer="0", head="0")
-    assert "2 texts" in said(app) and not app.toggle(key="ask_joined").disabled
-    app = made(app.toggle(key="ask_joined").set_value(True).run())
-    check(app)
-    assert app.session_state.view.joined
-    assert "of 3 arcs" in said(app)  # of both sentences, in one line
-    assert making(app).study.sql("select text from sentences")["text"].tolist() == [
-        "Ann met Eve She waved"
-    ]
-    plain = studies.studies().add_texts(b"It rains.", "plain.txt")
-    app = corpus(corpus=plain, joined="1")
-    check(app)
-    assert "1 text " in said(app) and app.toggle(key="ask_joined").disabled
-    without = studies.studies().add_texts(conllu("It/PRON/0/root").encode(), "none.conllu")
-    app = corpus(corpus=without, joined="1")
-    assert not app.exception and len(app.error) == 1
 
 
 def test_what_cannot_be_studied_is_a_sentence():
@@ -153,15 +105,6 @@ def test_two_visitors_make_one_study_which_stops_and_goes_on():
     kept.begin(view, model)
     found.wait()
     assert found.study.n_texts == 3
-
-
-def test_only_so_many_studies_are_kept():
-    kept = studies.Studies()
-    views = [
-        replace(DEFAULT, corpus=kept.add_texts(f"Text {i}.".encode(), ""))
-        for i in range(studies.KEPT + 2)
-    ]
-    assert [kept.find(view) is None for view in views] == [True] * 2 + [False] * studies.KEPT
 
 
 @pytest.mark.parametrize("by", ["session", "address"])
