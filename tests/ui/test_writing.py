@@ -6,7 +6,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 import mha_viz as mv
-from mha_viz.ui.explore import drawing, writing
+from mha_viz.ui.explore import drawing
 from mha_viz.ui.run.written import WrittenScene
 from mha_viz.ui.widgets.components import written_text
 from mha_viz.ui.widgets.messages.messages import plain
@@ -55,57 +55,6 @@ def test_a_link_with_a_seed_opens_the_same_text_and_its_record(page):
     assert isinstance(scene, WrittenScene) and scene.record.text == expected.text
     assert scene.record == expected.record
     assert set(settings) | {"written"} <= set(app.query_params)
-
-
-@pytest.fixture
-def told(monkeypatch):
-    """What the panel was told; `act` runs the page as if the panel had sent something."""
-    told = {}
-
-    def keep(*args, on_step, on_branch, **given):
-        told.update(step=on_step, branch=on_branch, tokens=args[0])
-
-    monkeypatch.setattr(writing, "written_text", keep)
-    asked, going_on = [], writing.continued
-
-    def after_callbacks(scene, row):
-        while asked:
-            act, args = asked.pop()
-            told[act](*args)
-        return going_on(scene, row)
-
-    def act(app: AppTest, what: str, *args) -> None:
-        asked.append((what, args))
-        app.run()
-        assert not app.exception and not app.error
-
-    monkeypatch.setattr(writing, "continued", after_callbacks)
-    told["act"] = act
-    return told
-
-
-def test_steps_back_and_branches(page, told):
-    app = page()
-    assert page.scenes[-1].record.text == TEXT
-
-    def go(what, *args) -> None:
-        told["act"](app, what, *args)
-
-    go("step", 2, False)
-    first = page.scenes[-1]
-    assert first.written == 2 and app.query_params["written"] == "2"
-    go("step", 3, True)  # while it plays the address waits
-    assert page.scenes[-1].written == 3 and app.query_params["written"] == "2"
-    tokens = told["tokens"]
-    other = tokens[1].runners_up[0]
-    go("branch", tokens[1].position, other.id)
-    assert [token.id for token in told["tokens"]] == [tokens[0].id, other.id]
-    assert told["tokens"][1].branched and app.query_params["written"] == "2"
-    again = page(**dict(app.query_params))
-    assert page.scenes[-1].record.text == page.scenes[-2].record.text
-    again.button(key="use_written").click().run()
-    assert again.text_input(key="ask_text").value == page.scenes[-2].record.text
-    assert "written" not in again.query_params and "branches" not in again.query_params
 
 
 def test_another_sentence_begins_without_what_was_written(page):
