@@ -25,18 +25,6 @@ def test_piles_of_other_lengths_are_refused():
         stacked_shares({}, ["a", "b", "c"])
 
 
-def test_rows_are_coloured_by_their_sign_and_stand_in_order():
-    figure = signed_rows(["up", "down", "up"], np.array([2.0, -1.0, 0.5]), "logits")
-    (bars,) = figure.data
-    np.testing.assert_array_equal(bars.x, [2.0, -1.0, 0.5])
-    assert list(figure.layout.yaxis.ticktext) == ["up", "down", "up"]
-    assert figure.layout.yaxis.range[0] > figure.layout.yaxis.range[1]  # the first row on top
-    up, down, also_up = bars.marker.color
-    assert up == also_up != down
-    with pytest.raises(ShapeError):
-        signed_rows(["one"], np.ones(2))
-
-
 def test_a_matrix_is_drawn_around_0_with_squares():
     values = np.array([[1.0, -3.0], [0.0, np.nan], [2.0, 0.5]])
     figure = share_matrix(values, ["a", "b", "c"], ["x", "y"], "of it")

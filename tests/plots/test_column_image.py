@@ -14,7 +14,6 @@ from mha_viz.plots.column_image import column_image
 from mha_viz.plots.difference import difference_heatmap, head_changes
 from mha_viz.plots.head_values import head_quantiles, importance_map
 from mha_viz.plots.similarity_matrix import HeadPairs, similarity_matrix
-from mha_viz.web import theme
 
 DICE = np.random.default_rng(7)
 HOSTILE = ["$\\frac{", "<script>", "a&b", "السلام", "東京"]
@@ -55,29 +54,6 @@ def test_pdf_has_its_width_and_embeds_truetype_and_says_what_it_is():
     assert box and [float(n) for n in box[1].split()][2] == pytest.approx(72 * 3.25)
     assert b"/FontFile2" in data and b"/Type3" not in data  # TrueType, no shapes of letters
     assert b"/Title (Entropy \\(all\\))" in data and b"/Subject (tiny-bert 196 texts)" in data
-
-
-def test_cells_have_the_colours_of_their_values_and_missing_ones_are_grey():
-    values = np.array([[0.0, 1.0], [np.nan, 0.5]])
-    root = ET.fromstring(column_image(head_changes(values), file_format="svg"))
-    styles = " ".join(node.attrib.get("style", "") for node in root.iter(f"{SVG}path"))
-    colours = theme.sequential()
-    for colour in (colours[0], colours[-1], theme.missing()):
-        assert f"fill: {colour}" in styles
-
-
-def test_bars_are_as_high_as_their_numbers():
-    values = np.array([0.25, 0.5, 1.0])
-    root = ET.fromstring(
-        column_image(token_bars({"a": values}, list("xyz"), "weight"), file_format="svg")
-    )
-    colour = f"fill: {theme.qualitative()[0]}"
-    bars = [p for p in root.iter(f"{SVG}path") if colour in p.attrib.get("style", "")]
-    heights = []
-    for bar in bars:
-        along = [float(y) for y in re.findall(r"[ML] [\d.]+ ([\d.]+)", bar.attrib["d"])]
-        heights.append(max(along) - min(along))
-    assert np.array(heights) / max(heights) == pytest.approx(values, rel=1e-3)
 
 
 def test_other_formats_and_widths_are_refused():

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mha_viz.plots.table_text import commented_csv, csv_text, table_csv
+from mha_viz.plots.table_text import csv_text, table_csv
 from tests.strangers.spreadsheets import cells, formulas, undone
 
 
@@ -27,11 +27,6 @@ def test_csv_is_read_back_as_it_was() -> None:
     assert read["n"].dtype == np.int64
     assert (read["weight"].astype(np.float32).dropna() == table["weight"].dropna()).all()
     assert b"0.333333343" in data  # nine digits: a float32 and no noise
-
-
-def test_csv_keeps_an_index_that_says_something_and_columns_of_the_same_name() -> None:
-    table = pd.DataFrame([[0.5, 0.5]], index=["0:a"], columns=["x", "x"])
-    assert commented_csv(table, ["n"]).decode() == '# n\n"","x","x"\n"0:a",0.5,0.5\n'
 
 
 def test_csv_survives_half_a_surrogate_pair() -> None:

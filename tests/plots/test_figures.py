@@ -36,17 +36,6 @@ def test_heatmap_holds_the_weights_exactly() -> None:
         assert (sent.reshape(5, 7) == pattern).all()
 
 
-def test_heatmap_names_masked_cells_and_leaves_their_weight_open() -> None:
-    seen = np.tri(4, dtype=bool)
-    pattern = np.where(seen, np.eye(4), 0).astype(np.float32)  # visible zeros below the diagonal
-    figure = head_heatmap(pattern, (list("abcd"), list("abcd")), visible=seen)
-    weights, _, masked, _ = figure.data
-    assert (np.isnan(weights.z) == ~seen).all() and (weights.z[seen] == pattern[seen]).all()
-    assert (np.isnan(masked.z) == seen).all()
-    whole = head_heatmap(pattern, (list("abcd"), list("abcd")), visible=np.ones((4, 4), bool))
-    assert len(whole.data) == 2
-
-
 def test_heatmap_labels_are_neutral_and_not_merged() -> None:
     figure = head_heatmap(softmax_rows(7, 7), (HOSTILE, ["the"] * 7), title="<i>L0 H0</i>")
     texts = [

@@ -27,13 +27,6 @@ def softmax_rows(*shape: int) -> np.ndarray:
     return (weights / weights.sum(-1, keepdims=True)).astype(np.float32)
 
 
-def test_png_opens_and_is_described() -> None:
-    data = head_image(softmax_rows(7, 7), (TOKENS, TOKENS), title="L0 H1 $a$", caption=CAPTION)
-    with Image.open(io.BytesIO(data)) as image:
-        assert image.text["Title"] == "L0 H1 $a$"
-        assert image.text["Description"] == 'tiny-bert · L0 H1 · "<b>&</b>" square-root colours'
-
-
 def test_png_shows_masked_cells_in_grey() -> None:
     seen, weights = np.tri(2, dtype=bool), np.eye(2, dtype=np.float32)
     zero, one = theme.rgb(theme.sequential()[0]), theme.rgb(theme.sequential()[-1])
@@ -77,12 +70,6 @@ def test_signs_that_xml_has_no_place_for(sign: str) -> None:
     for page in (grid_html(payload, **named), head_html(head, (texts, texts), **named)):
         assert "<h1>t\ufffd</h1>" in page and "<p>c\ufffdd</p>" in page
         page.encode()  # half a character has no bytes
-
-
-def test_grid_image() -> None:
-    pattern = softmax_rows(2, 3, 5, 7)
-    assert grid_image(pattern, title="all").startswith(b"\x89PNG")
-    ET.fromstring(grid_image(pattern, file_format="svg", caption=CAPTION))
 
 
 def test_files_refuse() -> None:

@@ -35,25 +35,6 @@ def test_the_mean_leaves_out_what_is_not_defined() -> None:
     assert mean.customdata.tolist() == [7, 0, 5]
 
 
-def test_baselines_and_the_chosen_head() -> None:
-    figure = by_layer(
-        VALUES,
-        "entropy",
-        "nats",
-        selected=(2, 4),
-        baselines={"uniform": 1.25, "none": float("nan"), HOSTILE: -0.5},
-    )
-    assert len(figure.data) == 5
-    uniform, _, chosen = figure.data[2:]
-    assert set(uniform.y) == {1.25} and "uniform: 1.25 nats" in uniform.name
-    assert list(chosen.y) == [VALUES[2, 4]] and list(chosen.customdata[0]) == [2, 4]
-    assert chosen.x[0] == figure.data[0].x[18]
-    with pytest.raises(ArgumentError, match="L3 H0"):
-        by_layer(VALUES, "entropy", "nats", selected=(3, 0))
-    with pytest.raises((ShapeError, TypeError)):  # jaxtyping asks first where it is on
-        by_layer(VALUES[0], "entropy", "nats")
-
-
 def test_lines_keep_gaps() -> None:
     series = {f"W_{i}": np.arange(5.0) + i for i in range(11)}
     series["W_3"][2] = np.nan

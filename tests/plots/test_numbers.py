@@ -1,4 +1,4 @@
-"""Matrices with their numbers: what is written, framed and named, and how large they are."""
+"""Matrices with their numbers: what is written and named, and how large they are."""
 
 import json
 
@@ -34,16 +34,6 @@ def test_names_are_cleaned_and_short_ones_stand_beside_the_cells() -> None:
     assert cells.shown == (["<i>a</i>", "b␊"], ["x", "y", "a rather long…"])
     plain = matrix(VALUES, "Q")
     assert plain.shown == (None, None) and plain.names == (["0", "1"], ["0", "1", "2"])
-
-
-def test_signed_numbers_are_coloured_around_zero_and_others_by_their_range() -> None:
-    values = VALUES[:1]
-    signed, other = matrix(values, "Q"), matrix(values, "A", diverging=False)
-    assert (signed.scale, signed.low, signed.high) == ("diverging", -1.25, 1.25)
-    assert (other.scale, other.low, other.high) == ("sequential", -1.25, 0.5)
-    assert matrix(values, "A", limits=(0, 1)).high == 1
-    flat = matrix(np.zeros((2, 3)), "A", diverging=False)
-    assert flat.low < 0 < flat.high  # no scale of no width
 
 
 def test_what_is_no_matrix_or_too_large_is_refused() -> None:

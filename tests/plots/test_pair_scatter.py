@@ -46,16 +46,6 @@ def test_the_correlation_is_spearmans() -> None:
     assert "not defined, 0 pairs" in draw(X, np.full(105, np.nan)).layout.title.text
 
 
-def test_rounding_is_not_drawn_as_structure() -> None:
-    noise = 1 - RNG.random(105) * 6e-8
-    for figure, axis in ((draw(X, noise), "yaxis"), (draw(noise, Y), "xaxis")):
-        low, high = figure.layout[axis].range
-        assert high - low >= 0.01 and low < noise.min() and high > noise.max()
-        assert "not defined, 105 pairs" in figure.layout.title.text
-    low, high = draw(X, Y).layout.yaxis.range
-    assert high - low < 1.3 * np.ptp(Y)
-
-
 def test_of_many_pairs_the_crowd_is_counted_and_the_others_are_dots() -> None:
     pairs = np.stack(np.triu_indices(144, 1), axis=1)
     x, y = RNG.normal(size=(2, len(pairs)))
@@ -75,18 +65,6 @@ def test_of_many_pairs_the_crowd_is_counted_and_the_others_are_dots() -> None:
     assert near.sum() == pytest.approx(counts.text[row, column], abs=2)
 
 
-def test_corners_colour_and_the_chosen_pair() -> None:
-    third = RNG.random(105)
-    third[5] = np.nan
-    figure = draw(colour=third, colour_title="cosine", selected=(9, 2))
-    assert len(figure.layout.annotations) == 4
-    across = figure.data[0]
-    at = [np.flatnonzero((place == PAIRS).all(axis=1))[0] for place in across.customdata]
-    assert across.marker.color == pytest.approx(third[at].astype(np.float32), nan_ok=True)
-    assert [list(place) for place in figure.data[2].customdata] == [[2, 9]]
-    assert not draw(corners=None).layout.annotations
-
-
 def test_refusals() -> None:
     with pytest.raises(ArgumentError):
         draw(names=NAMES[:7])
@@ -98,11 +76,3 @@ def test_text_stays_text() -> None:
     pairs = MeasuredPairs(X, Y, PAIRS, [HOSTILE] * 15, 5, HOSTILE, HOSTILE, X, HOSTILE)
     hostile = pair_scatter(pairs, corners=(HOSTILE,) * 4)
     assert is_neutral(hostile)
-
-
-def test_bands_of_chance_lie_under_the_dots() -> None:
-    layout = draw(chance=[((0.2, 0.4), (0.1, 0.3)), ((0.5, 0.6), None)]).layout
-    across, down, _ = layout.shapes
-    assert (across.x0, across.x1, across.yref) == (0.2, 0.4, "y domain")
-    assert (down.y0, down.y1, down.xref) == (0.1, 0.3, "x domain")
-    assert not draw().layout.shapes

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from mha_viz.plots.difference import difference_heatmap
 from mha_viz.plots.heatmap import MOST, Pooled, head_heatmap
 
 QUERIES, KEYS, SIDE = 17, 23, 5  # 23 in cells of 5: 5 columns, the last one narrower
@@ -30,13 +29,6 @@ def test_a_cell_is_the_number_furthest_from_0():
     assert pooled.names([str(i) for i in range(KEYS)])[3:] == ["15 … 19", "20 … 22"]
 
 
-def test_what_fits_stays_as_it_is():
-    matrix = numbers()
-    pooled = Pooled.of(matrix, most=KEYS)
-    assert pooled.side == 1 and pooled.note == ""
-    assert pooled.take(matrix) is matrix and pooled.names(["a", "b"]) == ["a", "b"]
-
-
 @pytest.fixture
 def long_head() -> tuple[np.ndarray, tuple[list[str], list[str]]]:
     n = MOST + 11
@@ -55,16 +47,3 @@ def test_a_long_heads_chart_is_pooled_and_says_so(long_head):
     assert cells[7, 3] == weights[14:16, 6:8].max() and np.isnan(cells[3, 7])
     assert cells[3, 3] == weights[6:8, 6:8][np.tril_indices(2)].max()
     assert figure.layout.title.text == "L1 H2 · each cell is the largest of 2 × 2"
-
-
-def test_a_long_difference_shows_the_largest_change_of_each_cell(long_head):
-    a, labels = long_head
-    b = np.roll(a, 3, axis=0)
-    b[:, 100] = np.nan  # a column that only A has
-    figure = difference_heatmap(a, b, labels)
-    cells, both = np.array(figure.data[0].z), np.array(figure.data[0].customdata)
-    change = (b - a)[40:42, 20:22].ravel()
-    assert cells[20, 10] == pytest.approx(change[np.abs(change).argmax()], rel=1e-6)
-    np.testing.assert_allclose(both[20, 10, 1] - both[20, 10, 0], cells[20, 10], rtol=1e-4)
-    assert not np.isnan(cells[200, 50])  # its other column counts
-    assert "Each cell is the largest of 2 × 2 differences." in figure.layout.title.text

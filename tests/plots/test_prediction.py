@@ -1,4 +1,4 @@
-"""Predictions before and after, tokens coloured by a change, maps and curves of importance."""
+"""Predictions before and after, changes by token, maps and curves of importance."""
 
 import numpy as np
 import pytest
@@ -29,23 +29,6 @@ def test_bars_are_sorted_and_the_change_is_written() -> None:
     assert [text.strip() for text in changes.text] == ["−12.5 pp", "not defined", "+2.0 pp"]
     assert list(changes.x) == [0.5, 0.2, 0.12]
     assert (np.rint(first.y) == np.rint(second.y)).all() and first.y[0] < second.y[0]
-
-
-def test_the_target_is_marked() -> None:
-    figure = before_after(["a", "b", "c"], BEFORE, AFTER, target=2)
-    marked = [text for text in figure.layout.yaxis.ticktext if "▸" in text]
-    assert len(marked) == 1 and "▸ c" in marked[0] and "<b" in marked[0]
-    figure = before_after(["c", "c", "b"], BEFORE, AFTER, target=0)  # of two of that name
-    assert ["▸" in text for text in figure.layout.yaxis.ticktext] == [False, False, True]
-
-
-def test_before_after_refuses() -> None:
-    with pytest.raises(ShapeError):
-        before_after(["a", "b"], BEFORE, AFTER)
-    with pytest.raises((ShapeError, TypeError)):
-        before_after(["a", "b", "c"], BEFORE, AFTER[:2])
-    with pytest.raises(ArgumentError):
-        before_after(["a", "b", "c"], BEFORE, AFTER, target=3)
 
 
 # -- a text, token by token ------------------------------------------------------------------------
@@ -80,15 +63,6 @@ def test_the_map_tells_intervals() -> None:
     assert figure.data[0].zmin == 0.0
 
 
-def test_a_map_below_zero_is_symmetric() -> None:
-    figure = importance_map(MATTERS - 0.6, "Importance", "nats")
-    assert figure.data[0].zmin == -figure.data[0].zmax < 0
-    with pytest.raises(ArgumentError):
-        importance_map(MATTERS, "i", "", low=MATTERS)
-    with pytest.raises((ShapeError, TypeError)):
-        importance_map(MATTERS, "i", "", low=MATTERS.T, high=MATTERS.T)
-
-
 def test_the_scatter_correlates_ranks() -> None:
     x, y = MATTERS.copy(), MATTERS**3
     x[0, 1] = np.nan
@@ -101,13 +75,6 @@ def test_the_scatter_correlates_ranks() -> None:
     assert "−1.000" in head_scatter(MATTERS, -MATTERS, "a", "b").layout.title.text
     empty = head_scatter(np.full((2, 2), np.nan), np.ones((2, 2)), "a", "b", selected=(0, 0))
     assert all(len(trace.x) == 0 for trace in empty.data)
-
-
-def test_the_scatter_refuses() -> None:
-    with pytest.raises((ShapeError, TypeError)):  # jaxtyping asks first where it is on
-        head_scatter(MATTERS, MATTERS.T, "a", "b")
-    with pytest.raises(ArgumentError):
-        head_scatter(MATTERS, MATTERS, "a", "b", selected=(3, 0))
 
 
 # -- pruning ---------------------------------------------------------------------------------------

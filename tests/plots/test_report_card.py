@@ -53,26 +53,6 @@ def test_hover_ranks() -> None:
     assert "2 of 5" in chosen.hovertext[0]
 
 
-def test_what_is_not_defined_is_said_and_not_drawn() -> None:
-    tables = {"a": VALUES["entropy"].copy(), "b": np.full((3, 5), np.nan), "c": VALUES["reach"]}
-    tables["a"][2, 2] = np.nan
-    rows, _, chosen, _ = parts(report_card(tables, {}, {}, (2, 2)), 3)
-    assert [len(row.x) for row in rows] == [14, 0, 15]
-    assert [round(y) for y in chosen.y] == [2]
-
-
-def test_baselines_are_ticks_or_arrows_beyond() -> None:
-    table = VALUES["entropy"]
-    middle = (table.min() + table.max()) / 2
-    baselines = {
-        "entropy": {"uniform": middle, "low": -1.0, "high": 99.0, "none": float("nan")},
-        "unknown": {"x": 1.0},
-    }
-    _, marks, *_ = parts(report_card(VALUES, TITLES, UNITS, (0, 0), baselines=baselines), 2)
-    assert list(marks.marker.symbol) == ["line-ns-open", "triangle-left", "triangle-right"]
-    assert marks.x[0] == pytest.approx(0.5) and marks.x[1] < 0 and marks.x[2] > 1
-
-
 def test_refusals() -> None:
     with pytest.raises(ArgumentError):
         report_card({}, {}, {}, (0, 0))

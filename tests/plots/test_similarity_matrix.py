@@ -1,4 +1,4 @@
-"""The matrix of all pairs of heads and the map: order, frames, clicks, and what is not defined."""
+"""The matrix of all pairs of heads and the map: order, clicks, and what is not defined."""
 
 import numpy as np
 import pytest
@@ -7,7 +7,6 @@ from mha_viz.core.compare.twins import classical_mds, head_order
 from mha_viz.errors import ArgumentError, ShapeError
 from mha_viz.plots.head_map import head_map
 from mha_viz.plots.similarity_matrix import HeadPairs, Marks, similarity_matrix
-from mha_viz.web import theme
 from tests.plots.drawn import HOSTILE, clicked, head_names, is_neutral
 
 PLACES = np.array(
@@ -65,17 +64,6 @@ def test_a_click_names_both_heads() -> None:
             assert value == pytest.approx(APART[tuple(place)])
 
 
-@pytest.mark.parametrize("by", ["cluster", "layer"])
-def test_the_clicked_cell_is_marked(by: str) -> None:
-    found = head_order(APART, by)
-    figure = draw(APART, NAMES, found, n_heads=5, selected=(1, 2), pair=(7, 13))
-    ring = figure.data[-1]
-    assert set(ring.x) == {found.order.index(13)} and set(ring.y) == {found.order.index(7)}
-    assert ring.customdata is None  # it does not take the clicks of its cell
-    with pytest.raises(ArgumentError):
-        draw(APART, NAMES, found, n_heads=5, pair=(7, 15))
-
-
 @pytest.mark.parametrize("size", [13, 149])
 def test_estimates_are_told_from_what_is_measured(size: int) -> None:
     matrix = np.add.outer(np.arange(size), np.arange(size)) / 7
@@ -96,40 +84,6 @@ def test_estimates_are_told_from_what_is_measured(size: int) -> None:
     assert ("%{text}" in (heat.hovertemplate or "")) == (size == 149)
     plain = draw(matrix, head_names(size, 1), order, n_heads=1, diverging=True)
     assert plain.data[0].text is None and "%{text}" not in str(plain.to_dict())
-
-
-def test_squares_frame_the_clusters() -> None:
-    found = head_order(holed(0))
-    figure = draw(holed(0), NAMES, found, n_heads=5, clusters=3)
-    frames = next(t for t in figure.data[1:] if t.mode == "lines" and t.line.color == theme.ink())
-    x = np.array(frames.x, dtype=float).reshape(-1, 6)
-    assert frames.x == tuple(frames.x) and len(x) == 3
-    sizes = np.bincount(found.labels(3)[found.labels(3) >= 0])
-    assert (x[:, 1] - x[:, 0]).tolist() == sizes.tolist()
-    assert x[0, 0] == -0.5 and x[-1, 1] == 13.5  # the head without a value is outside
-
-
-def test_the_tree_stands_over_its_columns() -> None:
-    found = head_order(APART)
-    figure = draw(APART, NAMES, found, n_heads=5)
-    tree = next(t for t in figure.data if t.yaxis == "y3")
-    y = np.asarray(tree.y).reshape(-1, 5)
-    x = np.asarray(tree.x).reshape(-1, 5)
-    assert y[:, 1] == pytest.approx(found.linkage[:, 2], rel=1e-6)
-    # the first bracket joins the two nearest heads, which stand in neighbouring columns
-    first = [found.order[int(x[0, 0])], found.order[int(x[0, 2])]]
-    assert APART[tuple(first)] == APART[APART > 0].min() and abs(x[0, 2] - x[0, 0]) == 1
-    legs = x[:, [0, 2]][y[:, [0, 3]] == 0]
-    assert sorted(legs.tolist()) == list(range(15))
-
-
-def test_signed_numbers_are_symmetric_and_ranges_are_kept() -> None:
-    signed = np.where(APART > 15, -0.25, 0.75)
-    found = head_order(APART)
-    heat = draw(signed, NAMES, found, n_heads=5, diverging=True).data[0]
-    assert (heat.zmin, heat.zmax) == (-0.75, 0.75)
-    heat = draw(signed, NAMES, found, n_heads=5, limits=(-1, 1)).data[0]
-    assert (heat.zmin, heat.zmax) == (-1, 1)
 
 
 def test_one_head_and_refusals() -> None:

@@ -4,7 +4,6 @@ import re
 
 import numpy as np
 import pandas as pd
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -36,23 +35,12 @@ def test_latex_has_rules_aligned_numbers_and_no_command_of_a_text() -> None:
     assert second == [text, "{--}", "0.040", "7", "False"]
 
 
-def test_latex_takes_an_index_and_columns_of_the_same_name() -> None:
-    table = pd.DataFrame([[0.5, 0.25]], pd.Index(["0:a"], name="query"), columns=["x", "x"])
-    latex = table_latex(table, "")
-    assert "{query} & {x} & {x}" in latex and body(latex) == [["0:a ", " 0.500 ", " 0.250"]]
-
-
 def test_markdown_has_a_row_a_line_and_numbers_on_the_right() -> None:
     told, _, names, ways, *rows = table_markdown(TABLE, "a\nb").splitlines()
     assert told == "a b" and names == "| Head | weight | q | n | beats |"
     assert ways == "| :-- | --: | --: | --: | --: |"
     assert rows[0] == "| L0 H1 | 0.333 | 2.0e-07 | 1345 | True |"
     assert rows[1].split(" | ")[1:] == ["–", "0.040", "7", "False |"]
-
-
-@pytest.mark.parametrize("write", [table_latex, table_markdown])
-def test_an_empty_table_has_its_names_alone(write) -> None:
-    assert "Head" in write(TABLE.iloc[:0], "none")
 
 
 @given(st.text(), st.text())
