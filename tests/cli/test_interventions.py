@@ -35,19 +35,6 @@ def test_ablate_prints_what_the_library_finds(gpt) -> None:
     assert shown["rows"][0]["after"] == pytest.approx(found.table()["after"][0], abs=1e-9)
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        ("--how", "scale", "--factor", "0.5"),
-        ("--how", "mean"),
-        ("--how", "patch_z", "--source", TEXT),
-        ("--position", "3", "--top", "2"),
-    ],
-)
-def test_every_way_of_changing_a_head(options) -> None:
-    assert "kl_nats" in call("ablate", TEXT, "--heads", "0.0", *options).stdout
-
-
 def test_a_masked_model_needs_a_gap() -> None:
     text = "The cat [MASK] on the mat."
     done = call("ablate", text, "--heads", "0.3", "--model", "tiny-bert", "--format", "csv")

@@ -79,14 +79,6 @@ def test_out_of_an_ending_that_nobody_knows_is_refused_with_those_that_are(
     assert not os.listdir()
 
 
-@pytest.mark.parametrize("command", TABLES, ids=name)
-def test_out_where_nothing_can_be_written_is_refused(command: tuple[str, ...]) -> None:
-    Path("plain").touch()
-    assert "No such file or directory" in refusal(*command, "--out", "no/x.csv")
-    assert "Not a directory" in refusal(*command, "--out", "plain/x.csv", "--format", "json")
-    assert os.listdir() == ["plain"]
-
-
 def test_a_record_and_a_tested_choice_have_endings_of_their_own() -> None:
     assert ".safetensors" in refusal("trace", TEXT, "--out", "x.csv")
     choice = ("circuits", "faithfulness", "phrase")
@@ -122,15 +114,6 @@ def test_a_text_with_a_dot_or_a_slash_is_a_text(text: str, monkeypatch: pytest.M
         call(command, text, code=130)
 
 
-def test_a_name_is_taken_as_a_text_from_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
-    def loaded(name: str, **_: str) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(loading, "load", loaded)
-    for command in ("trace", "importance"):
-        call(command, "-", code=130, input="nofile.txt")
-
-
 @pytest.mark.parametrize(
     "command",
     [
@@ -154,19 +137,6 @@ def test_every_command_that_loads_a_model_takes_device_and_dtype(command, monkey
         {"device": "cuda", "dtype": "bfloat16"},
         {"device": "auto", "dtype": "float32"},
     ]
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (("--device", "cuda:99"), "cuda:99"),
-        (("--device", "tpu"), "'tpu'"),
-        (("--dtype", "int8"), "'int8'"),
-    ],
-)
-def test_devices_and_precisions_that_there_are_not(options, message, monkeypatch):
-    monkeypatch.undo()
-    assert message in refusal("trace", TEXT, *options)
 
 
 @pytest.mark.parametrize(

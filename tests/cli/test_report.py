@@ -13,7 +13,6 @@ from mha_viz.checkpoints import loading
 from mha_viz.cli import main as cli
 from mha_viz.reports.report import KEEP
 from tests.cli.command import TEXT, call
-from tests.making.families import build
 
 
 @pytest.fixture(autouse=True)
@@ -88,19 +87,6 @@ def test_report_of_words_of_a_pair_and_without_baseline():
     assert_same(
         bare[[name for name in bare if name not in own]], rest.drop(columns=["labels", "why"])
     )
-
-
-def test_report_of_cross_attention(monkeypatch):
-    model = build("t5")
-    monkeypatch.setattr(loading, "load", lambda name, **_: model)
-    texts = ("the cat sat on a mat", "a mat sat")
-    arguments = ("report", texts[0], "--pair", texts[1], "--part", "cross")
-    record = model.trace(*texts, part="cross", keep=KEEP)
-    for more in ((), ("--no-baseline",)):  # neither has a random model here
-        table = read(call(*arguments, "-f", "csv", *more).stdout_bytes, "csv")
-        assert_same(table, mv.head_report(record, model))
-        assert not {"induction", "distance", "self_token", "entropy_random"} & set(table)
-    assert "nan" not in call(*arguments).stdout
 
 
 def test_report_says_what_is_not_defined(monkeypatch):

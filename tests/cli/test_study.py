@@ -10,7 +10,6 @@ import pytest
 
 import mha_viz as mv
 from tests.cli.command import call
-from tests.making.trees import document
 
 LINES = "The cat sat because it was tired.\nRain fell all night.\n\nHe saw her because she came.\n"
 
@@ -118,36 +117,6 @@ def test_verify_names_the_file_that_has_changed(study: Path, tmp_path: Path) -> 
     failed = call("study", "verify", str(own), code=2)
     assert "heads.parquet" in failed.stderr and failed.stderr.count("\n") == 1
     assert "heads.parquet" in call("study", "show", str(own), code=2).stderr
-
-
-def test_what_could_not_be_read_is_told(tmp_path: Path) -> None:
-    (tmp_path / "texts.jsonl").write_text('{"text": "It slept."}\n{"text": \n{"text": "Gone."}\n')
-    source, out = str(tmp_path / "texts.jsonl"), str(tmp_path / "out")
-    done = call("study", source, "--out", out)
-    assert "2 texts" in done.stdout
-    assert "texts.jsonl:2" in done.stderr
-
-
-def test_texts_that_were_cut_are_told(tmp_path: Path) -> None:
-    (tmp_path / "texts.txt").write_text("It slept.\n" + "cat " * 300 + "\n")
-    out = str(tmp_path / "out")
-    done = call("study", str(tmp_path / "texts.txt"), "--out", out)
-    shown = call("study", "show", out, "--by", "entropy", "-f", "json")
-    for told in (done.stderr, shown.stderr):
-        assert "128" in told and "1 of 2 texts" in told
-    assert json.loads(shown.stdout)["rows"]
-
-
-def test_a_document_is_a_text_where_sentences_are_joined(tmp_path: Path) -> None:
-    """Four sentences of one document, which tiny-bert's 128 tokens part into two texts."""
-    word = "cat/NOUN/0/root/Entity=(e1) " + "x/X/1/dep " * 40
-    (tmp_path / "trees.conllu").write_text(document(*[word] * 4))
-    source, out = str(tmp_path / "trees.conllu"), str(tmp_path / "out")
-    done = call("study", source, "--out", out, "--join", "document")
-    assert "2 texts" in done.stdout
-    for told in (done.stderr, call("study", "show", out, "--by", "entropy").stderr):
-        assert "1 of 2 texts" in told and "1 mention" in told
-    assert "join" in call("study", source, "--out", out, code=2).stderr
 
 
 @pytest.mark.parametrize(
