@@ -55,29 +55,11 @@ def test_grid_round_trip() -> None:
     assert header["exact_url"] == "/media/x.bin" and header["pool"] == 1
 
 
-def test_id_names_the_content() -> None:
-    pattern = softmax_rows(LAYERS, HEADS, QUERIES, KEYS)
-    first, again, other = (
-        unpack(grid_payload(record(pattern, labels(QUERIES, name), labels(KEYS))))[0]["id"]
-        for name in ("t", "t", "x")
-    )
-    assert first == again != other
-
-
 def test_code_error_is_bounded() -> None:
     weights = np.linspace(0, 1, 100_003, dtype=np.float32)
     error = np.abs(decode(encode(weights)) - weights)
     assert (error <= np.sqrt(weights) / 255 + 1 / 260_100 + 1e-7).all()
     assert encode(np.array([0.0, 1.0, 1.0009], dtype=np.float32)).tolist() == [0, 255, 255]
-
-
-def test_long_patterns_are_pooled_and_keep_a_diagonal() -> None:
-    pattern = np.zeros((1, 1, 300, 300), dtype=np.float32)
-    pattern[0, 0, np.arange(300), np.arange(300)] = 1.0
-    header, codes = grid_unpack(grid_payload(record(pattern, labels(300))))
-    assert header["pool"] == 3 and codes.shape == (1, 1, 100, 100)
-    assert (header["queries"], header["rows"]) == (300, 100)
-    assert (np.diag(codes[0, 0]) == 255).all()
 
 
 def test_masked_cells_have_a_code_of_their_own() -> None:
