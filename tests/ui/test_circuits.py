@@ -3,25 +3,21 @@
 import base64
 import json
 import re
-from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import mha_viz as mv
 from mha_viz.engine import loaded_network
-from mha_viz.ui.circuits import pairs, patching, weights
-from mha_viz.ui.circuits.graph import FINEST
-from mha_viz.ui.intervene.importance import default_texts
-from mha_viz.ui.run import reporting
+from mha_viz.ui.circuits import pairs
 from mha_viz.ui.state.views import CIRCUITS
 from mha_viz.ui.widgets.components.query_key_map import payload_of
 from mha_viz.web.payload import unpack
 from mha_viz.web.theme import format_number
-from tests.making.comparing import close, near
+from tests.making.comparing import close
 from tests.making.pairwise import pairwise
 from tests.ui.circuits_app import TEXT, circuits
-from tests.ui.compare_app import HOSTILE, MODELS, check, said, table
+from tests.ui.compare_app import HOSTILE, check, table
 
 GAP = "The old dog slept while the young [MASK] watched."
 BIRD = "The cat saw the bird. The cat saw the"
@@ -57,24 +53,10 @@ def traces(app, title, kind):
     return [trace for trace in figure["data"] if trace["type"] == kind]
 
 
-@pytest.mark.parametrize("name", MODELS)
-@pytest.mark.parametrize("section", [name for name in CIRCUITS if name not in ("edges", "test")])
-def test_every_section_that_waits_for_no_click_draws(name, section):
-    app = circuits(model=name, circuit=section)
-    check(app)
-    assert section == "map" or len(app.get("plotly_chart")) >= 1
-    assert not app.warning
-    assert bool(app.info) == (section == "weights" and name == "tiny-bert")  # it has no OV circuit
-
-
 # -- numbers ---------------------------------------------------------------------------------------
 
 ATTRIBUTIONS = {
     "logit": ({}, lambda model: mv.logit_attribution(model, TEXT)),
-    "logit difference": (
-        dict(target="cat", against="dog"),
-        lambda model: mv.logit_attribution(model, TEXT, "cat", "dog"),
-    ),
     "log probability": (
         dict(target="cat", quantity="log_probability"),
         lambda model: mv.logit_attribution(model, TEXT, "cat", of="log_probability"),
@@ -121,55 +103,11 @@ TABLES = {
         ("component", "share"),
         lambda model: mv.logit_attribution(model, TEXT, "cat", "dog").shares,
     ),
-    "head by token": (
-        "logit_by_source",
-        HEAD,
-        ("position", "token", "share"),
-        lambda model: mv.logit_attribution(model, TEXT).sources[2, 4],
-    ),
-    "score": (
-        "score_matrix",
-        LOOKS,
-        ("query_component", "key_component", "share"),
-        lambda model: mv.score_attribution(model, TEXT, 2, 4, 9, 4).table()["share"],
-    ),
-    "graph of a state": (
-        "flow_graph",
-        HEAD | dict(circuit="graph", graph_of="state", place="6"),
-        ("contribution", "share"),
-        lambda model: mv.flow_graph(model, TEXT, 6, FINEST).edges["share"],
-    ),
     "graph of a prediction": (
         "prediction_graph",
         DOG_CAT | dict(explained="70"),
         ("source", "through", "target", "contribution", "flow"),
         lambda model: mv.prediction_graph(model, TEXT, "dog", "cat", share=0.7).edges["flow"],
-    ),
-    "correlations of queries and keys": (
-        "query_key_map",
-        dict(circuit="map", layer="1", head="3"),
-        ("layer", "head", "plane_correlation"),
-        lambda model: mv.query_key_map(model, [TEXT, *default_texts()]).table().plane_correlation,
-    ),
-    "map of queries and keys": (
-        "query_key_map",
-        dict(circuit="map", layer="1", head="3"),
-        ("token", "x"),
-        lambda model: (
-            mv.query_key_map(model, [TEXT, *default_texts()]).points[1, 3, ..., 0].ravel()
-        ),
-    ),
-    "copying": (
-        "copying",
-        dict(circuit="weights", layer="1", head="2"),
-        ("zscore", "score"),
-        lambda model: mv.copying_scores(model).table()["score"],
-    ),
-    "patched residual": (
-        "patching_residual",
-        DOG_BIRD | dict(source=BIRD),
-        ("position", "share"),
-        patched("residual", "denoise"),
     ),
     "patched heads": (
         "patching_heads",
@@ -182,12 +120,6 @@ TABLES = {
         WORDS,
         ("query", "strength"),
         lambda model: mv.head_vocabulary(model, 1, 2).circuits["QK"].pairs.strength,
-    ),
-    "words of OV": (
-        "OV",
-        WORDS,
-        ("looked at", "to"),
-        lambda model: mv.head_vocabulary(model, 1, 2).circuits["OV"].pairs.chance_high,
     ),
     "chosen words": (
         "OV",
@@ -207,36 +139,6 @@ def test_table_holds_the_numbers_of_the_library(case):
     close(table(app, *columns)[columns[-1]].to_numpy(), numbers)
     kept = {name: app.query_params.get(name) for name in link}
     assert kept == link or {"layer", "head"} & link.keys()  # what is the default may go
-
-
-def test_guesses_of_the_layers_and_words_of_a_head_are_the_librarys():
-    app = circuits("head_tokens", model="tiny-gpt2", text=TEXT, **HEAD)
-    model = mv.load("tiny-gpt2")
-    first = mv.predict(model, TEXT, top_k=1).candidates[0]
-    assert app.table[0].value["Guess 1"].iloc[-1].startswith(first)
-    promoted = table(app, "promoted", "suppressed")["promoted"]
-    assert promoted.tolist() == list(mv.head_tokens(model, TEXT, 2, 4).promoted)
-    share = mv.logit_attribution(model, TEXT).heads[2, 4]
-    assert format_number(share) in said(app).replace("\\", "")
-
-
-@pytest.mark.parametrize("kind", ["Q", "V"])
-def test_composition_opens_on_the_pair_furthest_from_chance_until_one_is_chosen(kind):
-    app = circuits("composition", model="tiny-gpt2", circuit="weights", through=kind)
-    check(app)
-    scores = mv.composition(mv.load("tiny-gpt2"), kind).table()
-    first = scores.iloc[scores["zscore"].abs().argmax()]
-    pair = "L{:.0f} H{:.0f} → L{:.0f} H{:.0f}".format(*first.iloc[:4])
-    shown = table(app, "Writes", "Reads", "score")
-    assert app.header[0].value == pair == f"{shown['Writes'][0]} → {shown['Reads'][0]}"
-    assert shown["score"][0] == near(first["score"])
-    row = app.table[0].value.filter(like=kind, axis=0).iloc[0]
-    assert row["z"] == format_number(first["zscore"])
-    app = circuits(model="tiny-gpt2", circuit="weights", **PAIR)
-    assert app.header[0].value == "L1 H5 → L2 H4"
-    app.button_group(key="ask_through").set_value(kind).run()
-    check(app)
-    assert app.header[0].value == pair
 
 
 def test_pairs_that_do_not_exist_are_never_among_the_largest():
@@ -260,53 +162,6 @@ def test_path_is_measured_at_once_beside_its_estimate():
     assert rows["estimate"]["L1 H5", "L2 H4"] == pytest.approx(estimate, rel=1e-4)
     measured = rows["Known"] == "measured"
     assert 0 < measured.sum() < len(rows) and (rows["measured"].notna() == measured).all()
-
-
-def test_all_paths_are_measured_or_estimated_on_request(monkeypatch):
-    app = circuits("path_effects", model="tiny-gpt2", text="The cat saw the", circuit="effect")
-    assert " 20 " in said(app) and "Known" in table(app, "Writes", "Reads", "estimate")
-    app.button(key="measure_paths").click().run()
-    check(app)
-    assert " 1,152 " in said(app) and "Known" not in table(app, "Writes", "Reads", "estimate")
-    assert "measure_paths" not in [button.key for button in app.button]
-    monkeypatch.setattr(reporting, "AT_ONCE", 1000)  # as of a large model
-    app = circuits(model="tiny-gpt2", text=TEXT, circuit="effect", **PAIR)
-    check(app)
-    path = app.table[0].value
-    assert not app.get("plotly_chart")
-    app.button(key="estimate_paths").click().run()
-    check(app)
-    assert len(app.get("plotly_chart")) == 3  # the map, the effects at the logits, the measured
-    assert app.table[0].value.equals(path)
-
-
-def test_paths_over_a_tasks_pairs_are_the_librarys():
-    over = dict(averaged="1", task="closing", circuit="effect")
-    app = circuits("path_effects", model="tiny-gpt2", text=TEXT, **over, **PAIR)
-    check(app)
-    app.button(key="estimate_paths").click().run()
-    check(app)
-    model = mv.load("tiny-gpt2")
-    paths = mv.task_paths(model, mv.make_task(model, "closing"))
-    rows = table(app, "Writes", "Reads", "estimate").set_index(["Writes", "Reads"])
-    expected = paths.estimate[1, 5, 2, 4, 1]
-    assert rows["estimate"]["L1 H5", "L2 H4"] == pytest.approx(expected, rel=1e-3)
-    measured = rows[rows["Known"] == "measured"]
-    assert (measured["95 % low"] < measured["95 % high"]).all()
-    assert f"**{format_number(paths.clean)}**" in said(app)
-
-
-@pytest.mark.extended
-def test_graph_over_a_tasks_pairs_is_the_librarys_folded_by_layer():
-    over = dict(averaged="1", task="closing", together="layers", fold="text")
-    app = circuits("prediction_graph", model="tiny-gpt2", text=TEXT, **DOG_CAT, **over)
-    assert not app.exception and not app.error and not app.header
-    model = mv.load("tiny-gpt2")
-    graph = mv.task_graph(model, mv.make_task(model, "closing"))
-    names = {(i, j): "all heads" for i in range(4) for j in range(8)}
-    shown = table(app, "source", "through", "contribution", "flow")
-    close(shown["flow"], graph.grouped("text", names).edges["flow"])
-    assert shown["through"].dropna().str.contains("all heads").any()
 
 
 def test_payload_of_the_map_of_queries_and_keys():
@@ -375,16 +230,6 @@ def test_a_causal_model_offers_no_key_that_its_query_cannot_see():
     assert app.selectbox(key="ask_key").value <= 3
 
 
-def test_what_is_chosen_in_the_graph_is_explained_below_it():
-    app = circuits(model="tiny-gpt2", text=TEXT, **DOG_CAT, **HEAD)
-    assert ["L2 H4" in header.value for header in app.header] == [True, True]
-    app.session_state.view = replace(app.session_state.view, layer=1, head=5, query=8, key=7)
-    app.run()
-    assert not app.exception and not app.error
-    found = mv.score_attribution(mv.load("tiny-gpt2"), TEXT, 1, 5, 8, 7)
-    assert summed(app)[1] == format_number(found.value)
-
-
 def test_a_link_opens_pins_and_folds_and_a_click_takes_a_pin_away():
     pins = dict(graph_pins="L3H1@9,L0in@1", fold="words", together="labels", explained="99")
     app = circuits("prediction_graph", model="tiny-gpt2", text=TEXT, **DOG_CAT, **pins)
@@ -423,20 +268,6 @@ def test_a_saved_graph_opens_where_it_belongs_and_only_there():
     assert "A bird saw a cat" in app.warning[0].value
     upload(b"{")
     assert not app.exception and app.error
-
-
-@pytest.mark.extended
-@pytest.mark.parametrize(
-    ("module", "link", "button"),
-    [(patching, DOG_BIRD, "measure_patching"), (weights, WORDS, "find_pairs")],
-)
-def test_long_work_waits_for_a_click(monkeypatch, module, link, button):
-    monkeypatch.setattr(module, "AT_ONCE", 0.0)
-    app = circuits(model="tiny-gpt2", text=TEXT, **link)
-    assert not app.exception
-    app.button(key=button).click().run()
-    check(app)
-    assert not app.info
 
 
 # -- odd input -------------------------------------------------------------------------------------
@@ -501,13 +332,3 @@ def test_a_corrupted_text_is_made_by_swapping_words_and_an_equal_one_has_no_shar
     assert swapped.startswith("(none: ") and sorted(swapped[7:-1]) == sorted(TEXT)
     app.text_input(key="ask_source").set_value(TEXT).run()
     assert not app.exception and "share" not in table(app, "position", "effect")
-
-
-def test_bert_has_no_OV_circuit_and_a_second_sentence_plays_no_part():
-    app = circuits(model="tiny-bert", circuit="words", text=TEXT)
-    assert not app.exception and not app.error  # one of its tokens is "inf"
-    assert len(app.header) == 1
-    app = circuits(model="tiny-bert", text="the cat sat", pair="the dog ran")
-    check(app)
-    alone = mv.logit_attribution(mv.load("tiny-bert"), "the cat sat", position=3)
-    assert len(app.info) == 1 and summed(app)[1] == format_number(alone.value)

@@ -1,35 +1,14 @@
 """Circuits put to the test on the page: tasks, proposals, results, and files that open again."""
 
-import io
-import zipfile
-
 import numpy as np
 import pytest
 
 import mha_viz as mv
-from mha_viz.text.encoding import label_of
-from mha_viz.ui.circuits import targets
 from mha_viz.ui.state import views
 from mha_viz.ui.widgets.messages.messages import plain
 from mha_viz.web.theme import format_number
 from tests.ui.circuits_app import circuits
 from tests.ui.compare_app import MODELS, check, said, table
-
-
-def test_a_circuit_is_tested_on_texts_of_its_task(models):
-    link = dict(model="tiny-gpt2", text="the cat sat", circuit="test", tested="0.7", task="closing")
-    app = circuits("faithfulness", **link)
-    app.button(key="test_heads").click().run()
-    check(app)
-    model = mv.load("tiny-gpt2")
-    found = mv.faithfulness(model, mv.make_task(model, "closing"), [(0, 7)])
-    shown = table(app, "heads", "behaviour", "share", "share_chosen_on")
-    np.testing.assert_allclose(shown["behaviour"], found.table()["behaviour"], rtol=1e-4, atol=1e-6)
-    for half in (found.held_out, found.chosen_on):
-        assert f" {percent(half)} " in said(app)
-    assert percent(found.held_out) != percent(found.chosen_on)
-    assert found.beside_random in said(app)
-    assert app.query_params["tested"] == "0.7"
 
 
 def test_a_share_of_nearly_nothing_is_refused_on_the_page(models):
@@ -44,29 +23,6 @@ def test_a_share_of_nearly_nothing_is_refused_on_the_page(models):
 def percent(outcome):
     """The share that the choice carries alone, as the page writes it."""
     return f"{round(100 * outcome.share(outcome.alone))}%".replace("-", "−")
-
-
-@pytest.mark.extended
-def test_heads_are_proposed_by_effect():
-    app = circuits(model="tiny-gpt2", text="the cat sat", circuit="test", task="closing")
-    app.button(key="propose_heads").click().run()
-    check(app)
-    model = mv.load("tiny-gpt2")
-    found = mv.find_heads(model, mv.make_task(model, "closing"))
-    assert app.multiselect(key="ask_tested").value == list(found.heads)
-
-
-@pytest.mark.parametrize(("name", "task"), [("tiny-gpt2", "closing"), ("tiny-bert", "agreement")])
-def test_task_shows_some_of_its_texts_and_how_well_it_is_solved(name, task):
-    app = circuits(model=name, circuit="test", task=task, text="the cat sat")
-    assert not app.exception and not app.error
-    made = mv.make_task(mv.load(name), task)
-    right = label_of(mv.load(name).tokenizer, made.examples[0].right)
-    assert f"→ **{plain(right)}**" in said(app)
-    shown = app.success if name == "tiny-gpt2" else app.warning  # where it is not solved
-    sentence = mv.task_accuracy(mv.load(name), made).sentence
-    assert plain(sentence) in [message.value for message in shown]
-    assert "test_heads" in [button.key for button in app.button]
 
 
 OWN = dict(circuit="test", task="own", text="the cat sat")
@@ -126,14 +82,6 @@ def test_long_pairs_are_kept_though_no_link_holds_them(models):
     assert app.text_area(key="ask_pairs").value == pairs
 
 
-def test_a_long_pair_shows_what_is_near_where_its_texts_differ():
-    row = ("Tom saw the cat " * 9 + "and", "Tom saw the dog " + "Tom saw the cat " * 8 + "and")
-    (one,) = mv.make_task(mv.load("tiny-gpt2"), [(*row, "he", "she")]).examples
-    shown = targets.aligned(one)
-    assert "the · **cat / dog** · Tom" not in shown or shown.count("…") == 1
-    assert len(shown.split(" · ")) < len(one.clean.tokens)
-
-
 def test_a_saved_circuit_opens_again(tmp_path):
     model = mv.load("tiny-gpt2")
     heads = ((0, 7), (2, 4))
@@ -151,18 +99,6 @@ def test_a_saved_circuit_opens_again(tmp_path):
     assert f" {percent(found.held_out)} " in said(app)
     app.file_uploader(key="circuit_file").upload("x.json", b"{", "application/json").run()
     assert not app.exception and len(app.error) == 1
-
-
-def test_heads_of_the_graph_make_a_circuit():
-    link = dict(model="tiny-gpt2", text="The cat saw the dog", circuit="graph")
-    app = circuits(**link, layer="2", head="4", tested="0.7")
-    assert "L0 H7." in said(app)
-    app.button(key="add_head").click().run()
-    check(app)
-    assert "L0 H7, L2 H4." in said(app)
-    assert app.query_params["tested"] == "0.7,2.4"
-    app.button(key="add_head").click().run()
-    assert app.query_params["tested"] == "0.7,2.4"
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -189,7 +125,7 @@ def test_task_that_a_vocabulary_lacks_is_a_sentence(models):
 
 
 @pytest.mark.extended
-def test_edges_and_a_report_are_those_of_the_library():
+def test_edges_are_those_of_the_library():
     app = circuits("edge_curve", model="tiny-gpt2", **OWN | dict(circuit="edges", pairs=FOUR_PAIRS))
     assert not app.get("plotly_chart")
     app.button(key="find_edges").click().run()
@@ -203,28 +139,3 @@ def test_edges_and_a_report_are_those_of_the_library():
     size = curve.size_for()
     assert size is not None and f"{size} edges of {scores.n_edges:,} " in said(app)
     assert len(app.get("plotly_chart")) == 3  # the curve, the circuit by layer, and by position
-    app = circuits(model="tiny-gpt2", **OWN, pairs=FOUR_PAIRS)
-    app.button(key="report_task").click().run()
-    check(app)
-    report = next(iter(app.session_state["measured_report"].values()))
-    with zipfile.ZipFile(io.BytesIO(report)) as archive:
-        files = {"index.html", "index.md", "pairs.csv", "tables/heads.csv"}
-        assert files <= set(archive.namelist())
-
-
-def test_edges_of_a_family_without_them_are_refused_before_anyone_begins():
-    app = circuits(model="tiny-bert", text="the cat sat", circuit="edges", task="closing")
-    check(app)
-    assert app.info and "find_edges" not in [button.key for button in app.button]
-
-
-def test_steps_lead_through_the_page():
-    app = circuits(model="tiny-gpt2", text="the cat sat", circuit="weights")
-    app.session_state["way"] = True
-    app.run()
-    app.button(key="way-writes").click().run()
-    check(app)
-    assert (app.session_state.view.circuit, app.session_state.view.averaged) == ("writes", True)
-    app.button(key="way-task").click().run()
-    check(app)
-    assert app.query_params["circuit"] == "test"
