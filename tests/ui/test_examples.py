@@ -3,8 +3,6 @@
 The one that is not says so, and that is tested, too.
 """
 
-from collections import Counter
-
 import pytest
 import torch
 
@@ -36,15 +34,6 @@ LEADS = {
     CAT: [("it", "cat")],
 }
 LABELLED = {BEFORE: "previous_token", TWICE: "induction", FAR: "induction", SINK: "first_token"}
-RELATIONS = {NOUN: "noun → determiner", OBJECT: "verb → object"}
-MORE_BRACKETS = (
-    BY_TITLE[BRACKETS].text,
-    "My aunt (a doctor) came at noon.",
-    "We met in the small town (near the old bridge by the river) where he was born.",
-    "The ship (which had lost both its masts in the storm) reached the harbour.",
-    "She bought bread, milk (two litres) and a knife.",
-    "The book (first printed in London) was soon forgotten.",
-)
 
 
 def traced(example: Example) -> AttentionRecord:
@@ -73,38 +62,6 @@ def test_the_named_head_leads_where_it_is_said_to(title):
         assert f"*{query}*" in example.look and f"*{key}*" in example.look
 
 
-@pytest.mark.extended
-@pytest.mark.parametrize("title", RELATIONS)
-def test_it_does_so_over_many_sentences_more_often_than_a_step_or_random_weights(title):
-    example = BY_TITLE[title]
-    asked = [one for one in relations() if one.title == RELATIONS[title]]
-    (found,) = lab.measure(mv.load(example.model), asked)
-    assert example.head == found.best == found.winners[0]
-
-
-def brackets_found(model: mv.AttentionModel) -> torch.Tensor:
-    """How many of twelve brackets lead to their other half, for each head."""
-    found = torch.zeros(model.n_layers, model.n_heads)
-    for record in model.trace_batch(MORE_BRACKETS, keep=("pattern",)):
-        most = record.pattern.argmax(-1)
-        begin, end = place(record, "("), place(record, ")")
-        found += (most[:, :, begin] == end).float() + (most[:, :, end] == begin).float()
-    return found
-
-
-def test_brackets_are_paired_over_many_distances_more_often_than_chance_does():
-    example = BY_TITLE[BRACKETS]
-    model = mv.load(example.model)
-    found = brackets_found(model)[example.head]
-    gaps = Counter()
-    for text in MORE_BRACKETS:
-        record = model.trace(text, keep=("pattern",))
-        gap = place(record, ")") - place(record, "(")
-        gaps.update([gap, -gap])
-    untrained = max(float(brackets_found(untrained_copy(model, seed)).max()) for seed in range(3))
-    assert found >= 11 and found > untrained + 3 and found > gaps.most_common(1)[0][1] + 3
-
-
 @pytest.mark.parametrize("title", LABELLED)
 def test_the_named_head_earns_its_label(title):
     example = BY_TITLE[title]
@@ -115,15 +72,6 @@ def test_the_named_head_earns_its_label(title):
     assert LABELLED[title] in earned
     if title == BEFORE:
         assert "next_token" in [one.label.key for one in found.labels[0][7]]
-
-
-def test_a_phrase_said_twice_leads_on_to_what_followed():
-    example = BY_TITLE[TWICE]
-    record = traced(example).merge_words().without_first()
-    words = [token.text.strip() for token in record.tokens]
-    again = len(words) - 1 - words[::-1].index("Captain")
-    row = record.head(*example.head)[again]
-    assert int(row.argmax()) == words.index("Zorval") < again
 
 
 def repeated(record: AttentionRecord, words: list[str]) -> tuple[list[int], list[int]]:
