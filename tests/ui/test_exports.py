@@ -1,31 +1,16 @@
 """The files of the chosen head: what a mask hides is no weight of 0 in them."""
 
 import csv
-import io
 
 import numpy as np
 import pytest
 
 import mha_viz as mv
-from mha_viz.plots.frame import MASKED
 from mha_viz.ui.state.views import View
 from mha_viz.ui.widgets.exports import exports
 from tests.faults.disk import full_disk
 from tests.making.comparing import close
 from tests.ui.explore_app import explore
-
-
-@pytest.mark.parametrize("name", ["tiny-bert", "tiny-gpt2"])
-def test_masked_cells_are_empty_in_the_table_and_a_note_says_why(name):
-    record = mv.load(name).trace("The cat sat.")
-    lines = exports.csv(record, View(layer=1, head=2)).decode("utf-8-sig").splitlines()
-    notes = [line for line in lines if line.startswith("#")]
-    rows = list(csv.reader(io.StringIO("\n".join(lines[len(notes) :]))))[1:]
-    cells = np.array([[float(cell or "nan") for cell in row[1:]] for row in rows])
-    weights = record.head(1, 2).numpy()
-    visible = np.tri(len(weights), dtype=bool) | (not record.causal)
-    close(cells, np.where(visible, weights, np.nan))
-    assert any(MASKED in note for note in notes) == record.causal
 
 
 def test_the_files_hold_the_part_that_is_shown():
