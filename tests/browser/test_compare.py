@@ -2,7 +2,7 @@
 
 import re
 from pathlib import Path
-from urllib.parse import urlsplit
+from urllib.parse import urlencode, urlsplit
 
 import pandas as pd
 import pytest
@@ -253,8 +253,10 @@ def test_compare_hostile_text_stays_text(open_page: OpenPage) -> None:
     box.fill(HOSTILE)
     with next_run(page):
         box.press("Enter")
+    pins = written((Pin("tiny-bert", HOSTILE, "", "self", 0, 2),))
     for section in SECTIONS:
-        page.goto(f"/compare?section={section}&text={HOSTILE}&text_b=b {HOSTILE}")
+        params = dict(section=section, text=HOSTILE, text_b=f"b {HOSTILE}", pins=pins)
+        page.goto(f"/compare?{urlencode(params)}")
         wait_ready(page)
         plot(page)
         assert page.get_by_test_id("stAlertContentError").count() == 0, section
