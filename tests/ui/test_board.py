@@ -1,23 +1,14 @@
 """Heads are pinned in Explore and Compare; the board shows, orders, notes and exports them."""
 
 import base64
-import re
 from typing import Any
 
 import numpy as np
-import pytest
 from streamlit.testing.v1 import AppTest
 
 import mha_viz as mv
-from mha_viz.checkpoints.untrained_copy import untrained_copy
-from mha_viz.core.metrics import METRICS
-from mha_viz.plots.worksheet import HeadCard
-from mha_viz.reports.report import report
-from mha_viz.ui.compare import board
-from mha_viz.ui.run.memory import SHOWN_SEED
 from mha_viz.ui.state.link_values import MAX_PINS, Pin, written
 from mha_viz.ui.widgets.messages.messages import plain
-from mha_viz.web.theme import format_number
 from tests.making.comparing import close
 from tests.ui.compare_app import HOSTILE, OTHER, TEXT, check, compare, figures, said
 from tests.ui.explore_app import choose, explore
@@ -98,53 +89,5 @@ def test_what_cannot_be_shown_has_a_card_that_says_why_and_the_others_stay() -> 
     assert len(figures(app)) == 1 and "<script>" not in said(app).replace("\\<script\\>", "")
     app.button(key="pin-close-0").click().run()
     assert len(app.error) == 1
-
-
-def test_the_files_hold_what_the_cards_show(monkeypatch: pytest.MonkeyPatch) -> None:
-    handed: list[tuple[list[HeadCard], str]] = []
-
-    def keep(heads: list[HeadCard], link: str) -> str:
-        handed.append((heads, link))
-        return "made"
-
-    made = {}
-    monkeypatch.setattr(board, "board_html", keep)
-    monkeypatch.setattr(
-        board.exports, "download", lambda label, file, make, key: made.update({file: make})
-    )
-    app = compare(
-        exports=["board"], model="tiny-bert", text=TEXT, section="pins", pins=written((A, B))
-    )
-    assert set(made) == {"pins.html", "pins.zip"} and not app.exception
-    assert made["pins.html"]() == "made"
-    heads, address = handed[0]
-    assert f"pins={written((A, B))}" in address
-    assert [head.title for head in heads] == ["L1 H2 of tiny-bert", "L0 H3 of tiny-gpt2"]
-    assert [head.lines.get("Note") for head in heads] == ["first", None]
-    assert [head.lines["Sentence"] for head in heads] == [TEXT, OTHER]
-    assert all(head.picture.startswith(b"\x89PNG") for head in heads)
-    for head, pin in zip(heads, (A, B), strict=True):
-        record = mv.load(pin.model).trace(pin.text)
-        scores = report(record).scores
-        for key, values in scores.items():
-            mine = format_number(values[pin.layer, pin.head])
-            assert format_number(head.numbers[METRICS[key].title]) == mine
-    assert re.match(r"PK", made["pins.zip"]().decode("latin-1"))
-
-
-def test_a_head_of_the_untrained_copy_is_pinned_and_comes_back_by_its_link() -> None:
-    app = compare(
-        model="tiny-gpt2", text=TEXT, section="sides", model_b="untrained", layer="1", head="2",
-        layer_b="1", head_b="3",
-    )  # fmt: skip
-    app.button(key="pin_b").click().run()
-    assert pinned(app)[0].model == "tiny-gpt2 (random weights)"
-    board = compare(model="tiny-bert", text=OTHER, section="pins", pins=link(app)["pins"])
-    assert "tiny-gpt2 (random weights)" in check(board).replace("\\", "")
-    record = untrained_copy(mv.load("tiny-gpt2"), SHOWN_SEED).trace(TEXT)
-    (figure,) = figures(board)
-    draws(figure, record, 1, 3)
-    sentence = mv.describe(record, (1, 3)).sentences[0].text.split(":")[0]
-    assert sentence.replace("\\", "") in said(board).replace("\\", "")
     folder = B._replace(model="/etc/passwd (random weights)")
     assert pinned(open_board(folder, B)) == [B]  # no link names a copy of a folder
