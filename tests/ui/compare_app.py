@@ -2,7 +2,6 @@
 
 import json
 import re
-from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
@@ -25,16 +24,14 @@ def _page() -> None:
     compare.page()
 
 
-def compare(*open_tables: str, exports: Sequence[str] = (), **params: str) -> AppTest:
-    """The page under a link, with the tables and the Export of these figures open."""
+def compare(*open_tables: str, **params: str) -> AppTest:
+    """The page under a link, with the tables of these figures open."""
     app = AppTest.from_function(_page, default_timeout=300)
     for name, value in params.items():
         app.query_params[name] = value
     for key in open_tables:
         app.session_state[f"{key}-table"] = True
     app.session_state["measures"] = True  # of the pair, which is folded
-    for key in exports:
-        app.session_state[f"{key}-export"] = True
     return app.run()
 
 

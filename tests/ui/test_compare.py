@@ -1,17 +1,18 @@
 """The Compare page without a browser: its numbers are the library's own, and a click is cheap."""
 
+import base64
+
 import numpy as np
 import pandas as pd
 import pytest
 
 import mha_viz as mv
 from mha_viz.core.metrics import METRICS, attention_flow, attention_rollout
+from mha_viz.core.metrics.layers import capacity, variance_statement
+from mha_viz.core.names import MATRICES
 from mha_viz.core.record import patterns
-from mha_viz.reports.report import KEEP
-from tests.making.comparing import close
-from tests.making.pairwise import pairwise
+from tests.making.comparing import close, near
 from tests.ui.compare_app import (
-    MODELS,
     NAMES,
     OTHER,
     SECTIONS,
@@ -20,28 +21,9 @@ from tests.ui.compare_app import (
     compare,
     figures,
     said,
-    seen,
     table,
     turn_to,
 )
-from tests.ui.lab_app import link
-
-
-@pytest.mark.parametrize("name", MODELS)
-def test_every_section_is_drawn_with_named_figures_on_the_chosen_scale(name):
-    app, scale = compare(model=name, text=TEXT, section=SECTIONS[0], scale="log"), "log"
-    for section in SECTIONS:
-        if section != SECTIONS[0]:
-            turn_to(app, section)
-        assert not app.warning and not app.info and app.get("plotly_chart")
-        assert link(app).get("section", SECTIONS[0]) == section
-        names = [chart.proto.spec and chart.proto.alt for chart in app.get("plotly_chart")]
-        assert all(names) and not [name for name in names if "_" in name.split(".")[0]], names
-        if section not in ("models", "diversity"):
-            assert app.selectbox(key="ask_scale").value == link(app)["scale"] == scale
-        if section == "alike":
-            scale = "linear"
-            app.selectbox(key="ask_scale").select(scale).run()
 
 
 def test_layers_shows_the_report(model, record):
@@ -65,40 +47,6 @@ def test_layers_shows_the_report(model, record):
     for title, row in table(app, "L0", "L3").iterrows():
         labelled = report.labels.str.contains(title, regex=False)
         assert list(row) == [int(labelled[report.layer == i].sum()) for i in range(4)], title
-
-
-def test_the_small_maps_are_listed_or_ordered_by_their_distance_from_baselines(model):
-    report = mv.head_report(model.trace(TEXT, keep=KEEP), model)
-    distance = {}
-    for key in METRICS:
-        if key in report:
-            names = [f"{key}_{base}" for base in ("uniform", "offset", "random")]
-            bases = report[[name for name in names if name in report]].to_numpy()
-            nearest = np.abs(report[[key]].to_numpy() - bases).min(axis=1)
-            distance[METRICS[key].title] = nearest.mean() / report[key].std(ddof=0)
-    app = compare("metric_maps", model=model.name, text=TEXT)
-    listed = table(app, "Head", "Entropy", "Distance").columns[1:]
-    assert set(listed) == set(distance)
-    app.segmented_control(key="ask_maps").set_value("baseline").run()
-    check(app)
-    ordered = list(table(app, "Head", "Entropy", "Distance").columns[1:])
-    assert ordered == sorted(distance, key=distance.get, reverse=True) != list(listed)
-    assert link(app)["maps"] == "baseline"
-
-
-@pairwise(dear=True, section=["sides", "twins", "alike", "layers"], name=MODELS)
-def test_heatmaps_have_the_weights_of_their_heads_as_tables(section, name):
-    record = mv.load(name).trace(TEXT)
-    opened = ["heatmap_chosen"] if section == "layers" else ["heatmap_a", "heatmap_b"]
-    chosen = dict(layer="1", head="2", layer_b="0", head_b="1")
-    app = compare(*opened, exports=opened, model=name, text=TEXT, section=section, **chosen)
-    check(app)
-    tables = [part.value for part in app.dataframe if "query" in part.value]
-    assert len(tables) == len(opened)
-    for head, shown in zip(((1, 2), (0, 1)), tables, strict=False):
-        close(shown.set_index("query"), seen(record.head(*head), record.causal))
-        name_of = "L{} H{}".format(*head)
-        assert any(name_of in chart.proto.alt for chart in app.get("plotly_chart"))
 
 
 @pytest.mark.parametrize(("name", "upto"), [("tiny-bert", 1), ("tiny-gpt2", None)])
@@ -196,3 +144,43 @@ def test_another_head_computes_nothing_again(monkeypatch, section):
         assert "L2 H0 and L0 H6" in said(app)
     check(app)
     assert calls == []
+
+
+def test_diversity_shows_each_layer(model, record):
+    app = compare(
+        "diversity",
+        "capacity",
+        model=model.name,
+        text=TEXT,
+        section="diversity",
+    )
+    shown = table(app, "Layer", "W_Q", "W_O", "independent random matrices")
+    for matrix in ("W_Q", "W_K", "W_V", "W_O"):
+        expected = [mv.diversity(model, layer, matrix) for layer in range(4)]
+        close(shown[matrix], expected)
+    total = capacity(record.pattern).total.numpy()
+    close(table(app, "all heads, each for itself (Σ C)").iloc[:, 1], total)
+    statements = table(app, "Statement", "Left", "Right", "Here")
+    found = variance_statement(record.z, record.W_O)
+    assert len(statements) == 8
+    for layer, row in statements[:4].iterrows():
+        assert float(row["Left"]) == pytest.approx(float(found.of_sum[layer]), rel=2e-3)
+        assert float(row["Right"]) == pytest.approx(float(found.sum_of[layer]), rel=2e-3)
+        assert (row["Here"] == "holds") == (found.of_sum[layer] <= found.sum_of[layer])
+
+
+def test_chance_is_what_random_matrices_give():
+    app = compare("diversity", text=TEXT, section="diversity")
+    level = table(app, "independent random matrices")["independent random matrices"][0]
+    heads = np.random.default_rng(0).standard_normal((40, 256 * 32))
+    heads /= np.linalg.norm(heads, axis=1, keepdims=True)
+    cosines = np.abs(heads @ heads.T)[np.triu_indices(40, 1)]
+    assert level == pytest.approx(1 - cosines.mean(), abs=5e-4)
+    layout, lines = figures(app)[0]["layout"], figures(app)[0]["data"]
+    band = layout["shapes"][0]
+    assert band["y0"] == near(-band["y1"]) and 0 < band["y1"] < 0.004
+    shown = table(app, "Layer", "W_Q", "W_O")
+    drawn = np.frombuffer(base64.b64decode(lines[0]["y"]["bdata"]), lines[0]["y"]["dtype"])
+    close(drawn, shown["W_Q"] - level)
+    inside = sum(int((shown[matrix] - level >= band["y0"]).sum()) for matrix in MATRICES)
+    assert f"same shape: {inside} of 16" in said(app)

@@ -1,18 +1,29 @@
-"""The Compare page with two models whose heads are matched by what they do."""
+"""The Compare page with two models or two texts: matched heads, and heads side by side."""
 
 import numpy as np
 import pytest
 
 import mha_viz as mv
 from mha_viz.checkpoints.untrained_copy import untrained_copy
+from mha_viz.core.compare.alignment import align, aligned, equal_places, pattern_change
 from mha_viz.core.compare.matching import match_heads
 from mha_viz.core.names import MATCH_MEASURES
-from mha_viz.errors import ArgumentError
 from mha_viz.ui.compare.two_models import N_TEXTS
 from mha_viz.ui.run.memory import SHOWN_SEED
 from mha_viz.ui.state.examples import EXAMPLES
 from tests.making.comparing import close
-from tests.ui.compare_app import NAMES, TEXT, check, compare, figures, table
+from tests.ui.compare_app import (
+    MODELS,
+    NAMES,
+    OTHER,
+    TEXT,
+    check,
+    compare,
+    figures,
+    said,
+    seen,
+    table,
+)
 from tests.ui.lab_app import link
 
 
@@ -53,20 +64,6 @@ def test_two_models_shows_the_match_of_the_library(name, other, measure):
     assert link(app)["model_b"] == other and link(app).get("match", "hellinger") == measure
 
 
-def test_changed_most_is_of_matched_heads_and_opens_them():
-    app = compare(text=TEXT, section="models", model="tiny-gpt2", model_b="tiny-llama")
-    found = matched("tiny-gpt2", "tiny-llama", "hellinger")
-    most = [i for i in np.argsort(-found.distance, kind="stable") if found.found[i]][:5]
-    named = app.pills(key="changed_most").options
-    assert [one.split(":")[0] for one in named] == [
-        f"{NAMES[i]} → {NAMES[found.b[i]]}" for i in most
-    ]
-    app.pills(key="changed_most").select(divmod(int(most[1]), 8)).run()
-    assert f"{NAMES[most[1]]} and {NAMES[found.b[most[1]]]}" in check(app)
-    chosen = link(app)
-    assert (int(chosen["layer"]), int(chosen["head"])) == divmod(int(most[1]), 8)
-
-
 def test_a_smaller_model_leaves_heads_without_a_counterpart(models):
     app = compare("matches", text=TEXT, section="models", layer="3", head="7")
     app.session_state["typed_models"] = [models["two"]]
@@ -94,11 +91,59 @@ def test_a_family_that_hides_its_outputs_is_matched_by_attention_alone(models):
     assert len(app.selectbox(key="ask_match").options) == 1
 
 
-def test_models_without_a_common_token_are_said_to_have_none(monkeypatch):
-    def nothing_in_common(*records):
-        raise ArgumentError("The two models have no token of these texts in common.")
-
-    monkeypatch.setattr("mha_viz.ui.compare.two_models.match_heads", nothing_in_common)
-    app = compare(text="nothing in common", section="models")
+def test_two_texts_are_aligned_by_their_edits(model, record):
+    app = compare(
+        "sides",
+        "most_changed",
+        model=model.name,
+        text=TEXT,
+        section="sides",
+        text_b=OTHER,
+        layer="1",
+        head="2",
+        layer_b="1",
+        head_b="2",
+    )
     check(app)
-    assert len(app.info) == 1 and not app.get("plotly_chart")
+    other = model.trace(OTHER)
+    pairs = align(record.labels, other.labels)
+    left = aligned(seen(record.head(1, 2), record.causal), [i for i, _ in pairs])
+    right = aligned(seen(other.head(1, 2), other.causal), [j for _, j in pairs])
+    close(table(app, "query").set_index("query"), right - left)
+    common = equal_places(record.labels, other.labels, pairs)
+    assert 0 < len(common) < len(pairs)
+    assert f"{len(common)} of {len(pairs)} places have the same token" in said(app)
+    change = pattern_change(record.pattern, other.pattern, pairs, common).numpy().ravel()
+    shown = table(app, "Head", "Change").set_index("Head").loc[NAMES, "Change"]
+    close(shown, change)
+    order, named = np.argsort(-change)[:5], app.pills(key="most_changed_heads")
+    assert [option.split(":")[0] for option in named.options] == [NAMES[i] for i in order]
+    app.pills(key="most_changed_heads").select(divmod(int(order[1]), 8)).run()
+    assert app.header[0].value == f"{NAMES[order[1]]} and {NAMES[order[1]]}" and not app.exception
+
+
+def test_a_causal_model_beside_one_that_sees_all_is_not_said_to_give_the_future_0():
+    app = compare(
+        "sides",
+        model="tiny-gpt2",
+        model_b="tiny-bert",
+        text="the cat sat",
+        section="sides",
+        layer="0",
+        head="0",
+    )
+    check(app)
+    shown = table(app, "query").set_index("query").to_numpy(dtype=float)
+    assert shown.shape == (5, 5)  # [CLS] and [SEP] are in B alone
+    assert np.array_equal(np.isfinite(shown[1:-1, 1:-1]), np.tri(3, dtype=bool))
+    assert "0 cells only in A L0 H0 (rising), 19 only in" in said(app)
+
+
+@pytest.mark.parametrize("name", MODELS)  # BERT puts [CLS] and [SEP] into every text
+def test_of_texts_without_a_common_token_no_difference_is_drawn(name):
+    app = compare(
+        model=name, text="xx yy zz", section="sides", text_b="When did?", layer="0", head="0"
+    )
+    check(app)
+    assert len(app.info) == 1 and len(app.get("plotly_chart")) == 3  # two heads and their metrics
+    assert not [part for part in app.dataframe if "Change" in part.value]
