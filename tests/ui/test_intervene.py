@@ -3,16 +3,15 @@
 import pytest
 
 import mha_viz as mv
-from mha_viz.core import measure
 from mha_viz.engine.intervention import Intervention
 from mha_viz.engine.model import AttentionModel
-from mha_viz.interventions import ablation, importance
+from mha_viz.interventions import ablation
 from mha_viz.prediction import generation, prediction
 from mha_viz.ui.intervene import answer, switches
 from mha_viz.web.theme import format_number
 from tests.making.comparing import near
-from tests.ui.compare_app import check, table
-from tests.ui.intervene_app import GAP, TEXT, intact, intervene, off, press
+from tests.ui.compare_app import HOSTILE, check, table
+from tests.ui.intervene_app import GAP, TEXT, intervene, off, press
 
 
 @pytest.mark.parametrize("how", ["zero", "scale", "mean", "uniform", "patch_z", "patch_pattern"])
@@ -61,18 +60,6 @@ def test_the_page_says_what_ablate_says(how):
     assert losses["change"].iloc[1:].tolist() == near(expected.loss_changes[1:])
 
 
-def test_all_heads_on_is_no_change_and_a_place_that_is_not_there_is_the_last_one():
-    app = intervene("prediction", place="777")
-    check(app)
-    assert app.selectbox(key="ask_place").value == -1
-    shown = table(app, "before", "after", "change")
-    expected = prediction.predict(mv.load("tiny-gpt2"), TEXT)
-    assert shown["before"].tolist() == near(list(expected.probabilities))
-    assert shown["token"].iloc[0] == expected.candidates[0]
-    assert not app.metric and (shown["change"] == 0).all()
-    assert list(app.table[0].value.columns) == ["All heads"]
-
-
 def test_going_on_with_and_without_heads():
     app = intervene(off="0.0,0.1,0.2,0.3,0.4", goes_on=True)
     check(app)
@@ -82,12 +69,9 @@ def test_going_on_with_and_without_heads():
     assert [found.value for found in app.text] == expected and expected[0] != expected[1]
     press(app, "all_on")
     assert [found.value for found in app.text] == [expected[0]] * 2
-    app = intervene(off="0.3", how="mean", goes_on=True)
-    assert len(app.info) == 1
-    intact(app)
 
 
-def test_undo_and_all_on(monkeypatch):
+def test_undo_and_all_on():
     app = intervene(off="0.3", layer="0")
     assert app.button(key="undo").disabled and not app.button(key="all_on").disabled
     press(app, "all_on")
@@ -98,44 +82,6 @@ def test_undo_and_all_on(monkeypatch):
     press(app, "undo")
     assert off(app) == ((0, 3),) and app.button(key="undo").disabled
     assert app.query_params["off"] == "0.3"
-    monkeypatch.setattr(
-        switches, "head_switches", lambda *args, **options: options["take"]([(2, 1)])
-    )
-    app.run()  # which a switch caused
-    assert off(app) == ((2, 1),) and not app.button(key="undo").disabled
-
-
-def test_each_group_holds_what_its_name_says():
-    app = intervene(layer="2", head="5", more="The cat sat on the mat.")
-    scene = app.session_state.scene
-    report = mv.head_report(scene.record, mv.load("tiny-gpt2"))
-    names = app.selectbox(key="ask_preset").options
-    wanted = {"all previous-token heads": "Previous token", "all sinks": "First token"}
-    seen = 0
-    for start, label in wanted.items():
-        name = next((name for name in names if name.startswith(start)), None)
-        labelled = report[report.labels.str.contains(label)]
-        assert (name is not None) == (len(labelled) > 0)
-        if name is not None:
-            seen += 1
-            app.selectbox(key="ask_preset").select(name).run()
-            assert off(app) == tuple(zip(labelled.layer, labelled["head"], strict=True))
-            assert f"({len(labelled)})" in name
-    assert seen
-    app.selectbox(key="ask_preset").select("all of layer 2").run()
-    assert off(app) == tuple((2, head) for head in range(8))
-    app.selectbox(key="ask_preset").select("the 3 nearest to L2 H5").run()
-    apart = measure.head_similarity(scene.record, "hellinger")[2 * 8 + 5]
-    apart[2 * 8 + 5] = 9
-    assert off(app) == tuple(sorted(divmod(i, 8) for i in apart.argsort()[:3].tolist()))
-    assert "the 8 least important" not in names
-    press(app, "measure")
-    app.selectbox(key="ask_preset").select("the 8 least important").run()
-    measured = importance.head_importance(mv.load("tiny-gpt2"), [TEXT, "The cat sat on the mat."])
-    least = measured.mean.flatten().argsort(stable=True)[:8].tolist()
-    assert off(app) == tuple(sorted(divmod(i, 8) for i in least))
-    app.selectbox(key="ask_layer").select(1).run()
-    assert "all of layer 1" in app.selectbox(key="ask_preset").options
 
 
 @pytest.fixture
@@ -189,3 +135,35 @@ def test_two_sessions_on_one_model_do_not_mix():
     ]
     assert [app.metric[0].value for app in (one, two)] == [format_number(value) for value in kl]
     assert (off(one), off(two)) == (((0, 3),), ((2, 5),))
+
+
+def test_a_text_without_a_gap_gets_one_by_a_click():
+    app = intervene(model="tiny-bert", text="The dog saw the dog run.", off="1.1")
+    assert not app.exception and not app.error
+    words = app.button_group(key="ask_mask").options
+    assert [word.strip("\u2060") for word in words][:5] == ["The", "dog", "saw", "the", "dog"]
+    assert len(set(words)) == len(words)
+    app.button_group(key="ask_mask").set_value(4).run()
+    assert app.text_input(key="ask_text").value == "The dog saw the [MASK] run."
+    check(app)
+    assert len(app.metric) == 1 and off(app) == ((1, 1),)
+
+
+def test_several_gaps_and_where_they_are():
+    text = "The [MASK] dog saw the [MASK] run."
+    app = intervene(model="tiny-bert", text=text, off="1.1")
+    check(app)
+    places = app.selectbox(key="ask_place")
+    assert len(places.options) == 2
+    record = mv.load("tiny-bert").trace(text)
+    second = [i for i, token in enumerate(record.tokens) if token.text == "[MASK]"][1]
+    places.select(second).run()
+    expected = ablation.ablate(mv.load("tiny-bert"), text, [(1, 1)], position=second)
+    assert app.metric[0].value == format_number(expected.kl)
+    assert app.query_params["place"] == str(second)
+
+
+@pytest.mark.parametrize("text", [HOSTILE, "... !"])
+def test_text_without_a_word_to_mask_leaves_the_page_alive(text):
+    app = intervene(model="tiny-bert", text=text)
+    assert not app.exception and not app.error and not app.metric

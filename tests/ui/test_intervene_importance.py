@@ -6,13 +6,10 @@ import mha_viz as mv
 from mha_viz.core.names import METHODS
 from mha_viz.interventions import importance, pruning
 from mha_viz.interventions.robustness import robustness
-from mha_viz.ui.intervene import switches
-from mha_viz.ui.intervene.importance import default_texts
-from mha_viz.ui.state.views import DEFAULT
 from mha_viz.web.theme import format_number
 from tests.making.comparing import close, near
 from tests.ui.compare_app import check, said, table
-from tests.ui.intervene_app import GAP, TEXT, intact, intervene, off, press
+from tests.ui.intervene_app import TEXT, intact, intervene, off, press
 
 MANY = "\n".join(f"The dog number {i} ran home." for i in range(40))
 
@@ -63,31 +60,6 @@ def test_pruning_is_that_of_the_library(monkeypatch):
     assert near(found.summary()["extra"]) in extra  # a difference of losses: no digit more
 
 
-def test_stored_pruning_is_there_at_once_and_begins_with_the_models_own_loss():
-    app = intervene("pruning", text=DEFAULT.text, model="tiny-bert")
-    check(app)
-    shown = table(app, "share_left", "loss", "order")
-    texts = [DEFAULT.text, *default_texts()]
-    whole = mv.head_importance(mv.load("tiny-bert"), list(dict.fromkeys(texts)), "gradient").loss
-    assert shown[shown.heads_off == 0].loss.tolist() == near([float(whole.mean())] * 4)
-
-
-def test_how_long_it_takes_is_said_before_the_click(monkeypatch):
-    calls = []
-    monkeypatch.setattr(
-        "mha_viz.interventions.importance.seconds_per_token",
-        lambda *given: calls.append(given) or 0.1,
-    )
-    app = intervene(more="", text="The cat sat on the mat.")
-    # 7 tokens, 32 heads in 4 layers: 21 passes by ablation, 3 by the gradient, and for pruning
-    # both, 9 points of 8 curves, and 32 pairs of heads
-    assert " 10 seconds" in said(app) and " 80 seconds" in said(app)
-    press(app, "measure")
-    assert " 10 seconds" not in said(app) and " 70 seconds" in said(app)  # one is computed already
-    assert len(calls) == 1  # the pace of a model is measured once
-    check(app)
-
-
 def test_one_token_of_one_text_has_nothing_to_be_measured_by():
     app = intervene(text="a", more="")
     for button in ("measure", "prune"):
@@ -118,35 +90,3 @@ def test_odd_texts_to_measure_over():
     press(app, "measure")
     assert len(app.error) <= 1
     intact(app)
-    app = intervene(model="tiny-bert", text=GAP, more="A dog ran home.")
-    for method in METHODS:  # a masked text with a gap can be measured
-        app.segmented_control(key="ask_method").set_value(method)
-        press(app, "measure")
-        check(app)
-        intact(app)
-    held = app.session_state.measured_importance.values()
-    assert [importance.method for importance in held] == list(METHODS)
-
-
-def test_importance_colours_only_the_model_and_texts_that_it_is_of(monkeypatch):
-    values = []
-    monkeypatch.setattr(
-        switches, "head_switches", lambda *args, **options: values.append(options["value"])
-    )
-    app = intervene(more="A dog ran home.", method="gradient")
-    assert values[-1] is None
-    press(app, "measure")
-    assert values[-1] is not None
-    app.selectbox(key="ask_model").select("tiny-bert").run()
-    assert values[-1] is None
-    app.selectbox(key="ask_model").select("tiny-gpt2").run()
-    assert values[-1] is not None
-    app.segmented_control(key="ask_method").set_value("ablation").run()
-    assert values[-1] is None
-    app.segmented_control(key="ask_method").set_value("gradient").run()
-    app.text_area(key="ask_more").input("Another text.").run()
-    assert values[-1] is None
-    app.text_area(key="ask_more").input("A dog ran home.").run()
-    app.text_input(key="ask_text").input("Another sentence").run()
-    assert values[-1] is None
-    check(app)
