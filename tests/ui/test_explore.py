@@ -3,21 +3,18 @@
 import pytest
 
 import mha_viz as mv
-from mha_viz.core.compare.chance import permuted_pairs
 from mha_viz.core.measure import measure
-from mha_viz.core.metrics import METRICS
-from mha_viz.core.metrics.chance import discoveries
 from mha_viz.engine.model import AttentionModel
-from mha_viz.reports.induction import induction_scores
 from mha_viz.reports.informative_head import most_informative_head
 from mha_viz.ui.run import memory, scene
 from mha_viz.ui.state import views
 from mha_viz.ui.state.examples import EXAMPLES
+from mha_viz.ui.widgets.controls import controls
 from mha_viz.web.labels import head_name
+from tests.making.checkpoints import copy
 from tests.making.comparing import near
 from tests.making.pairwise import pairwise
-from tests.ui.compare_app import said, table
-from tests.ui.explore_app import FOLDED, bench, brought, captions, choose, chosen
+from tests.ui.explore_app import bench, brought, captions, choose, chosen
 from tests.ui.explore_app import explore as run
 
 
@@ -83,28 +80,6 @@ def test_a_slow_run_can_be_stopped_and_run_again(monkeypatch):
     assert not app.info and brought(app, "grid")
 
 
-def test_facts_are_the_metrics_of_the_record():
-    text = "one two three one two three one two"
-    app = run(model="tiny-gpt2", text=text, layer="1", head="3")
-    record = mv.load("tiny-gpt2").trace(text)
-    mine = record.head(1, 3)
-    card = table(app, "Metric").set_index("Metric")
-    expected = {
-        "Confidence": mine.max(-1).values.mean(),
-        "First token": mine[:, 0].mean(),
-        "Same position": mine.diagonal().mean(),
-        "Previous token": mine.diagonal(-1).mean(),
-        "Entropy (nats)": -(mine * mine.clamp_min(1e-30).log()).sum(-1).mean(),
-        "Mean norm of the output": record.head_output[1, 3].norm(dim=-1).mean(),
-    }
-    for title, value in expected.items():
-        assert float(card.loc[title, "This head"]) == pytest.approx(float(value), rel=2e-3), title
-    assert float(card.loc["Previous token", "always the token before"]) == 1.0
-    assert float(card.loc["Entropy (nats)", "random weights"]) > 1.0
-    assert "Next token" not in card.index and "Special tokens" not in card.index
-    assert "Induction, 95 % interval" in card.index
-
-
 def test_the_browser_has_all_that_heads_are_sorted_and_chosen_by():
     text = "the quick brown fox jumps over the lazy dog and the quick brown fox sleeps"
     app = run(model="tiny-gpt2", text=text, only="previous_token")
@@ -121,20 +96,6 @@ def test_the_browser_has_all_that_heads_are_sorted_and_chosen_by():
     assert kept == list(report.labels.str.contains("Previous token")) and 0 < sum(kept) < 32
     assert bench(app)["view"]["only"] == "previous_token"
     assert [bool(badge) for badge in notes["badges"]] == [bool(kinds) for kinds in notes["kinds"]]
-
-
-def test_each_head_is_beside_the_nearest_one_and_chance():
-    text = "the old cat sat on the mat"
-    record = mv.load("tiny-bert").trace(text)
-    distance = mv.head_similarity(record, "hellinger").clone().fill_diagonal_(float("inf"))
-    nearest = distance.min(1)
-    p = permuted_pairs(record, "hellinger").p_nearest
-    twins, apart, beyond = zip(*brought(run(text=text), "twins")["twins"], strict=True)
-    assert list(twins) == nearest.indices.tolist()
-    assert list(apart) == near(nearest.values.tolist())
-    assert list(beyond) == discoveries(p).tolist() and 0 < sum(beyond) < 32
-    short = brought(run(model="tiny-gpt2", text="a cat"), "twins")["twins"]
-    assert {beyond for *_, beyond in short} == {None}  # two tokens cannot tell
 
 
 def test_metrics_of_a_long_text_come_after_its_weights(monkeypatch):
@@ -155,26 +116,6 @@ def test_metrics_of_a_long_text_come_after_its_weights(monkeypatch):
     memory.cache().drop(everything=True)
 
 
-def test_heads_are_sorted_by_induction(monkeypatch):
-    text = "a text in which nothing is said twice"
-    app = run(model="tiny-gpt2", text=text, sort="induction", least="0.4")
-    scores = induction_scores(mv.load("tiny-gpt2")).mean.flatten().numpy()
-    shown = bench(app)
-    assert shown["fact"]["title"] == shown["titles"]["induction"] == METRICS["induction"].title
-    assert shown["fact"]["values"] == near(scores)
-    assert (shown["view"]["sort"], shown["view"]["least"]) == ("induction", 0.4)
-    assert not app.exception and not app.warning
-    assert table(app, "Labels")["Induction"].to_numpy() == near(scores)
-    for name in FOLDED:
-        app.session_state[name] = False
-    monkeypatch.setattr(memory, "induction", lambda *which: pytest.fail("it was probed"))
-    choose(app, sort="distance", least=0.0)
-    assert not app.exception and bench(app)["fact"] is None
-    monkeypatch.setattr(memory, "induction", lambda *which: None)  # as where it has no probe
-    app = run(model="tiny-gpt2", text="words that no other test has", sort="induction")
-    assert not app.exception and bench(app)["view"]["sort"] == "" and len(app.warning) == 1
-
-
 OPTIONS = {
     "plain": {},
     "reduced": {"words": "1", "no_special": "1", "no_first": "1"},
@@ -191,29 +132,6 @@ def test_every_picture_with_every_option(options, show):
     assert len(app.get("plotly_chart")) == drawn + 1  # and the card
 
 
-def test_the_mass_that_is_left_out_is_said():
-    text = "the cat sat"
-    app = run(text=text, no_special="1", layer="2", head="1")
-    special = [t.is_special for t in mv.load("tiny-bert").trace(text).tokens]
-    kept = [i for i, s in enumerate(special) if not s]
-    pattern = mv.load("tiny-bert").trace(text).pattern[:, :, kept]
-    removed = 1 - pattern[..., kept].sum(-1).mean(-1)
-    assert f"{removed.mean():.1%} of the weight" in captions(app)
-    assert f"{removed[2, 1]:.1%} of L2 H1" in captions(app)
-
-
-def test_pair_of_a_causal_head_leaves_out_the_row_that_sees_only_itself():
-    link = dict(model="tiny-gpt2", text="The old dogs slept", layer="2", head="2")
-    record = mv.load("tiny-gpt2").trace(link["text"])
-    weights = record.head(2, 2)[1:]
-    query, key = divmod(int(weights.argmax()), weights.shape[1])
-    named = f"“{record.labels[query + 1]}” to “{record.labels[key]}”"
-    assert named in said(run(**link)).replace("\\", "")
-    pair = run(**link, show="pair")
-    shown = [pair.selectbox(key=f"ask_{name}").value for name in ("query", "key")]
-    assert shown == [query + 1, key]
-
-
 def test_query_and_key_are_chosen_among_the_tokens_that_are_shown():
     link = dict(text="The old dogs slept on the warm mat", layer="2", head="2", show="pair")
     app = run(model="tiny-gpt2", window="2.5,1.3", **link)
@@ -226,18 +144,6 @@ def test_query_and_key_are_chosen_among_the_tokens_that_are_shown():
     assert "window" not in beyond.query_params and not beyond.warning
 
 
-def test_an_example_brings_its_model_and_shows_the_head_that_answers_it():
-    app = run()
-    for title in ("A repeated phrase", "A sentence in brackets", "What does “it” mean?"):
-        app.selectbox(key="ask_example").select(title).run()
-        assert not app.exception and not app.error
-        (example,) = (example for example in EXAMPLES if example.title == title)
-        assert app.text_input(key="ask_text").value == example.text
-        assert example.model in app.selectbox(key="ask_model").value
-        assert chosen(app) == (head_name(*example.head) if example.head else telling(example.text))
-        assert example.look in captions(app)
-
-
 def test_a_pair_is_offered_where_the_model_takes_one():
     app = run(text="It rained.", pair="We stayed in.")
     labels = mv.load("tiny-bert").trace("It rained.", "We stayed in.").labels
@@ -245,3 +151,93 @@ def test_a_pair_is_offered_where_the_model_takes_one():
     app.selectbox(key="ask_model").select("tiny-gpt2").run()
     assert not app.exception and not app.error
     assert "ask_pair" not in [box.key for box in app.text_input]
+
+
+def test_a_choice_that_no_browser_offers_leaves_the_page_alive():
+    app = run(text="the cat sat")
+    before = app.session_state.view
+    for choices in (
+        {"layer": 99, "head": 3}, {"head": 8}, {"query": 500, "key": 2}, {"key": 9},
+        {"sort": "bogus"}, {"only": "bogus"}, {"heads": ((9, 9), (0, 1)), "show": "lines"},
+    ):  # fmt: skip
+        app.session_state.view = before
+        choose(app, **choices)
+        assert not app.exception and not app.error, choices
+        view = bench(app)["view"]
+        assert view["layer"] < 4 and view["head"] < 8 and view["sort"] == view["only"] == ""
+        assert max(view["query"], view["key"]) < 5 and view["heads"] in ([], [[0, 1]])
+        assert view["query"] == -1 or "query" not in choices
+
+
+def test_everything_left_out_is_an_error_in_words():
+    app = run(model="tiny-gpt2", text="a", no_first="1")
+    assert not app.exception
+    assert len(app.error) == 1
+    assert app.text_input(key="ask_text").value == "a"
+
+
+def test_address_of_an_opened_view_is_written_only_where_it_does_not_say_the_view():
+    for link in ({"text": "Hello there"}, {"text": "Hello there", "mass": ".9", "layer": "1"}):
+        assert dict(run(**link).query_params) == link  # written anew it would take one more Back
+    for link in ({"layer": "99"}, {"text": "Hello there", "colour": "red"}):
+        written = dict(run(**link).query_params)
+        assert written.keys() == {"model", "text", "layer", "head"}
+        assert written["text"] == link.get("text", views.DEFAULT.text)
+    app = run()
+    assert not dict(app.query_params)
+    choose(app, layer=2, head=5)
+    plain = {"model": "tiny-bert", "text": views.DEFAULT.text}
+    assert dict(app.query_params) == plain | {"layer": "2", "head": "5"}
+
+
+@pytest.mark.parametrize(
+    ("link", "n_problems"),
+    [
+        ({"sort": "bogus", "only": "bogus"}, 2),
+        ({"sort": "cka"}, 1),
+        ({"sort": "separator_token", "model": "tiny-gpt2"}, 1),
+    ],
+)
+def test_order_or_kind_that_is_not_there_is_a_warning_until_the_next_text(link, n_problems):
+    app = run(text="the cat sat", **link)
+    assert not app.exception and len(app.warning) == n_problems
+    assert bench(app)["view"]["sort"] == bench(app)["view"]["only"] == ""
+    app.text_input(key="ask_text").input("the cat ran").run()
+    assert not app.warning
+
+
+def test_text_that_cannot_be_used_keeps_the_page_alive():
+    app = run()
+    for text, kind in ((" \n\t ", "info"), ("\x00\x07", "error"), ("x" * 1_300_000, "error")):
+        app.text_input(key="ask_text").input(text).run()
+        assert not app.exception and len(getattr(app, kind)) == 1
+        assert kind == "error" or not app.error
+    app.text_input(key="ask_text").input("北京是中国的首都").run()  # largely unknown to the model
+    (warning,) = app.warning
+    parts = list(app.main)
+    grid = next(part for part in parts if part.type == "bidi_component" and "grid" in part.proto.id)
+    assert not app.exception and not app.error and parts.index(warning) < parts.index(grid)
+    app.text_input(key="ask_text").input("a good sentence").run()
+    assert not app.error and not app.warning and brought(app, "grid")
+
+
+def test_folder_is_checked_once_and_its_errors_leave_the_text(folder, tmp_path, monkeypatch):
+    prepared, checked, check = [], [], memory.check
+    monkeypatch.setattr(controls.trial, "prepare", lambda: prepared.append("trial"))
+    monkeypatch.setattr(memory, "check", lambda name: (checked.append(name), check(name)))
+    (tmp_path / "config.json").write_text("{")
+    local = str(copy(folder, tmp_path / "own"))
+    app = run(text="my own words")
+    app.selectbox(key="ask_device").select("mps").run()
+    assert not app.exception and len(app.error) == 1 and "mps" in app.error[0].value
+    app.selectbox(key="ask_device").select("cpu")
+    assert not checked and not prepared  # a shipped model needs no trial
+    for typed in ("no/such/folder", str(tmp_path), local):
+        app.selectbox(key="ask_model").select("Another model …").run()
+        assert prepared  # while the name is typed
+        app.text_input(key="ask_other").input(typed).run()
+        assert not app.exception and len(app.error) == (typed != local)
+        assert app.text_input(key="ask_text").value == "my own words"
+    assert memory.size_line(local, "float32") in captions(app)
+    app.text_input(key="ask_text").input("other words").run()
+    assert checked.count(local) == 1 and not app.error
