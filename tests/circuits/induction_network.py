@@ -13,34 +13,21 @@ import transformers as tf
 from mha_viz.engine.model import AttentionModel
 from tests.making.checkpoints import WORDS, tokenizer
 
-CLEAN, CORRUPT = "the cat sat on cat", "the mat sat on cat"  # "sat" followed "cat", then it did not
+CLEAN = "the cat sat on cat"
 N_CTX, N_HEADS, D_HEAD = 11, 3, 13
 D_MODEL = N_HEADS * D_HEAD
 TOKEN, POSITION = slice(0, len(WORDS)), slice(len(WORDS), len(WORDS) + N_CTX)
 BEFORE = slice(POSITION.stop, POSITION.stop + len(WORDS))
-SENDER, RECEIVER = (0, 0), (1, 0, "key")
 
 
 def induction_model() -> AttentionModel:
     """Two layers of three heads, in float64."""
-    network = _blank(2)
+    network = _blank()
     body = network.transformer
     _write(body.h[0].attn, (POSITION, _one_back()), POSITION, BEFORE, 0.3)
     same = torch.eye(len(WORDS), D_HEAD).double()
     _write(body.h[1].attn, (TOKEN, same), BEFORE, TOKEN, 3.0)
     return AttentionModel(network, tokenizer(pairs=False), name="written by hand")
-
-
-def two_hop_model() -> AttentionModel:
-    """Three layers: the prediction is the token two before, in two hops of one token each.
-
-    L0 H1 writes the token before into B; L2 H2 writes what stands in B one token before into T.
-    """
-    network = _blank(3)
-    body = network.transformer
-    _write(body.h[0].attn, (POSITION, _one_back()), POSITION, BEFORE, 2.0, head=1)
-    _write(body.h[2].attn, (POSITION, _one_back()), POSITION, TOKEN, 3.0, head=2, moves=BEFORE)
-    return AttentionModel(network, tokenizer(pairs=False), name="two hops")
 
 
 def _one_back() -> torch.Tensor:
@@ -50,12 +37,12 @@ def _one_back() -> torch.Tensor:
     return one_back
 
 
-def _blank(n_layers: int) -> tf.GPT2LMHeadModel:
+def _blank() -> tf.GPT2LMHeadModel:
     """One whose embeddings write T and P, and whose heads are random and weak."""
     config = tf.GPT2Config(
         vocab_size=len(WORDS),
         n_embd=D_MODEL,
-        n_layer=n_layers,
+        n_layer=2,
         n_head=N_HEADS,
         n_positions=N_CTX,
         n_inner=7,
@@ -81,20 +68,15 @@ def _write(
     offers: slice,
     to: slice,
     size: float,
-    head: int = 0,
-    moves: slice = TOKEN,
 ) -> None:
-    """Make a head of a layer match a query part with a key part, and move one part to another."""
+    """Make the first head of a layer match a query part with a key part, and write the token."""
     weight, out = attention.c_attn.weight, attention.c_proj.weight
     part, query = asks
     eye = torch.eye(D_MODEL, D_HEAD).double()
-    own = slice(head * D_HEAD, (head + 1) * D_HEAD)
     for start in (0, D_MODEL, 2 * D_MODEL):
-        weight[:, start + own.start : start + own.stop] = 0.0
-    weight[part, own] = 4.0 * query
-    weight[offers, D_MODEL + own.start : D_MODEL + own.stop] = (
-        4.0 * eye[: offers.stop - offers.start]
-    )
-    weight[moves, 2 * D_MODEL + own.start : 2 * D_MODEL + own.stop] = eye[: len(WORDS)]
-    out[own] = 0.0
-    out[own, to] = size * torch.eye(D_HEAD, len(WORDS)).double()
+        weight[:, start : start + D_HEAD] = 0.0
+    weight[part, :D_HEAD] = 4.0 * query
+    weight[offers, D_MODEL : D_MODEL + D_HEAD] = 4.0 * eye[: offers.stop - offers.start]
+    weight[TOKEN, 2 * D_MODEL : 2 * D_MODEL + D_HEAD] = eye[: len(WORDS)]
+    out[:D_HEAD] = 0.0
+    out[:D_HEAD, to] = size * torch.eye(D_HEAD, len(WORDS)).double()

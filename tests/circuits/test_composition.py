@@ -94,15 +94,6 @@ def test_z_score_is_that_of_many_random_rotations(name: str) -> None:
         assert float(found.zscore[one, two]) == pytest.approx(z, rel=0.06)
 
 
-def test_float32_is_as_exact_as_its_rounding() -> None:
-    for name in ("gpt2", "bert"):
-        exact, rounded = (composition(build(name, d)) for d in (torch.float64, torch.float32))
-        assert rounded.score.dtype == torch.float32
-        torch.testing.assert_close(
-            rounded.score.double(), exact.score, rtol=1e-5, atol=0, equal_nan=True
-        )
-
-
 def test_the_table_holds_every_pair_once_highest_z_first() -> None:
     found = composition(build("bert"), "V")
     table = found.table()
@@ -123,21 +114,6 @@ def test_a_head_of_zeros_has_no_score_and_stops_nobody() -> None:
     assert found.score[0].isnan().all()
     assert found.score[1, model.n_heads :].isfinite().all()
     assert found.table().zscore.isna().sum() == 2 * model.n_heads  # those of L0 H0, last
-
-
-def test_notes_say_what_was_computed_of_the_family() -> None:
-    assert composition(build("gpt2"), "K").notes == ()
-    assert composition(build("llama"), "V").notes == ()
-    assert composition(build("llama"), "K").notes and composition(build("bert"), "K").notes
-
-
-def test_the_model_is_as_it_was() -> None:
-    model = build("bert")
-    modules = [type(m) for m in model.network.modules()]
-    before = {name: w.clone() for name, w in model.network.state_dict().items()}
-    composition(model, "Q")
-    assert [type(m) for m in model.network.modules()] == modules
-    assert all(torch.equal(w, before[name]) for name, w in model.network.state_dict().items())
 
 
 def test_an_unknown_kind_is_refused() -> None:

@@ -1,4 +1,4 @@
-"""Circuits of edges: nothing dangles, known circuits are recovered, faithfulness by size."""
+"""Circuits of edges: nothing dangles, a written circuit is recovered, faithfulness by size."""
 
 import itertools
 import random
@@ -20,80 +20,35 @@ from tests.circuits.test_path_effect import predicting
 GRAPH = EdgeGraph(n_layers=3, n_heads=2)
 
 
-def task_of(model, texts) -> Task:
-    """Pairs of (clean, corrupt, right, wrong), asked for behind the last token."""
-    number = model.tokenizer.convert_tokens_to_ids
-    examples = []
-    for clean, corrupt, right, wrong in texts:
-        both = [encode_texts(model.reader, one)[0] for one in (clean, corrupt)]
-        place = len(both[0].input_ids) - 1
-        examples.append(Example(*both, place, number(right), number(wrong)))
-    return Task("by hand", model.name, 0, tuple(examples), ())
-
-
 def induction_task(model) -> Task:
     """After the last token's like comes b; two tokens exchanged, and it is c."""
     words = "the cat sat on a mat and ran".split()
-    texts = []
+    number = model.tokenizer.convert_tokens_to_ids
+    examples = []
     for first in range(6):
         a, b, o, c, d = (words[(first + i) % 8] for i in range(5))
-        texts.append((f"{d} {a} {b} {o} {c} {a}", f"{d} {o} {b} {a} {c} {a}", b, c))
-    return task_of(model, texts)
-
-
-def two_hop_task(model) -> Task:
-    words = "the cat sat on a mat and ran".split()
-    texts = []
-    for first in range(6):
-        a, b, c, d, other = (words[(first + i) % 8] for i in range(5))
-        texts.append((f"{d} {a} {b} {c}", f"{d} {other} {b} {c}", a, other))
-    return task_of(model, texts)
-
-
-WRITTEN = [
-    (
-        induction_network.induction_model,
-        induction_task,
-        [("embedding", "L0 H0 value"), ("L0 H0", "L1 H0 key"), ("L1 H0", "logits")],
-    ),
-    (
-        induction_network.two_hop_model,
-        two_hop_task,
-        [("embedding", "L0 H1 value"), ("L0 H1", "L2 H2 value"), ("L2 H2", "logits")],
-    ),
-]
+        texts = f"{d} {a} {b} {o} {c} {a}", f"{d} {o} {b} {a} {c} {a}"
+        clean, corrupt = (encode_texts(model.reader, text)[0] for text in texts)
+        examples.append(Example(clean, corrupt, len(clean.input_ids) - 1, number(b), number(c)))
+    return Task("by hand", model.name, 0, tuple(examples), ())
 
 
 @pytest.mark.parametrize("method", ["exact", "eap-ig"])
-@pytest.mark.parametrize(("build", "pairs", "known"), WRITTEN, ids=["induction", "two hops"])
-def test_a_circuit_written_by_hand_is_recovered(build, pairs, known, method):
-    model = build()
-    scores = edge_effects(model, pairs(model), method)
+def test_a_circuit_written_by_hand_is_recovered(method):
+    model = induction_network.induction_model()
+    scores = edge_effects(model, induction_task(model), method)
     circuit = edge_circuit(scores, 3)
-    assert sorted(circuit.edges) == sorted(known)
-    assert circuit.nodes == ("embedding", *sorted(one for one, _ in known if one != "embedding"))
+    assert set(circuit.edges) == {
+        ("embedding", "L0 H0 value"),
+        ("L0 H0", "L1 H0 key"),
+        ("L1 H0", "logits"),
+    }
+    assert circuit.nodes == ("embedding", "L0 H0", "L1 H0")
     curve = edge_faithfulness(scores, [3, 11, scores.n_edges], n_random=3)
     assert curve.size_for(0.9) == 3 and float(curve.faithfulness[0]) > 0.95
     assert float(curve.complement[0]) < 0.1 and float(curve.random[0].max()) < 0.1
     costs = circuit.minimality()
     assert len(costs) == 3 and bool((costs.cost > 0.9).all())  # none can be spared
-
-
-def test_attention_computed_again_finds_a_saturated_key_and_ig_what_is_before_it():
-    model = induction_network.induction_model()
-    task = induction_task(model)
-    exact, eap, linear, ig = (
-        edge_effects(model, task, method, recompute=again).scores
-        for method, again in (("exact", True), ("eap", True), ("eap", False), ("eap-ig", True))
-    )
-    graph = edge_effects(model, task, "eap").graph
-    key = graph.senders.index("L0 H0"), graph.receivers.index("L1 H0 key")
-    value = 0, graph.receivers.index("L0 H0 value")
-    assert float(exact[key]) < -1.0 and float(exact[value]) < -1.0
-    assert abs(float(linear[key])) < 1e-6  # softmax is flat there
-    assert float(eap[key]) < -1.0
-    assert abs(float(eap[value])) < 0.5  # what follows that receiver is flat, too
-    assert float(ig[value]) < -1.0
 
 
 # -- sets of edges ---------------------------------------------------------------------------------
@@ -126,23 +81,6 @@ def test_connected_keeps_the_edges_on_paths(seed, share):
     assert {(i, j) for i, j in found.nonzero().tolist()} == on_paths(kept)
 
 
-def test_strongest_are_nested_and_as_many_as_fit():
-    generator = torch.Generator().manual_seed(7)
-    scores = torch.randn(GRAPH.exists.shape, generator=generator).where(GRAPH.exists, torch.nan)
-    n, before = int(GRAPH.exists.sum()), torch.zeros_like(GRAPH.exists)
-    order = scores.abs().nan_to_num(-1.0).flatten().argsort(descending=True)
-    sizes = []
-    for count in range(n + 1):
-        kept = torch.zeros(GRAPH.exists.numel(), dtype=torch.bool)
-        kept[order[:count]] = True
-        sizes.append(len(on_paths(kept.view_as(GRAPH.exists))))
-    for size in (1, 5, 17, 40, n):
-        found = GRAPH.strongest(scores, size)
-        assert int(found.sum()) == max(one for one in sizes if one <= size)
-        assert bool((found | ~before).all())  # none of the smaller one is missing
-        before = found
-
-
 @pytest.mark.parametrize("size", [1, 19, 90])
 def test_draw_makes_connected_sets_of_that_size(size):
     drawn = {
@@ -167,7 +105,8 @@ def test_the_curve_ends_at_one_and_its_numbers_are_those_of_runs():
     assert float(curve.faithfulness[-1]) == pytest.approx(1.0, abs=1e-9)
     assert float(curve.complement[-1]) == pytest.approx(0.0, abs=1e-9)
     runs = scores.held_out
-    assert [pairs.clean.logits.shape[0] for pairs in runs.pairs] == [3]
+    measured = [row.input_ids for pairs in runs.pairs for row in pairs.runs.targets.rows]
+    assert measured == [example.clean.input_ids for example in scores.task.held_out]
     clean, corrupt = runs.clean.mean(), runs.corrupt.mean()
     for i, circuit in enumerate(curve.circuits):
         value = runs.values(circuit.kept[None]).mean()
@@ -185,18 +124,6 @@ def test_the_curve_ends_at_one_and_its_numbers_are_those_of_runs():
         )
     )
     assert curve.area == pytest.approx(area) and 0 <= curve.distance < 1
-
-
-def test_scores_never_see_the_pairs_that_the_curve_is_measured_on():
-    model = induction_network.induction_model()
-    task = induction_task(model)
-    scores = edge_effects(model, task)
-    seen = {tuple(one.input_ids) for pairs in scores.runs.pairs for one in pairs.runs.targets.rows}
-    held = {
-        tuple(one.input_ids) for pairs in scores.held_out.pairs for one in pairs.runs.targets.rows
-    }
-    assert seen == {tuple(one.clean.input_ids) for one in task.to_choose_on}
-    assert held == {tuple(one.clean.input_ids) for one in task.held_out} and not seen & held
 
 
 def test_wrong_sizes_and_no_behaviour_are_refused():

@@ -6,9 +6,7 @@ import pytest
 import torch
 from scipy import stats
 
-from mha_viz.circuits.edges import edge_runs
 from mha_viz.circuits.edges.edge_effects import edge_effects
-from mha_viz.circuits.edges.edge_graph import EdgeGraph
 from mha_viz.circuits.edges.edge_runs import EdgeRuns
 from mha_viz.circuits.tasks.tasks import Example, make_task
 from mha_viz.errors import ArgumentError, AttentionUnavailableError
@@ -180,46 +178,6 @@ def test_values_equals_hooks_of_any_choice_of_edges(name):
     assert torch.allclose(found[1], runs.clean) and torch.allclose(found[2], runs.corrupt)
 
 
-@pytest.mark.parametrize(
-    ("name", "steps"),
-    [("gpt2", 17), *(pytest.param(one, 127, marks=pytest.mark.extended) for one in FAMILIES)],
-)
-def test_eap_ig_of_the_embeddings_edges_sums_to_the_whole_effect(name, steps):
-    model = predicting(name, double=True)
-    found = edge_effects(
-        model,
-        make_task(model, "induction", 4),
-        metric="log_probability",
-        steps=steps,
-        recompute=False,
-    )
-    whole = float((found.runs.corrupt - found.runs.clean).mean())
-    assert float(found.estimate[0].nansum()) == pytest.approx(whole, rel=0.01) and whole != 0
-
-
-def test_scores_do_not_depend_on_the_split_into_passes_or_lengths(monkeypatch):
-    model = predicting("gpt2", double=True)
-    task = make_task(model, "induction", 8)
-    first, second, third, fourth = task.to_choose_on
-    short = [  # the last pair without its first tokens, which both of its texts share
-        replace(one, input_ids=one.input_ids[3:], tokens=one.tokens[3:]) for one in third[:2]
-    ]
-    third = third._replace(clean=short[0], corrupt=short[1], place=third.place - 3)
-    task = replace(task, examples=(first, third, second, fourth) * 2)
-    whole = edge_effects(model, task)
-    assert [one.places for one in whole.runs.pairs] == [(0, 2, 3), (1,)]
-    whole.measure(11)
-    monkeypatch.setattr(edge_runs, "MAX_BYTES", 1)
-    parts = edge_effects(model, task)
-    assert len(parts.runs.pairs) == 4
-    parts.measure(11)
-    assert torch.allclose(whole.estimate, parts.estimate, equal_nan=True, atol=1e-12)
-    assert torch.allclose(whole.exact, parts.exact, equal_nan=True, atol=1e-12)
-    one = replace(task, examples=(third, third))
-    alone = EdgeRuns(model, one.examples[:1], "logit_difference")
-    assert float(alone.clean[0]) == pytest.approx(float(whole.runs.clean[1]), abs=1e-12)
-
-
 def test_measure_fills_in_the_strongest_and_goes_on_where_it_was_stopped():
     model = predicting("gpt2")
     found = edge_effects(model, make_task(model, "induction", 4))
@@ -305,16 +263,3 @@ def test_a_pair_of_two_lengths_is_refused():
         edge_effects(predicting("llama"), task)
     with pytest.raises(ArgumentError, match="top"):
         edge_effects(model, "induction").measure(-1)
-
-
-def test_graph_lists_every_sender_before_what_reads_it():
-    graph = EdgeGraph(n_layers=2, n_heads=3)
-    assert len(graph.senders) == 9 and len(graph.receivers) == 21
-    edges = {(graph.senders[i], graph.receivers[j]) for i, j in graph.exists.nonzero().tolist()}
-    assert ("L0 H2", "MLP 0") in edges and ("MLP 0", "L1 H0 key") in edges
-    assert ("L0 H2", "L0 H1 value") not in edges and ("MLP 1", "MLP 1") not in edges
-    assert len(edges) == 9 * 1 + 4 + 9 * 5 + 8 + 9
-    names = [(*graph.senders, "logits")[i] for i in graph.node_of.tolist()]
-    assert all(b.startswith(a) for a, b in zip(names, graph.receivers, strict=True))
-    beside = EdgeGraph(2, 3, parallel=True)
-    assert int(beside.exists.sum()) == 9 * 1 + 1 + 9 * 5 + 5 + 9

@@ -3,7 +3,6 @@
 import sys
 
 import numpy as np
-import pandas as pd
 import pytest
 import torch
 
@@ -94,35 +93,6 @@ def test_threshold_0_keeps_everything_and_incoming_shares_sum_to_1(name):
     assert ends == pytest.approx(1, abs=1e-9)
 
 
-@pytest.mark.parametrize(
-    ("name", "threshold"), [("tiny-bert", 0.05), ("tiny-gpt2", 0.01), ("tiny-llama", 0.3)]
-)
-def test_a_threshold_keeps_the_paths_of_larger_shares(name, threshold):
-    model = mv.load(name)
-    whole, cut = (flow_graph(model, SENTENCE, 4, value) for value in (0, threshold))
-    strong = whole.edges[whole.edges.contribution >= threshold]
-    reached, expected = {cut.nodes.node[0]}, []
-    straight = strong[strong.kind != "head"]  # a head's edge counts by what comes through it
-    for row in sorted_from_the_top(straight):
-        above = row.target if row.kind != "source" else row.target.replace(f"H{row.head}", "mid")
-        above = f"L{row.layer + 1} in" if row.kind == "MLP input" else above.split(" @")[0]
-        if row.kind == "MLP input" and row.layer + 1 == model.n_layers:
-            above = "out"
-        if f"{above} @{row.query}" in reached:
-            expected.append((row.source, row.target))
-            reached.add(row.source)
-    found = cut.edges[cut.edges.kind != "head"]
-    assert set(zip(found.source, found.target, strict=True)) == set(expected)
-    assert cut.kept + cut.cut == pytest.approx(1, abs=1e-9) and cut.kept < whole.kept
-
-
-def sorted_from_the_top(edges: pd.DataFrame):
-    """Rows so that what is below comes later: the MLP's sum of a layer before attention's."""
-    late = edges.source.str.contains("mid|MLP")
-    order = edges.assign(late=late).sort_values(["layer", "late"], ascending=False)
-    return order.drop(columns="late").itertuples()
-
-
 @pytest.mark.parametrize("name", SHIPPED)
 def test_flow_is_the_sum_over_paths_of_the_product_of_shares(name):
     import networkx
@@ -138,6 +108,7 @@ def test_flow_is_the_sum_over_paths_of_the_product_of_shares(name):
             ways[node] = sum(
                 ways[a] * drawn.edges[node, a]["share"] for a in drawn.successors(node)
             )
+    assert (graph.edges[graph.edges.kind != "head"].contribution >= 0.03).all()
     # a head's part below the threshold flows into the head and no further
     rows = graph.nodes[graph.nodes.kind != "head"]
     assert np.allclose(rows.flow, [ways[node] for node in rows.node], atol=1e-9)
@@ -156,25 +127,12 @@ def test_parts_that_cancel_are_shared_by_norm():
     assert found.mlp.tolist() == pytest.approx([99 / 199] * 2)
 
 
-def test_by_hand():
-    model = build("gpt2", torch.float32)
-    stream = ResidualStream(model, encoded(model))
-    zero = torch.zeros_like(stream.whole(0))
-    residual, mlp = zero.clone(), zero.clone()
-    residual[:, 0], mlp[:, 1] = 3.0, 1.0  # proximities 4 - 1 and 4 - 3
-    found = part_shares(
-        stream, ResidualSum(1, residual + mlp, residual, zero, mlp), [5], "proximity"
-    )
-    assert found.residual.item() == 0.75 and found.mlp.item() == 0.25 and found.bias.item() == 0
-
-
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
         (dict(position=99), r"-11\.\.10.*99"),
         (dict(position=True), "got True"),
         (dict(position=0, threshold=1.5), "threshold .*1.5"),
-        (dict(position=0, threshold=float("nan")), "threshold"),
         (dict(position=0, threshold="much"), "threshold"),
         (dict(position=0, measure="gradient"), "gradient"),
     ],

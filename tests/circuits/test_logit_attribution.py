@@ -4,15 +4,12 @@ import copy
 
 import pytest
 import torch
-import transformers as tf
 
 import mha_viz as mv
 from mha_viz.circuits.decompose.logit_attribution import logit_attribution
 from mha_viz.engine.model import AttentionModel
-from mha_viz.errors import ArgumentError, AttentionUnavailableError, MhaVizError, TextError
+from mha_viz.errors import ArgumentError, TextError
 from mha_viz.prediction.logits import logits
-from mha_viz.prediction.prediction import predict
-from tests.engine.test_families import small_tokenizer
 from tests.making.every_family import (
     PREDICTING,
     TOLERANCE,
@@ -48,26 +45,6 @@ def test_shares_sum_to_the_logit_the_difference_and_the_log_probability(name, dt
     )
     miss = (found.heads.flatten() - heads).abs().max()
     assert float(miss) <= tolerance * size
-
-
-@pytest.mark.parametrize("name", ["tiny-bert", "tiny-gpt2"])
-def test_the_shipped_models(name):
-    model = mv.load(name)
-    text = "The [MASK] sat on the mat." if name == "tiny-bert" else "Once upon a"
-    found = mv.logit_attribution(model, text)
-    first = predict(model, text, top_k=1)
-    assert (found.token, found.position) == (first.candidates[0], first.position)
-    assert abs(found.remainder) <= 1e-4 * abs(found.value)
-    assert len(found.table()) == len(found.components) == len(found.shares)
-
-
-@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
-def test_in_half_precision_the_remainder_is_that_of_its_rounding(dtype):
-    model = build("gpt2", dtype, predicts=True)
-    found = logit_attribution(model, text_for("gpt2"), "mat")
-    own = own_logits(model, text_for("gpt2"), found.position)
-    assert 0 < abs(found.remainder) <= 0.03 * float(own.abs().max())
-    assert found.shares.dtype == torch.float32 and len(found.table()) == len(found.shares)
 
 
 class Frozen:
@@ -147,30 +124,6 @@ def test_a_share_is_what_is_lost_without_the_component_with_the_norms_frozen(nam
             assert abs(lost(path, part) - share[f"L{layer} H{head}"]) <= 1e-9
 
 
-def test_a_case_by_hand():
-    """One layer that writes nothing: the logit is the embedding's and the position's share."""
-    config = tf.GPT2Config(
-        vocab_size=19, n_embd=2, n_layer=1, n_head=1, n_positions=31, bos_token_id=2, eos_token_id=3
-    )
-    network = tf.GPT2LMHeadModel(config).eval()
-    for parameter in network.parameters():
-        torch.nn.init.zeros_(parameter)
-    final = network.transformer.ln_f
-    with torch.no_grad():
-        network.transformer.wte.weight[:] = torch.tensor([1.0, -1.0])
-        network.transformer.wte.weight[6] = torch.tensor([3.0, 1.0])  # "a": (1, -1) when centred
-        network.transformer.wpe.weight[0] = torch.tensor([4.0, 0.0])  # (2, -2)
-        final.weight[:], final.bias[:], final.eps = torch.tensor([1.0, 2.0]), 0.5, 0.0
-    model = AttentionModel(network, small_tokenizer(False), name="by hand")
-    found = logit_attribution(model, "a", 6)
-    share = dict(zip((c.name for c in found.components), found.shares.tolist(), strict=True))
-    # The stream is (7, 1), its scale 3; W_U is wte, and the token's row of it (3, 1).
-    assert share["embedding"] == pytest.approx((1 * 3 - 1 * 2 * 1) / 3)
-    assert share["position"] == pytest.approx((2 * 3 - 2 * 2 * 1) / 3)
-    assert share["final norm bias"] == pytest.approx(0.5 * 4)
-    assert found.sum() == pytest.approx(1 / 3 + 2 / 3 + 2)
-
-
 def test_a_masked_model_masks_the_position_that_is_asked_for():
     model = mv.load("tiny-bert")
     typed = mv.logit_attribution(model, "The [MASK] sat on the mat.", "cat")
@@ -194,15 +147,3 @@ def test_a_masked_model_masks_the_position_that_is_asked_for():
 def test_bad_arguments_are_one_sentence(given, message):
     with pytest.raises(ArgumentError, match=message):
         logit_attribution(mv.load("tiny-gpt2"), "The cat sat", **given)
-
-
-def test_a_word_outside_of_the_vocabulary():
-    with pytest.raises(MhaVizError, match="zebra"):
-        logit_attribution(build("gpt2", predicts=True), "the cat", "zebra")
-
-
-def test_a_model_that_predicts_nothing():
-    with pytest.raises(AttentionUnavailableError):
-        logit_attribution(build("bert"), "the cat")
-    with pytest.raises(AttentionUnavailableError):
-        logit_attribution(build("t5"), "the cat")

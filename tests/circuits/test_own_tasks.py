@@ -16,7 +16,8 @@ from mha_viz.circuits.tasks.tasks import make_task
 from mha_viz.circuits.tasks.templates import VOCABULARIES
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import ArgumentError
-from tests.circuits.plain_paths import PlainPaths, put
+from tests.circuits.plain_paths import PlainPaths
+from tests.circuits.test_faithfulness import CHOICE, plain_values
 from tests.circuits.test_path_effect import predicting
 from tests.making.small_tokenizers import make
 
@@ -37,17 +38,6 @@ def number(model, word: str) -> int:
 
 
 # -- what pairs say --------------------------------------------------------------------------------
-
-
-def test_a_pair_is_asked_behind_its_text(shipped):
-    task = make_task(shipped, [(MARY[0], SWAPPED, *MARY[1:]), ("A", "B")])
-    ((clean, corrupt, place, right, wrong),) = task.examples
-    asked = "" if shipped.causal else " [MASK]"
-    for text, typed in ((clean, MARY[0]), (corrupt, SWAPPED)):
-        assert text.input_ids == shipped.tokenizer(typed + asked)["input_ids"]
-    assert place == len(clean.input_ids) - (1 if shipped.causal else 2)
-    assert (right, wrong) == (number(shipped, " Mary"), number(shipped, " John"))
-    assert task.name == "pairs" and task.others == () and task.stand_in == "corrupt"
 
 
 def test_the_mask_stands_where_the_answer_belongs(gpt, masked):
@@ -85,11 +75,9 @@ def test_a_mask_that_takes_the_space_before_it():
         (("The cat", "The dog", "kombuchas", "in"), "“kombuchas” is 4 tokens (k · omb"),
         (("The cat", "The dog", "on", "on"), "“on” is its answer and its wrong answer"),
         (("The cat", "The dog", "", "on"), "The answer is empty"),
-        (("", "The dog", "in", "on"), "The text is empty"),
         (("A [MASK] b [MASK]", "The dog", "in", "on"), "[MASK] twice"),
         (("The cat " * 600, "The dog " * 600, "in", "on"), "longer than the"),
         (("The cat", "The dog", "in"), "has 3 of 4 cells"),
-        (("The cat", "The dog", None, float("nan")), "The answer is empty"),
         (("The cat \ud800", "The dog", "in", "on"), "half a character"),
     ],
 )
@@ -186,21 +174,6 @@ def test_a_template_is_filled_with_words_that_are_one_token(shipped):
             number(shipped, f" {word}")
 
 
-def test_ioi_asks_for_the_other_name_in_both_orders(shipped):
-    task = make_task(shipped, "ioi", 9)
-    firsts = []
-    for clean, corrupt, _, right, wrong in task.examples:
-        words = clean.text.replace(",", "").split()
-        first, other, subject = words[1], words[3], words[8]
-        assert subject in (first, other) and first != other
-        answer = other if subject == first else first
-        assert (right, wrong) == (number(shipped, f" {answer}"), number(shipped, f" {subject}"))
-        assert corrupt.text.replace(",", "").split()[8] == answer
-        firsts.append(answer == first)
-    for half in (firsts[:4], firsts[4:]):  # neither half asks for one order alone
-        assert abs(2 * sum(half) - len(half)) <= 1
-
-
 def test_words_and_templates_that_do_not_fit_are_named(gpt):
     lines = f"{TEMPLATE.replace('tea', 'kombucha')}\nThe cat|The dog|is|was\nA {{foo}}|b|c|d"
     task = make_task(gpt, lines, 6)
@@ -217,16 +190,6 @@ def test_words_and_templates_that_do_not_fit_are_named(gpt):
         make_task(gpt, "{place1} {place2}|{place2} {place1}|a|b", words={"place": ["store"]})
     with pytest.raises(ArgumentError, match="one text"):
         make_task(gpt, "A {x=cat}|The {x}|a|b")
-
-
-def test_templates_of_two_lengths_have_others_of_both(gpt):
-    lines = "The {noun} saw|The {verb} saw|him|her\nThe old {noun} saw|A {verb} {noun} saw|him|her"
-    task = make_task(gpt, lines, 6)
-    lengths = [
-        [len(one.clean.input_ids) for one in task.examples],
-        [len(t.input_ids) for t in task.others],
-    ]
-    assert lengths == [[3, 4] * 3] * 2
 
 
 # -- accuracy --------------------------------------------------------------------------------------
@@ -263,7 +226,6 @@ SHORT = [
 ]
 LONG = [(f"on the mat {one}", f"on the mat {other}", *answers) for one, other, *answers in SHORT]
 MIXED = [row for rows in zip(SHORT, LONG, strict=True) for row in rows]
-CHOICE = [(0, 3), (1, 0), (2, 4)]
 
 
 @pytest.mark.parametrize("name", ["gpt2", "bert"])
@@ -274,21 +236,12 @@ def test_on_own_pairs_the_corrupted_text_stands_in(name):
     found = faithfulness(model, task, CHOICE, n_random=2)
     assert found.stand_in == "corrupt"
     plain = PlainPaths(model.network)
-    n, every = plain.d_head, {(layer, head) for layer in range(3) for head in range(5)}
+    every = {(layer, head) for layer in range(3) for head in range(5)}
     settings = (every, set(), set(CHOICE), every - set(CHOICE))
     for half, examples in ((found.held_out, task.held_out), (found.chosen_on, task.to_choose_on)):
         for value, kept in zip(half[:4], settings, strict=True):
-            each = []
-            for clean, corrupt, place, right, wrong in examples:
-                z = plain.noted(corrupt.input_ids)[0]
-                hooks = [
-                    put(plain.outputs[layer], z[layer][..., own], own, inputs=True)
-                    for layer, head in sorted(every - kept)
-                    for own in [slice(head * n, (head + 1) * n)]
-                ]
-                logits = plain.run(clean.input_ids, *hooks)[place]
-                each.append(float(logits[right] - logits[wrong]))
-            assert value == pytest.approx(statistics.fmean(each), abs=1e-9)
+            expected = statistics.fmean(plain_values(plain, task, examples, kept))
+            assert value == pytest.approx(expected, abs=1e-9)
     assert len(set(found.held_out)) == 5
 
 
@@ -298,17 +251,8 @@ def test_mixed_lengths_of_a_template_have_means_of_their_own_length():
     lines = "the {x1} {y1}|the {y1} {y1}|a|mat\na {x1} {y1} on|a {y1} {y1} on|the|mat"
     task = make_task(model, lines, 6, words=words)
     found = faithfulness(model, task, CHOICE, n_random=2)
-    plain, total = PlainPaths(model.network), 0.0
-    z = [(text, plain.noted(text.input_ids)[0]) for text in task.others]
-    for clean, _, place, right, wrong in task.held_out:
-        like = [runs for text, runs in z if len(text.input_ids) == len(clean.input_ids)]
-        hooks = [
-            put(module, sum(runs[layer] for runs in like) / len(like), slice(None), inputs=True)
-            for layer, module in enumerate(plain.outputs)
-        ]
-        logits = plain.run(clean.input_ids, *hooks)[place]
-        total += float(logits[right] - logits[wrong])
-    assert found.held_out.nothing == pytest.approx(total / len(task.held_out), abs=1e-9)
+    values = plain_values(PlainPaths(model.network), task, task.held_out, set())
+    assert found.held_out.nothing == pytest.approx(statistics.fmean(values), abs=1e-9)
     assert found.stand_in == "mean"
 
 

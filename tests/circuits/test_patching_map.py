@@ -10,7 +10,6 @@ from mha_viz.circuits.patching.experiment import as_run, patching_experiment
 from mha_viz.circuits.patching.patched_runs import PatchedRuns
 from mha_viz.circuits.patching.patching_map import PARTS, patching_map
 from mha_viz.errors import ArgumentError, TextError
-from mha_viz.prediction import replay
 from tests.circuits.plain_paths import PlainPaths
 from tests.circuits.test_path_effect import CLEAN, CORRUPT, FAMILIES, asked, ids_of, predicting
 
@@ -149,19 +148,6 @@ def test_other_behaviours_by_the_runs_that_they_compare(metric, direction):
     assert found.share[-1, -1] == pytest.approx(1) or metric == "loss"
     if metric == "loss":  # each position answers for the token after it
         assert found.share[-1].sum() == pytest.approx(1)
-
-
-@pytest.mark.extended
-def test_small_passes_and_runs_without_replay_give_the_same(monkeypatch):
-    model = predicting("gpt2", double=True)
-    expected = {part: patching_map(model, CLEAN, CORRUPT, part=part) for part in PARTS}
-    monkeypatch.setattr(replay, "MAX_TOKENS", 13)
-    small = {part: patching_map(model, CLEAN, CORRUPT, part=part).effect for part in PARTS}
-    monkeypatch.setattr(replay, "MAX_RECORDED_BYTES", 10)
-    whole = {part: patching_map(model, CLEAN, CORRUPT, part=part).effect for part in PARTS}
-    for part in PARTS:
-        np.testing.assert_allclose(small[part], expected[part].effect, atol=1e-10)
-        np.testing.assert_allclose(whole[part], expected[part].effect, atol=1e-10)
 
 
 def test_equal_texts_have_no_effect_and_the_share_is_refused(gpt):

@@ -114,24 +114,6 @@ def test_other_behaviours_by_their_definition(name, metric):
     assert metric != "kl" or abs(found.clean) < 1e-12
 
 
-def test_the_loss_of_a_causal_text_is_that_of_all_its_tokens():
-    model = predicting("gpt2")
-    found = path_effect(model, CLEAN, CORRUPT, (0, 3), (2, 4, "value"), "loss")
-    plain = PlainPaths(model.network)
-    clean, corrupt = (ids_of(model, text, None) for text in (CLEAN, CORRUPT))
-    z = plain.noted(corrupt)[0][0][..., 3 * plain.d_head : 4 * plain.d_head]
-    losses = [
-        torch.nn.functional.cross_entropy(logits[:-1], torch.tensor(clean[1:]))
-        for logits in (
-            plain.run(clean),
-            plain.effect_logits(clean, z, (0, 3), (2, 4, "value"), True),
-        )
-    ]
-    assert abs(found.clean - float(losses[0])) <= 1e-5
-    assert abs(found.direct - float(losses[1] - losses[0])) <= 1e-5 and found.direct != 0
-    assert found.target == ""
-
-
 # -- every family, by what must be equal -----------------------------------------------------------
 
 
@@ -149,18 +131,6 @@ def test_at_the_logits_the_total_is_plain_patching(name):
     expected = plain.logit_difference_after - plain.logit_difference_before
     assert abs(found.total - expected) <= 1e-4
     assert found.total != 0 and found.direct != 0
-
-
-@pytest.mark.parametrize("name", ["bert", "gpt2", "gpt_neox"])
-def test_a_direct_path_passes_by_whatever_stands_between(name):
-    """Nothing stands between in the last layers of a chain but one MLP, or none at all."""
-    model = predicting(name)
-    last = model.n_layers - 1
-    found = path_effect(model, CLEAN, CORRUPT, (last, 1), "logits", **asked(model))
-    parallel = name == "gpt_neox"  # its MLP reads what attention reads, not what it writes
-    assert (abs(found.direct - found.total) <= 1e-5) == parallel
-    near = path_effect(model, CLEAN, CORRUPT, (0, 1), (1, 2, "key"), **asked(model))
-    assert (abs(near.direct - near.total) <= 1e-5) == parallel
 
 
 def test_without_replaying_it_is_the_same(monkeypatch):
@@ -206,39 +176,6 @@ def test_the_copy_of_a_shared_key_changes_for_one_head_alone():
 
 
 # -- estimates -------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("name", ["gpt2", "bert", "gpt_neox"])
-@pytest.mark.parametrize("metric", ["logit_difference", "loss"])
-def test_slopes_are_those_of_finite_differences(name, metric):
-    model = predicting(name, double=True)
-    options = asked(model) | (dict(against=None) if metric == "loss" else {})
-    experiment = patching_experiment(model, CLEAN, CORRUPT, metric, **options)
-    runs, step = experiment.runs, 1e-5
-    gradients = {way: runs.gradients(experiment.behaviour, direct=way) for way in (True, False)}
-    received = runs.receiver_inputs(0, [1], direct=True, readers=[2])[0][2]
-    near = {  # so near the clean run that softmax is straight there
-        name: runs.inputs[name][2] + step * (one - runs.inputs[name][2])
-        for name, one in received.items()
-    }
-    expected = runs.estimated_effects(gradients[False], near, 2)[0] / step
-    for head, (place, reader) in ((0, (0, "query")), (1, (1, "key")), (4, (2, "value"))):
-        clean, read = runs.inputs[reader][2][0, head], received[reader][0, head]
-        ends = [clean + sign * step * (read - clean) for sign in (1, -1)]
-        above, below = experiment.behaviour(
-            runs.patch_receiver(2, [(head, reader)] * 2, ends)
-        ).tolist()
-        assert abs((above - below) / (2 * step) - float(expected[head, place])) <= 1e-7
-        assert abs(expected[head, place]) > 1e-7
-    for direct, gradient in gradients.items():
-        at_logits = float(runs.estimated_logit_effects(gradient, 1)[2])
-        exact = []
-        for sign in (1, -1):
-            near = copy.copy(runs)
-            near.other = runs.z + sign * step * (runs.other - runs.z)
-            exact.append(float(experiment.behaviour(near.receiver_inputs(1, [2], direct)[1])))
-        assert abs((exact[0] - exact[1]) / (2 * step) - at_logits) <= 1e-7
-        assert abs(at_logits) > 1e-7
 
 
 @pytest.mark.parametrize("name", FAMILIES)

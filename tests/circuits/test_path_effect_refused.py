@@ -10,7 +10,6 @@ from mha_viz.circuits.patching.path_effect import path_effect
 from mha_viz.engine.head_changes import reference_means
 from mha_viz.errors import ArgumentError, AttentionUnavailableError, MhaVizError, TextError
 from tests.circuits.test_path_effect import CLEAN, CORRUPT, asked, predicting
-from tests.making.families import build
 
 
 @pytest.mark.parametrize(
@@ -18,17 +17,13 @@ from tests.making.families import build
     [
         (dict(corrupt="the cat sat"), TextError, "6"),
         (dict(sender=(0, 9)), ArgumentError, "has no L0 H9"),
-        (dict(sender=[0]), ArgumentError, "such as"),
         (dict(receiver=(0, 1, "key")), ArgumentError, "later layer"),
-        (dict(receiver=(1, 1)), ArgumentError, "receiver"),
         (dict(receiver=(1, 1, "pattern")), ArgumentError, "receiver"),
-        (dict(receiver="all"), ArgumentError, "receiver"),
         (dict(metric="magic"), ArgumentError, "metric"),
         (dict(metric="logit", against="cat"), ArgumentError, "against"),
         (dict(metric="kl", target="cat"), ArgumentError, "target"),
         (dict(target="zebra"), MhaVizError, "zebra"),
         (dict(position=99), ArgumentError, "position"),
-        (dict(corrupt=[]), ArgumentError, "text"),
         (dict(clean=""), TextError, "empty"),
     ],
 )
@@ -36,12 +31,6 @@ def test_what_cannot_be_patched_is_said_in_a_sentence(models, change, error, mes
     path = dict(clean=CLEAN, corrupt=CORRUPT, sender=(0, 3), receiver=(1, 2, "key"))
     with pytest.raises(error, match=message):
         path_effect(models["gpt2"], **(path | change))
-
-
-@pytest.mark.parametrize("name", ["t5", "distilbert"])
-def test_models_that_predict_no_tokens(name):
-    with pytest.raises(AttentionUnavailableError):
-        path_effect(build(name), CLEAN, CORRUPT, (0, 1), "logits")
 
 
 def test_mlps_that_run_in_pieces_cannot_be_held():

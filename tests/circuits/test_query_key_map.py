@@ -175,13 +175,6 @@ def test_tables(found):
     close(points["weight"][:n], found.weights[HEAD][:, 0])
 
 
-def test_few_sampled_pairs_come_near_to_all(model, found, monkeypatch):
-    monkeypatch.setattr(space, "N_PAIRS", 53)
-    few = query_key_map(model, TEXTS)
-    assert not torch.equal(few.correlation, found.correlation)
-    assert (few.correlation - found.correlation).abs().median() < 0.15
-
-
 def test_texts_are_drawn_by_their_seed_where_there_are_too_many(model):
     texts = [f"Text number {i} of many." for i in range(29)]
     found = query_key_map(model, texts, max_points=113, seed=3)
@@ -192,14 +185,6 @@ def test_texts_are_drawn_by_their_seed_where_there_are_too_many(model):
     assert torch.equal(again.points, found.points)
     one = query_key_map(model, TEXTS[0], max_points=7)
     assert len(one.tokens) == 3 and int(one.strongest.max()) < 3
-
-
-def test_key_heads_that_are_shared_are_those_of_each_of_their_query_heads():
-    model = build("llama")
-    record = model.trace(TEXTS[0], keep=KEEP)
-    assert record.key.shape[1] < record.query.shape[1]
-    found = query_key_map(model, TEXTS[0])
-    assert found.points.shape[:2] == record.query.shape[:2]
 
 
 @pytest.mark.parametrize(("name", "more"), [("t5", True), ("gpt_oss", True), ("bert", False)])

@@ -62,13 +62,6 @@ def test_the_shares_of_a_heads_sources_sum_to_its_own(name):
         assert miss(shares.sum(-1), (heads * direction).sum(-1)) <= 1e-5
 
 
-def test_a_family_that_computes_its_attention_by_itself_is_refused():
-    network = tf.AutoModel.from_config(SINGLE["mpnet"], attn_implementation="eager")
-    model = AttentionModel(network.eval(), small_tokenizer(True), name="mpnet")
-    with pytest.raises(AttentionUnavailableError):
-        ResidualStream(model, encoded(model))
-
-
 def test_a_family_whose_modules_write_more_often_than_is_known_is_refused():
     config = tf.LayoutLMConfig(**BERT_LIKE)  # one table of positions for left and right
     model = AttentionModel(tf.LayoutLMModel(config).eval(), small_tokenizer(True), name="layoutlm")
@@ -87,16 +80,6 @@ def test_a_stream_that_something_unknown_is_added_to_is_refused():
     stream = ResidualStream(model, encoded(model), (3,))
     with pytest.raises(AttentionUnavailableError):
         stream.at(2)
-
-
-def test_queries_with_norms_and_as_many_tokens_as_heads():
-    """Both axes of what the norm is given are as long: one of heads, one of tokens."""
-    model = build("gemma3")
-    text = encoded(model, " ".join(LONG.split()[: model.n_heads]))
-    assert len(text.tokens) == model.n_heads
-    stream = ResidualStream(model, text, (1, 4))
-    query, _ = stream.queries_and_keys(2)
-    assert miss(query.sum(0), stream.run.probe.kept["query"][2][0]) <= 1e-4
 
 
 def test_too_many_positions_are_refused():

@@ -1,14 +1,11 @@
 """Logit attribution over a task: means of single texts, intervals, and conservation."""
 
-import math
-
 import numpy as np
 import pytest
 import torch
 from scipy import stats
 
 import mha_viz as mv
-from mha_viz.errors import ArgumentError
 from tests.circuits.test_path_effect import predicting
 
 ROWS = [
@@ -40,12 +37,3 @@ def test_shares_are_means_of_single_texts(name):
     reach = stats.t.ppf(0.975, len(ROWS) - 1) * stats.sem(each)
     np.testing.assert_allclose(table["share"] - table["low"], reach, atol=1e-9)
     np.testing.assert_allclose(table["high"] - table["share"], reach, atol=1e-9)
-
-
-def test_one_pair_has_no_interval_and_progress_is_told(gpt):
-    told = []
-    task = mv.make_task(gpt, [("The cat sat on", "The dog sat on", "his", "her")])
-    found = mv.task_attribution(gpt, task, lambda *done: told.append(done))
-    assert math.isnan(found.table()["low"][0]) and told == [(0, 1), (1, 1)]
-    with pytest.raises(ArgumentError, match="tiny-gpt2"):
-        mv.task_attribution(predicting("gpt2"), task)

@@ -7,7 +7,6 @@ from scipy import stats
 
 import mha_viz as mv
 from mha_viz.circuits.flow.prediction import prediction_graph
-from mha_viz.circuits.flow.signed_graph import PredictionGraph
 from mha_viz.circuits.tasks.over_pairs import task_graph
 from mha_viz.circuits.tasks.tasks import make_task
 from mha_viz.errors import ArgumentError
@@ -50,25 +49,6 @@ def test_task_graph_is_the_mean_of_the_graphs_of_its_texts(gpt, pooled):
     assert (len(found.tokens) == 1) == pooled
     if not pooled:
         assert [one.text for one in found.tokens[:2]] == [each[0].tokens[0].text, "bird …"]
-
-
-def test_flow_of_a_part_of_the_task_graph_enters_each_level_as_it_leaves_it(gpt):
-    rows = [*PAIRS[:3], (*LONGER, "cat", "dog")]
-    done = []
-    graph = task_graph(gpt, make_task(gpt, rows), lambda *now: done.append(now), share=0.5)
-    assert done[-1] == (4, 4) and len(graph.edges) > 10
-    edges, begun = graph.edges, 0.0
-    for level in range(2 * gpt.n_layers, 0, -1):
-        here = edges[edges.level == level]
-        assert here.flow.sum() + begun == pytest.approx(graph.held, abs=1e-4)
-        begun += here[here.kind.isin(["MLP", "bias"])].flow.sum()
-    again = PredictionGraph.from_bytes(graph.to_bytes())
-    assert np.allclose(again.edges.flow, graph.edges.flow) and again.text == graph.text
-    assert again.grouped("text").held == pytest.approx(graph.held)
-    head = edges[edges.kind == "source"].iloc[0]
-    pinned = task_graph(gpt, make_task(gpt, rows), pins=[f"L{head.layer} H{head['head']} @*"])
-    through = pinned.edges[(pinned.edges.layer == head.layer) & (pinned.edges.kind == "source")]
-    assert set(through["head"]) == {head["head"]}
 
 
 def test_task_graph_refuses_what_it_cannot_do(gpt, masked):

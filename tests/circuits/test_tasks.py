@@ -36,15 +36,6 @@ def test_texts_are_as_long_and_differ_in_what_is_asked(shipped, name):
     assert len(every) == 14
 
 
-def test_induction_asks_for_what_followed_before(shipped):
-    for clean, corrupt, place, right, wrong in make_task(shipped, "induction", 5).examples:
-        for text, answer in ((clean, right), (corrupt, wrong)):
-            ids = text.input_ids
-            before = ids[place] if shipped.causal else ids[place - 1]
-            first = ids.index(before)
-            assert first < place - 1 and ids[first + 1] == answer
-
-
 def test_random_tokens_are_labelled_as_in_a_record(shipped):
     """A byte-level vocabulary writes " Will" as one piece with a mark, which nobody types."""
     mask, labels = shipped.tokenizer.mask_token_id, list[str]()

@@ -5,7 +5,6 @@ import torch
 
 import mha_viz as mv
 from mha_viz.circuits.decompose.vocabulary import head_tokens, logit_lens
-from mha_viz.errors import ArgumentError
 from mha_viz.prediction.prediction import predict
 from tests.making.comparing import near
 from tests.making.every_family import PREDICTING, build, text_for
@@ -48,11 +47,3 @@ def test_a_heads_tokens_are_those_whose_logits_it_moves_most(name):
             other = mv.logit_attribution(model, text, number, found.suppressed_ids[0])
             assert -1e-5 <= float(other.heads[2, 5]) <= difference + 1e-5
     assert len(found.table()) == 4
-
-
-def test_bad_arguments_are_one_sentence():
-    model = mv.load("tiny-gpt2")
-    with pytest.raises(ArgumentError, match="head"):
-        head_tokens(model, "Once upon a", 0, 8)
-    with pytest.raises(ArgumentError, match="top_k"):
-        logit_lens(model, "Once upon a", top_k=0)
