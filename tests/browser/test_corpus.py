@@ -44,7 +44,6 @@ def test_corpus_from_the_menu_to_an_example_in_explore(open_page: OpenPage) -> N
     expect(explore.get_by_label("Sentence", exact=True)).to_have_value(re.compile("because"))
 
 
-@pytest.mark.journey
 def test_corpus_study_of_a_visitors_texts_is_stopped_and_resumed(open_page: OpenPage) -> None:
     page = open_study(open_page)
     page.get_by_text("Study texts of your own").click()
