@@ -29,11 +29,6 @@ def test_every_figure_has_its_numbers_and_saves_as_pdf_and_svg(study: mv.Study, 
     assert "L1 H2" in found["offset"].name
 
 
-def test_the_head_of_the_figures_is_by_default_the_one_with_a_label_on_most_texts(study) -> None:
-    best = study.labels.sort_values("share_of_texts", kind="stable").iloc[-1]
-    assert f"L{best['layer']} H{best['head']}" in study.figures()["kind"].name
-
-
 def test_what_the_study_does_not_have_is_refused(study: mv.Study) -> None:
     with pytest.raises(ArgumentError, match="'charm'"):
         study.figures("charm")
