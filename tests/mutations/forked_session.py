@@ -43,7 +43,10 @@ class ForkedSession:
     report: Callable[[Run, Outcome | None], None]
 
     def pytest_runtestloop(self, session: Any) -> bool:
-        items = {item.nodeid: item for item in session.items}
+        items: dict[str, list[Any]] = {}  # by node id, and by file
+        for item in session.items:
+            items[item.nodeid] = [item]
+            items.setdefault(item.nodeid.partition("::")[0], []).append(item)
         functions = loaded_functions(self.folder)
         gc.freeze()  # forks leave the objects alone that they share
         while (run := self.next_run()) is not None:
@@ -52,7 +55,7 @@ class ForkedSession:
             path = self.folder / mutant.file
             text = path.read_text("utf-8")
             mutated = mutant.mutated(self.folder)
-            chosen = [items[test] for test in run.tests if test in items]
+            chosen = [item for test in run.tests for item in items.get(test, ())]
             change = partial(patch, path, text, mutated, functions.get(str(path), ()))
             # Tests that start processes have the fault in the file.
             path.write_text(mutated, "utf-8")

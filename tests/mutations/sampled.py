@@ -24,8 +24,8 @@ from tests.mutations.node_runs import run_javascript, write_values
 from tests.mutations.runs import Outcome, Run, copy_tree, run_all, warm_up
 from tests.mutations.sample import GROUPS, JAVASCRIPT, Sampled, StaleError
 
-LIMIT = 90  # seconds of all tests of a mutant
-HANGS = 20  # seconds after which a test counts as hanging, where the limit ends it
+LIMIT = 240  # seconds of all tests of a mutant whose module is imported anew
+HANGS = 150  # seconds after which a test counts as hanging, where the limit ends it
 INTERNAL_ERROR = 3  # pytest's exit code; such a mutant is tried again with modules imported anew
 MAX_KILLERS = 30  # that a row names
 LIBRARIES = ("streamlit.testing.v1", "starlette.testclient")  # of the tests of pages
