@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import psutil
 import pytest
 
 
@@ -36,16 +35,3 @@ def add_machine(cluster: Any) -> Any:
 def head_of(cluster: Any) -> str:
     """Return the address of its head; tests may reach this machine by no other name."""
     return f"127.0.0.1:{cluster.address.rpartition(':')[2]}"
-
-
-def workers_of(machine: Any) -> list[psutil.Process]:
-    """The processes of a machine that hold the model."""
-    found = []
-    for raylet in machine.all_processes["raylet"]:
-        for process in psutil.Process(raylet.process.pid).children(recursive=True):
-            try:
-                if process.cmdline()[:1] and "_Actor" in process.cmdline()[0]:
-                    found.append(process)
-            except psutil.Error:  # it has ended meanwhile
-                continue
-    return found

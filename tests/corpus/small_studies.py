@@ -4,7 +4,7 @@ import hashlib
 import json
 from pathlib import Path
 
-from mha_viz.corpus.store.integrity import HASHES, UNHASHED_FORMAT, with_hashes
+from mha_viz.corpus.store.integrity import with_hashes
 
 TEXTS = [
     "The cat sat on the mat because the cat was tired.",
@@ -42,14 +42,4 @@ def resealed(folder: Path) -> Path:
             place = folder / f"parts/{part['first']:05d}"
             part["files"] = {path.name: path.stat().st_size for path in place.glob("*.parquet")}
         path.write_text(json.dumps(with_hashes(content, path)))
-    return folder
-
-
-def without_hashes(folder: Path) -> Path:
-    """The same study as versions without hashes wrote it."""
-    for path in [*folder.rglob("shard.json"), folder / "study.json"]:
-        content = json.loads(path.read_text("utf-8"))
-        del content[HASHES], content["format"]
-        content |= {"format": UNHASHED_FORMAT} if path.name == "study.json" else {}
-        path.write_text(json.dumps(content))
     return folder

@@ -14,7 +14,7 @@ from mha_viz.corpus.run import run
 from mha_viz.corpus.sources import source
 from mha_viz.corpus.store.address import Address
 from mha_viz.errors import StudyError, WriteError
-from tests.corpus.small_studies import TEXTS, files_of
+from tests.corpus.small_studies import TEXTS
 
 URL = "memory://bucket/study"
 
@@ -45,24 +45,6 @@ def there(in_shards: Study, memory: Any) -> Address:
         address.put_shard(in_shards.folder, number)
     address.put(in_shards.folder, [*in_shards.manifest["files"], "study.json"])
     return address
-
-
-def test_what_is_put_there_comes_back(in_shards: Study, there: Address, tmp_path: Path) -> None:
-    there.fetch(tmp_path)
-    expected = files_of(in_shards.folder).items()
-    parts = {name: digest for name, digest in expected if name.startswith("parts")}
-    assert files_of(tmp_path).items() == expected - parts.items()
-
-
-def test_a_part_is_there_once_its_description_is(
-    there: Address, memory: Any, tmp_path: Path
-) -> None:
-    memory.rm("/bucket/study/shards/00001/shard.json")
-    there.fetch(tmp_path)
-    assert sorted(path.name for path in (tmp_path / "shards").iterdir()) == ["00000", "00002"]
-    with pytest.raises(StudyError, match="memory://bucket/study"):
-        there.fetch_shard(1, tmp_path)
-    assert not list(tmp_path.glob(".*"))
 
 
 def test_other_things_stay_as_they_are(memory: Any, tmp_path: Path) -> None:
@@ -100,8 +82,3 @@ def test_a_study_at_an_address_is_copied_before_it_is_opened() -> None:
     for address in (URL, Path(URL)):
         with pytest.raises(StudyError, match="bucket/study"):
             mv.Study.load(address)
-
-
-def test_fetch_of_an_address_that_holds_nothing_makes_nothing(memory: Any, tmp_path: Path) -> None:
-    Address(URL).fetch(tmp_path)
-    assert not list(tmp_path.iterdir())

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import mha_viz as mv
-from mha_viz.corpus.measure.batches import PASS_TOKENS, Batch, _cuts, batches, prepared
+from mha_viz.corpus.measure.batches import Batch, batches, prepared
 from mha_viz.corpus.sources.source import Item
 from mha_viz.errors import ArgumentError, SourceError
 from mha_viz.text.encoding import Reader, encode_texts
@@ -43,31 +43,6 @@ def test_every_text_is_in_one_batch_within_the_budget(reader: Reader) -> None:
         assert batch.n_padded == len(lengths) * lengths[-1] <= 1024
         expected = [encode_texts(reader, item.text)[0] for item in batch.items]
         assert list(batch.encoded) == expected
-
-
-def test_a_text_beyond_the_budget_goes_alone(reader: Reader) -> None:
-    packed, _ = batches(reader, items([3, 50, 60]), 10)
-    assert [[item.number for item in batch.items] for batch in packed] == [[0], [1], [2]]
-
-
-def test_batches_depend_on_the_texts_alone(reader: Reader) -> None:
-    given = items(prose(60))
-    assert batches(reader, given, 512) == batches(reader, given[::-1], 512)
-    assert batches(reader, [], 512) == ([], [])
-
-
-def test_no_other_cut_costs_less() -> None:
-    lengths = sorted([3, 3, 4, 9, 10, 30, 31, 33, 70])
-
-    def cost(ends: list[int]) -> float:
-        begins = [0, *ends][:-1]
-        sizes = [(end - begin) * lengths[end - 1] for begin, end in zip(begins, ends, strict=True)]
-        tight = all(size <= 100 or size in lengths for size in sizes)
-        return sum(sizes) + PASS_TOKENS * len(ends) if tight else np.inf
-
-    n = len(lengths)
-    every = [[i for i in range(1, n) if chosen >> i & 1] + [n] for chosen in range(0, 2**n, 2)]
-    assert cost(_cuts(lengths, 100)) == min(map(cost, every)) < np.inf
 
 
 def test_a_text_that_the_model_cannot_read_is_told_with_its_place(reader: Reader) -> None:

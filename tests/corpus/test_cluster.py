@@ -16,7 +16,6 @@ from mha_viz.errors import StudyError
 from tests.corpus.random_moments import PER_SHARD
 from tests.corpus.ray_cluster import head_of, ray_cluster
 from tests.corpus.small_studies import TEXTS, Stopped, files_of
-from tests.making.trees import document
 from tests.waiting import wait_for
 
 # Ray starts a dozen processes
@@ -59,18 +58,6 @@ def test_an_address_is_filled_by_a_cluster_and_read_from_a_copy(
     assert again.n_texts == len(LINES) and not told
     with pytest.raises(StudyError, match=f"{address}.* source"):
         mv.study(bert, TEXTS, address, cluster=head_of(cluster))
-
-
-def test_joined_documents_are_the_same_on_a_cluster(
-    bert: Any, cluster: Any, tmp_path: Path
-) -> None:
-    source = tmp_path / "trees.conllu"
-    sentence = "Ann/PROPN/2/nsubj/Entity=(e1) slept/VERB/0/root soundly/ADV/2/advmod"
-    source.write_text("".join(document(*[sentence] * n) for n in (3, 90, 1, 2, 5, 4)))
-    mv.study(bert, source, tmp_path / "one", join="document")
-    made = mv.study(bert, source, tmp_path / "many", join="document", cluster=head_of(cluster))
-    assert files_of(tmp_path / "many") == files_of(tmp_path / "one")
-    assert made.manifest["counts"]["n_shards"] > 1 and made.cut
 
 
 def test_a_machine_that_dies_in_the_middle_changes_no_bit(

@@ -41,18 +41,6 @@ def test_texts_wait_in_portions_and_are_read_no_further() -> None:
     assert not list(_windows(iter(()), 3000))
 
 
-@pytest.mark.parametrize(
-    ("stores", "most"), [([], 2**28), ([2**33, 2**26], 2**24), ([2**40], 2**28)]
-)
-def test_portions_take_a_quarter_of_the_smallest_store(
-    stores: list[int], most: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    machines = [machine(object_store_memory=size) for size in stores]
-    machines += [machine(), machine(False, object_store_memory=2**20)]
-    monkeypatch.setattr(clusters.ray, "nodes", lambda: machines)
-    assert clusters._window_bytes() == most
-
-
 def machine(alive: bool = True, **has: float) -> dict[str, Any]:
     return {"Alive": alive, "Resources": {"memory": 64 * 2**30, **has}}
 
@@ -125,10 +113,3 @@ def test_errors_of_an_actor_are_those_of_one_machine(
     monkeypatch.setattr(pool, "_run", run)
     with pytest.raises(RayTaskError, match="a trace"):  # no error of ours: not tried again
         list(pool.measured(TASKS, lambda _: True))
-
-
-def test_a_part_that_never_arrives(pool: _Pool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(clusters, "_SEEN_WITHIN", 0.0)
-    monkeypatch.setattr(pool, "_run", lambda tasks: map(told, tasks))
-    with pytest.raises(StudyError, match="00000"):
-        list(pool.measured(TASKS, lambda _: False))

@@ -83,15 +83,6 @@ def test_distributions_are_of_the_heads_means_the_farthest_apart_first(trained, 
         assert row["apart"] == pytest.approx((second.median() - first.median()) / spread)
 
 
-def test_distributions_of_a_model_of_another_size_are_compared(trained, tmp_path):
-    small = build("distilbert")
-    assert (small.n_layers, small.n_heads) != (trained.n_layers, trained.n_heads)
-    other = mv.study(small, TEXTS, tmp_path / "study")
-    found = compare_distributions(trained, other)
-    assert set(found["metric"]) == set(trained.heads["metric"]) & set(other.heads["metric"])
-    assert found["metric"].size > 5
-
-
 @pytest.mark.extended
 def test_matched_heads_are_the_nearest_one_to_one(trained, tmp_path):
     found = compare_matched(trained, trained)

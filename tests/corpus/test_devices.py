@@ -5,19 +5,15 @@ from __future__ import annotations
 import functools
 
 import numpy as np
-import pandas as pd
 import pytest
 import torch
 
-from mha_viz.core.metrics.output_weights import output_root
 from mha_viz.corpus.measure.batches import Batch
 from mha_viz.corpus.measure.edges import HeaviestKeys, layer_edges
 from mha_viz.corpus.measure.measuring import BatchOptions, LayerSums
 from mha_viz.corpus.measure.padded import PaddedTexts, visible_keys
 from mha_viz.corpus.measure.pair_similarity import MEASURES, PairSums
 from mha_viz.corpus.measure.profiles import Profile
-from mha_viz.corpus.treebank.batch_trees import BatchTrees
-from mha_viz.corpus.treebank.gold import TreeCounts
 from mha_viz.engine.probe import LayerTensors
 from mha_viz.engine.recording import reduce_texts
 from mha_viz.engine.run import Run
@@ -25,10 +21,8 @@ from tests.corpus.elsewhere import There
 from tests.corpus.reference import one_batch, small
 from tests.engine.test_families import SINGLE, build
 from tests.making.comparing import close
-from tests.making.trees import sample, word_tokens
 
 N_LAYERS, N_HEADS, N_VALUE_HEADS, D_HEAD = 3, 4, 2, 6
-WANTED = BatchOptions(0.3, Profile(N_LAYERS, N_HEADS), chance=True)
 
 
 @functools.cache
@@ -72,94 +66,6 @@ def test_no_layer_of_a_whole_run_is_fetched(name: str) -> None:
     )
     reduce_texts(model, encoded, sums.add)
     assert [one.device.type for one in sums.scores] == ["meta"] * model.n_layers
-
-
-SENTENCES = sample()[::30]
-
-
-def tree_texts() -> list[tuple]:
-    """Number, tokens and tree; the second has none."""
-    texts = [(i, word_tokens(sentence), sentence) for i, sentence in enumerate(SENTENCES)]
-    return [*texts[:1], (99, texts[1][1], None), *texts[1:]]
-
-
-def tree_patterns(causal: bool) -> torch.Tensor:
-    """(layer, text, head, token, token) of `tree_texts`, padded as in a run."""
-    lengths = [len(tokens) for _, tokens, _ in tree_texts()]
-    pattern = torch.zeros(N_LAYERS, len(lengths), N_HEADS, max(lengths), max(lengths))
-    for row, n in enumerate(lengths):
-        seen = torch.ones(n, n).tril() if causal else torch.ones(n, n)
-        scores = 3 * torch.randn(N_LAYERS, N_HEADS, n, n)
-        pattern[:, row, :, :n, :n] = scores.masked_fill(seen == 0, -torch.inf).softmax(-1)
-    return pattern
-
-
-def counted(counts: TreeCounts, texts: list[tuple], pattern: torch.Tensor, device: str) -> None:
-    trees = BatchTrees(counts, texts, device)
-    for layer, of_layer in enumerate(pattern):
-        trees.add(layer, of_layer)
-    trees.finish()
-
-
-def same_tables(ours: TreeCounts, theirs: TreeCounts) -> None:
-    others = theirs.tables()
-    for name, table in ours.tables().items():
-        pd.testing.assert_frame_equal(table.to_pandas(), others[name].to_pandas(), rtol=1e-5)
-        assert table.num_rows
-
-
-@pytest.mark.parametrize("causal", [True, False])
-def test_a_batch_of_trees_counts_what_each_of_its_texts_does(causal: bool) -> None:
-    """With a text in between that has no tree."""
-    pattern, texts = tree_patterns(causal), tree_texts()
-    alone, together = TreeCounts(causal=causal), TreeCounts(causal=causal)
-    for row, text in enumerate(texts):
-        n = len(text[1])
-        counted(alone, [text], pattern[:, row : row + 1, :, :n, :n], "cpu")
-    counted(together, texts, pattern, "cpu")
-    same_tables(alone, together)
-
-
-@pytest.mark.parametrize("kind", ["cuda", "mps"])
-def test_of_gold_trees_only_counts_are_fetched(kind: str) -> None:
-    pattern, texts = tree_patterns(causal=True), tree_texts()
-    here, elsewhere = TreeCounts(causal=True), TreeCounts(causal=True)
-    counted(here, texts, pattern, "cpu")
-    with There(kind) as there:
-        counted(elsewhere, texts, there.bring(pattern), kind)
-    same_tables(here, elsewhere)
-    assert len(there.fetched) == 4 * N_LAYERS  # of relations, antecedents, arcs, parts of speech
-    assert max(there.fetched) == 2 * N_HEADS * 17**2
-
-
-@pytest.mark.parametrize("kind", ["cuda", "mps"])
-def test_what_heads_write_is_known_wherever_the_model_is(kind: str) -> None:
-    """Once for each model: by the processor where the device has no float64."""
-    weights = [torch.rand(N_HEADS, D_HEAD, 20) for _ in range(N_LAYERS)]
-    with There(kind) as there:
-        found = output_root([there.bring(one) for one in weights], torch.float32).cpu()
-    close(found, output_root(weights, torch.float32))
-
-
-@pytest.mark.parametrize("kind", ["cuda", "mps"])
-def test_a_layer_is_summed_up_elsewhere_as_it_is_here(kind: str) -> None:
-    """Sums are in float32 where there is no float64."""
-    roots = torch.rand(N_LAYERS, N_HEADS, D_HEAD, D_HEAD)
-    here = LayerSums(PaddedTexts.of(batch().encoded, causal=True), roots, WANTED)
-    for one in layers("cpu"):
-        here.add(one)
-    with There(kind) as there:
-        texts = PaddedTexts.of(batch().encoded, True, kind)
-        elsewhere = LayerSums(texts, there.bring(roots), WANTED)
-        for one in layers("cpu"):
-            names = ("pattern", "z", "value", "allowed")
-            tensors = (getattr(one, name) for name in names)
-            brought = (None if each is None else there.bring(each) for each in tensors)
-            elsewhere.add(LayerTensors(one.layer, *brought))
-        assert there.fetched == []
-        for name in ("scores", "chance", "chance_outputs", "repeating"):
-            found = [each.cpu() for each in getattr(elsewhere, name)]
-            close(torch.stack(found), torch.stack(getattr(here, name)))
 
 
 @pytest.mark.parametrize("min_weight", [0.0, 0.3, 1.0])
@@ -208,18 +114,3 @@ def test_of_pairs_only_matrices_of_heads_are_fetched(kind: str) -> None:
     else:  # where there is no float64, they are added up here
         assert matrices == [len(MEASURES) * n_all**2] * len(batch().encoded)
     assert max(matrices) < n_all * max(len(text.tokens) for text in batch().encoded) ** 2
-
-
-def test_heads_that_are_nearly_alike_are_so_where_there_is_no_float64() -> None:
-    """Those few are compared by the processor."""
-    made = layers("cpu")
-    for one in made:
-        one.pattern[:, 1] = one.pattern[:, 0]
-        one.pattern[:, 3] = 0.9999 * one.pattern[:, 2] + 0.0001 * one.pattern[:, 0]
-    sums = PairSums(N_LAYERS * N_HEADS, ["hellinger"]), PairSums(N_LAYERS * N_HEADS, ["hellinger"])
-    sums[0].add(left(made), batch().encoded)
-    with There("mps") as there:
-        sums[1].add(left(made, there), batch().encoded)
-    a, b = (one.table().to_pandas().set_index(["i", "j"])["sum"] for one in sums)
-    assert a[0, 1] == b[0, 1] == 0 and 0 < a[2, 3] < 0.02
-    close(a, b)

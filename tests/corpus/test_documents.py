@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import chain, cycle, islice, pairwise
+from itertools import cycle, islice
 from typing import Any
 
 import pytest
@@ -46,12 +46,6 @@ def test_a_joined_text_is_its_sentences_with_their_trees() -> None:
         *[("e1", 0), ("e2", 2), ("e1", 3), ("e2", 5), ("e1", 7)]
     ]
     assert [(words.start, words.stop) for words, _ in text.parts] == [(0, 3), (3, 5), (5, 8)]
-
-
-def test_no_space_stands_where_the_treebank_has_none() -> None:
-    close, open_ = tree("你好/X/0/root/SpaceAfter=No"), tree("再见/X/0/root/SpaceAfter=No")
-    assert join_sentences([close, open_], "").text == "你好再见"
-    assert join_sentences([open_, tree("a/X/0/root")], "").text == "再见a"
 
 
 def test_antecedents_in_earlier_sentences_counted_by_hand() -> None:
@@ -117,39 +111,6 @@ def _block(pattern: torch.Tensor, words: slice) -> torch.Tensor:
     return pattern[..., at, :][..., at]
 
 
-def test_documents_are_joined_as_long_as_they_fit_and_never_across(bert: Any) -> None:
-    every = sample_passages()
-    reader = replace(bert.reader, n_ctx=40)
-    found = list(join_documents(every, reader))
-    assert [*chain(*map(_forms, found))] == [*chain(*map(_forms, every))]
-    places = {one.text: one for one in every}
-    documents_of = [{places[text].document for text in _texts(one, places)} for one in found]
-    assert all(len(one) == 1 for one in documents_of)
-    for one, after in pairwise(found):
-        assert encode_texts(reader, one.text)[0].n_truncated == 0
-        assert after.continues == (one.document == after.document)
-        if after.continues:  # its first sentence had no room
-            assert after.sentence is not None
-            _, first = after.sentence.parts[0]
-            more = f"{one.text} {after.text[: first.words[-1].end]}"
-            assert encode_texts(reader, more)[0].n_truncated > 0
-    assert sum(one.continues for one in found) > 7
-
-
-def _forms(one: Passage) -> Iterator[str]:
-    assert one.sentence is not None
-    return (word.form for word in one.sentence.words)
-
-
-def _texts(one: Passage, known: dict[str, Passage]) -> list[str]:
-    """The sentences that a joined text begins with, and so on to its end."""
-    found, rest = [], one.text
-    while rest:
-        found.append(next(text for text in known if rest.startswith(text)))
-        rest = rest[len(found[-1]) :].lstrip()
-    return found
-
-
 def test_all_texts_of_a_document_are_on_one_half(bert: Any) -> None:
     found = list(join_documents(sample_passages(), replace(bert.reader, n_ctx=24)))
     of_document: dict[int, set[str]] = {}
@@ -175,20 +136,6 @@ def _size(bert: Any, sentence: Sentence) -> int:
     return len(encode_texts(bert.reader, sentence.text)[0].tokens) - 2
 
 
-def test_a_sentence_that_is_too_long_stands_alone(bert: Any) -> None:
-    reader = replace(bert.reader, n_ctx=6)
-    found = list(join_documents(passages(document(WAVED, SAW + " " + "x/X/2/dep " * 9)), reader))
-    assert len(found) == 2 and found[1].continues
-    assert encode_texts(reader, found[1].text)[0].n_truncated > 0
-
-
-def test_words_of_any_length_make_no_endless_text(bert: Any) -> None:
-    """The tokenizer has one sign for each; 4,000 letters count as 40 tokens."""
-    word = "x" * 4_000 + "/X/0/root"
-    found = list(join_documents(passages(document(*[word] * 7)), bert.reader))
-    assert [len(one.sentence.parts) for one in found if one.sentence] == [3, 3, 1]
-
-
 def test_a_document_begins_where_its_first_sentence_is_broken_and_ends_at_the_next(
     bert: Any,
 ) -> None:
@@ -197,14 +144,6 @@ def test_a_document_begins_where_its_first_sentence_is_broken_and_ends_at_the_ne
     found = list(join_documents(passages(text), bert.reader))
     assert [one.text for one in found] == ["Ann met Eve", "She waved", "Eve saw her"]
     assert not any(one.continues or one.n_lost for one in found)
-
-
-def test_what_is_of_no_document_stays_a_text_by_itself(bert: Any) -> None:
-    before = document(MET, WAVED).replace("# newdoc\n", "")
-    found = list(join_documents(passages(before + document(SAW, WAVED)), bert.reader))
-    assert [one.text for one in found] == ["Ann met Eve", "She waved", "Eve saw her She waved"]
-    plain = [Passage("a.txt:1", "One."), Passage("a.txt:2", "Two.")]
-    assert list(join_documents(plain, bert.reader)) == plain
 
 
 def test_a_document_that_never_ends_is_read_as_it_comes(

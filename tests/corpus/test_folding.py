@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import random
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +11,9 @@ import pytest
 
 import mha_viz as mv
 from mha_viz.corpus.measure.profiles import edges
-from mha_viz.corpus.query.comparison import compare
 from mha_viz.corpus.run import run
-from mha_viz.corpus.run.progress import Progress
 from mha_viz.corpus.sources import source as sources
-from mha_viz.corpus.statistics import intervals
 from mha_viz.errors import ArgumentError, StudyError
-from tests.corpus.small_studies import Stopped, files_of
 
 N_TEXTS = 60
 
@@ -96,51 +90,6 @@ def test_nothing_of_single_texts_is_left(folded: mv.Study) -> None:
             question()
     with pytest.raises(ArgumentError, match="has the tables"):
         folded.sql("select * from texts")
-
-
-def test_it_takes_the_same_space_however_many_texts_there_are(
-    bert: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # Of fewer texts than units some of the space is empty.
-    monkeypatch.setattr(intervals, "N_UNITS", 13)
-
-    def size(n: int) -> int:
-        texts = [f"{i} cats sat on {i % 7} mats." for i in range(n)]
-        study = mv.study(bert, texts, tmp_path / str(n), keep_texts=False)
-        return sum(path.stat().st_size for path in study.folder.rglob("*") if path.is_file())
-
-    assert size(70) < 1.2 * size(14)
-
-
-def test_it_is_compared_with_one_that_has_rows(kept: mv.Study, folded: mv.Study) -> None:
-    found = compare(kept, folded)
-    assert np.allclose(found["difference"], 0) and (found["n_texts"] > 0).all()
-    assert found["standard_error"].max() > 0  # not that of differences, which would be none
-
-
-@pytest.mark.parametrize("seed", range(2))
-def test_stopped_and_gone_on_with(
-    bert: Any, folded: mv.Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
-) -> None:
-    """Also while shards are added up and deleted."""
-    left, remove = random.Random(seed).randrange(1, 15), shutil.rmtree
-
-    def counted(*arguments: Any, **more: Any) -> None:
-        nonlocal left
-        left -= 1
-        if left == 0:
-            raise Stopped
-        remove(*arguments, **more)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(shutil, "rmtree", counted)
-        with pytest.raises(Stopped):
-            trees(bert, tmp_path / "study", keep_texts=False)
-    told: list[Progress] = []
-    again = trees(bert, tmp_path / "study", keep_texts=False, on_progress=told.append)
-    assert files_of(again.folder) == files_of(folded.folder)
-    done = [now.n_texts for now in told]
-    assert done == sorted(done) and (not done or done[-1] == N_TEXTS)
 
 
 def test_other_settings_are_refused(bert: Any, folded: mv.Study) -> None:

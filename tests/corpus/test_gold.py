@@ -11,7 +11,7 @@ from mha_viz.corpus.treebank.relations import ALL, TO_HEAD, relation_scores
 from mha_viz.corpus.treebank.trees import ROOT
 from tests.corpus.tree_tables import tree_tables
 from tests.making.comparing import near
-from tests.making.trees import looking_at, plain_relations, plain_words, sample, word_tokens
+from tests.making.trees import looking_at, plain_words, sample, word_tokens
 
 SENTENCES = sample()
 SOME = SENTENCES[:60:2]
@@ -34,16 +34,6 @@ def texts(model):
 @pytest.fixture(scope="module")
 def tables(model, texts):
     return tree_tables(texts, causal=model.causal)
-
-
-def test_relations_are_what_a_plain_loop_counts(model, texts, tables):
-    layer, head = 1, 3
-    of_head = [(pattern[layer, head].numpy(), *rest) for _, pattern, *rest in texts]
-    n, hits = plain_relations(of_head, causal=model.causal)
-    rows = tables["relations"].to_pandas()
-    rows = rows[(rows.layer == layer) & (rows["head"] == head) & (rows.relation != ALL)]
-    found = rows.set_index(["half", "relation", "direction"])
-    assert found.n.to_dict() == n and found.hits.to_dict() == hits
 
 
 def test_parts_of_speech_are_what_a_plain_loop_adds_up(texts, tables):

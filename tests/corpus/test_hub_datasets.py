@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import sys
-import tracemalloc
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import mha_viz as mv
-from mha_viz.corpus.sources import hub_datasets
 from mha_viz.corpus.sources.source import Source, open_source
 from mha_viz.errors import ArgumentError, MissingPackageError, SourceError, StudyError
 from tests.corpus.small_studies import TEXTS
@@ -62,14 +60,6 @@ def test_a_dataset_in_memory_streamed_or_saved_has_the_same_texts(
                 assert (source.n_duplicates, source.unit) == (1, "text")
             hashes.add(source.identity()["files"][0]["sha256"])
     assert len(hashes) == 1  # of the texts, and of nothing that a library adds
-
-
-def test_groups_and_columns_are_those_of_tables(dataset: Any) -> None:
-    source = open_source(dataset, group="label")
-    assert [(item.group, item.unit) for item in source] == [("3", 0), ("3", 0), ("5", 1)]
-    assert [text for _, text in read(open_source(dataset, column="id"))] == list("uvwxy")
-    one = dataset.remove_columns("id").rename_column("text", "caption")
-    assert len(read(open_source(one, group="text"))) == 3  # each text is a unit of its own
 
 
 @pytest.mark.parametrize(
@@ -169,23 +159,3 @@ def test_a_study_of_a_dataset_is_that_of_its_texts(hugging: Any, bert: Any, tmp_
         assert found.to_pandas().equals(made.sql(f"select * from {table}"))
     with pytest.raises(ArgumentError, match=r"table.*heads.*'nothing'"):
         made.to_dataset("nothing")
-
-
-def test_texts_are_never_held_together(hugging: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Five megabytes of a stream, of which two rows are held at once."""
-    monkeypatch.setattr(hub_datasets, "_ROWS", 2)
-    sentence = "It rains on the sea. " * 1_000
-
-    def rows() -> Any:
-        for number in range(241):
-            yield {"text": f"{number} {sentence}"}
-
-    streamed = hugging.IterableDataset.from_generator(rows)
-    assert next(iter(open_source(streamed))).number == 0  # imports all that is imported late
-    tracemalloc.start()
-    try:
-        assert sum(1 for _ in open_source(streamed)) == 241
-        peak = tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
-    assert peak < 2.5e6

@@ -9,12 +9,9 @@ from typing import Any
 import pytest
 
 import mha_viz as mv
-from mha_viz.corpus.query.comparison import compare
-from mha_viz.corpus.run.progress import Progress
 from mha_viz.corpus.sources import source as sources
 from mha_viz.corpus.treebank.relations import head_vs_tree
-from mha_viz.errors import ArgumentError, SourceError, StudyError
-from tests.corpus.small_studies import files_of
+from mha_viz.errors import ArgumentError, SourceError
 from tests.making.trees import conllu, document
 
 MET = "Ann/PROPN/2/nsubj/Entity=(e1) met/VERB/0/root Eve/PROPN/2/obj/Entity=(e2)"
@@ -124,31 +121,6 @@ def test_a_joined_text_comes_back_with_its_trees(joined: mv.Study, bert: Any) ->
     assert len(joined.examples(1, 0)) > 3
 
 
-def test_stopped_and_gone_on_with_it_has_the_same_bytes(
-    joined: mv.Study, bert: Any, treebank: Path, tmp_path: Path
-) -> None:
-    def stop(now: Progress) -> None:
-        if now.n_texts >= 3:
-            raise InterruptedError
-
-    with pytest.raises(InterruptedError):
-        study(bert, treebank, tmp_path / "study", join="document", on_progress=stop)
-    study(bert, treebank, tmp_path / "study", join="document")
-    assert files_of(tmp_path / "study") == files_of(joined.folder)
-
-
-def test_another_way_to_join_is_another_study(
-    joined: mv.Study, singly: mv.Study, bert: Any, treebank: Path
-) -> None:
-    for one, join in ((joined, None), (singly, "document")):
-        before = files_of(one.folder)
-        with pytest.raises(StudyError, match=r"other settings \(join"):
-            study(bert, treebank, one.folder, join=join)
-        assert files_of(one.folder) == before
-    with pytest.raises(StudyError, match="same sentences"):
-        joined.chosen_on(singly)
-
-
 def test_what_has_no_documents_is_refused_before_anything_is_made(
     bert: Any, treebank: Path, tmp_path: Path
 ) -> None:
@@ -159,18 +131,3 @@ def test_what_has_no_documents_is_refused_before_anything_is_made(
     with pytest.raises(ArgumentError, match=r"join.*'document'"):
         mv.study(bert, treebank, tmp_path / "study", join="paragraph")
     assert not (tmp_path / "study").exists()
-
-
-def test_texts_are_compared_one_by_one_where_they_are_the_same(
-    joined: mv.Study, singly: mv.Study, bert: Any, treebank: Path, tmp_path: Path
-) -> None:
-    """Not where one joins and the other does not, though both have a text of each number."""
-    again = study(bert, treebank, tmp_path / "study", join="document", seed=0)
-    assert compare(joined, again)["difference"].abs().max() == 0
-    assert (compare(joined, again)["standard_error"].fillna(0) == 0).all()
-    apart = compare(joined, singly).dropna(subset="standard_error")
-    assert len(apart) > 100
-    sides = [one.heads.set_index(["layer", "head", "metric"]) for one in (joined, singly)]
-    expected = sum(side["standard_error"] ** 2 for side in sides) ** 0.5  # over documents
-    for row in apart.itertuples():
-        assert row.standard_error == pytest.approx(expected[row.layer, row.head, row.metric])

@@ -1,7 +1,6 @@
 """The nearest pairs of heads over a corpus, and how sure their means are."""
 
 from io import StringIO
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -66,14 +65,6 @@ def test_an_interval_is_as_wide_as_if_a_unit_said_one_thing(documents: mv.Study)
         reach = t.ppf(0.975, n_units - 1) * std[place] / n_units**0.5
         assert row["low"] == pytest.approx(mean[place] - reach)
         assert row["high"] == pytest.approx(min(mean[place] + reach, 1))
-
-
-def test_of_few_texts_nothing_is_sure(bert, tmp_path: Path) -> None:
-    few = mv.study(bert, TEXTS[:7], tmp_path / "few")
-    assert "jensen_shannon" not in few.manifest["settings"]  # as in studies that were made before
-    assert "jensen_shannon" not in few.pair_measures
-    found = few.nearest_pairs()
-    assert found[["low", "high"]].isna().all(axis=None) and found["mean"].notna().all()
 
 
 def test_what_a_study_does_not_have_is_refused(study: mv.Study) -> None:

@@ -6,10 +6,8 @@ import pytest
 
 import mha_viz as mv
 from mha_viz.core.metrics.metric import Metric
-from mha_viz.corpus.measure.measuring import BatchMeasure, BatchOptions
-from mha_viz.corpus.measure.scores import own_scores
 from mha_viz.errors import StudyError
-from tests.corpus.reference import TEXTS, chance_alone, one_batch, scores_alone, small, traced
+from tests.corpus.reference import TEXTS
 from tests.making.comparing import close
 
 MORE = ("heaviest", "above_the_mean", "on_special", "size_of_z")
@@ -43,19 +41,6 @@ def _added():
     yield
     mv.METRICS.clear()
     mv.METRICS.update(before)
-
-
-@pytest.mark.parametrize("name", ["bert", "llama", "gpt_oss"])
-def test_a_batch_has_the_metric_of_every_report(name):
-    model, options = small(name), BatchOptions(more=own_scores(), chance=True)
-    assert options.more == MORE
-    batch = one_batch(model)
-    found = BatchMeasure(model, batch.encoded, options)
-    records = [traced(model, item.text) for item in batch.items]
-    alone = np.stack([scores_alone(record, options.scores) for record in records])
-    close(found.numbers("scores"), alone)
-    assert np.isfinite(alone[..., -4:]).any((0, 1, 2)).sum() >= 3
-    close(found.numbers("chance"), np.stack([chance_alone(record, options) for record in records]))
 
 
 def test_a_study_has_it_in_every_table(tmp_path):

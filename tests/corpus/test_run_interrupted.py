@@ -1,6 +1,5 @@
 """Studies stopped at any moment and gone on with: the same to the last bit."""
 
-import errno
 import os
 import shutil
 import signal
@@ -9,37 +8,16 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import pyarrow.parquet as pq
 import pytest
 
 import mha_viz as mv
 from mha_viz.corpus.run.progress import Progress
 from mha_viz.corpus.store import blocks
-from mha_viz.corpus.store.integrity import LOCK
 from mha_viz.errors import StudyError, WriteError
 from tests.corpus.random_moments import acting
-from tests.corpus.small_studies import FEW, LINES, Stopped, files_of
+from tests.corpus.small_studies import FEW, LINES, files_of
 
 pytestmark = pytest.mark.usefixtures("small_shards")
-
-
-def test_what_a_killed_process_left_is_cleared_away(
-    whole: mv.Study, bert: Any, tmp_path: Path
-) -> None:
-    with pytest.raises(Stopped):
-        mv.study(bert, LINES, tmp_path / "study", on_progress=_stop)
-    (tmp_path / "study" / LOCK).write_text("1")
-    half = tmp_path / "study/shards/00001.part"
-    half.mkdir(parents=True, exist_ok=True)
-    (half / "texts.parquet").write_bytes(b"half")
-    (tmp_path / "study/.sorting.part").mkdir()
-    (tmp_path / "study/.labels.part").write_bytes(b"half")
-    mv.study(bert, LINES, tmp_path / "study")
-    assert files_of(tmp_path / "study") == files_of(whole.folder)
-
-
-def _stop(_: Progress) -> None:
-    raise Stopped
 
 
 def test_a_lost_part_is_made_anew(
@@ -57,27 +35,6 @@ def test_a_lost_part_is_made_anew(
     mv.study(bert, LINES, study.folder, on_progress=told.append)
     assert max(now.n_texts for now in told) == 8
     assert files_of(study.folder) == before
-
-
-def test_a_full_disk_leaves_what_is_complete(
-    whole: mv.Study, bert: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    write, calls = pq.ParquetWriter.write_table, 0
-
-    def full(writer: Any, table: Any) -> None:
-        nonlocal calls
-        calls += 1
-        if calls == 16:  # in the second shard
-            raise OSError(errno.ENOSPC, "No space left on device")
-        write(writer, table)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(pq.ParquetWriter, "write_table", full)
-        with pytest.raises(WriteError, match="disk is full"):
-            mv.study(bert, LINES, tmp_path / "study")
-    assert [path.name for path in (tmp_path / "study/shards").iterdir()] == ["00000"]
-    mv.study(bert, LINES, tmp_path / "study")
-    assert files_of(tmp_path / "study") == files_of(whole.folder)
 
 
 def test_a_folder_that_is_deleted_meanwhile_does_not_come_back(bert: Any, tmp_path: Path) -> None:

@@ -22,13 +22,6 @@ from tests.corpus.reference import (
 from tests.engine.test_families import PAIRED, SINGLE
 
 model = functools.cache(small)
-WORDY = (
-    "The cat sat on the mat, and the dog, too, sat on the mat.",
-    "Hi",
-    "no no no no no no no",
-    'Who said that? "I did," said the 2 men; [SEP] they\'re here!',
-    "👍 it's 3.50€ … well",
-)
 
 
 def differing(found: np.ndarray, expected: np.ndarray, names) -> dict[str, float]:
@@ -57,17 +50,6 @@ def test_a_batch_scores_as_each_text_does_by_itself(name: str) -> None:
 @pytest.mark.parametrize("name", sorted(PAIRED))
 def test_of_an_encoder_decoder_the_encoder_is_measured(name: str) -> None:
     check(model(name), TEXTS[:5])
-
-
-@pytest.mark.parametrize("name", ["tiny-bert", "tiny-gpt2", "tiny-llama"])
-def test_trained_models_in_their_own_precision(name: str) -> None:
-    """On weights of the same padded run, since two runs in float32 differ by their rounding."""
-    subject = mv.load(name)
-    batch = one_batch(subject, WORDY)
-    scores = BatchMeasure(subject, batch.encoded, BatchOptions()).numbers("scores")
-    records = subject.trace_batch([item.text for item in batch.items])
-    for row, record in enumerate(records):
-        assert not differing(scores[row], scores_alone(record), SCORES), record.text
 
 
 def test_a_layer_that_sees_less_has_chance_of_its_own() -> None:

@@ -9,15 +9,12 @@ import pytest
 import mha_viz as mv
 from mha_viz.checkpoints.untrained_copy import untrained_copy
 from mha_viz.core.record.visible import visible_keys
-from mha_viz.corpus.measure import pair_similarity
-from mha_viz.corpus.measure.measuring import WAYS, BatchOptions
 from mha_viz.corpus.measure.padded import KINDS, is_punctuation
 from mha_viz.corpus.measure.profiles import FAR, LATE, N_BINS, edges, histogram
-from mha_viz.corpus.measure.scores import SCORES
 from mha_viz.corpus.measure.shard import Settings, Shard, measure_shard
 from mha_viz.errors import ArgumentError
-from tests.corpus.reference import TEXTS, chance_alone, items, scores_alone, small, traced
-from tests.making.comparing import close, near
+from tests.corpus.reference import TEXTS, items, small, traced
+from tests.making.comparing import near
 
 HEAD = ["layer", "head"]
 LONG = " ".join(f"the cat sat on the mat because it was tired {i}" for i in range(4))
@@ -42,48 +39,6 @@ def records(subject: mv.AttentionModel) -> list[mv.AttentionRecord]:
 
 def frame(shard: Shard, name: str) -> pd.DataFrame:
     return shard.tables[name].to_pandas()
-
-
-def test_texts_are_rows_of_text_layer_and_head(shard: Shard, records) -> None:
-    table = frame(shard, "texts")
-    assert list(table.columns) == ["text_id", "n_tokens", *HEAD, *SCORES]
-    assert table[["text_id", *HEAD]].apply(tuple, axis=1).is_monotonic_increasing
-    expected = np.concatenate([scores_alone(r).reshape(-1, len(SCORES)) for r in records])
-    close(table[list(SCORES)], expected)
-    lengths = [len(records[i].tokens) for i in table.text_id]
-    assert (table.n_tokens == lengths).all()
-    kinds = {"text_id": "int64", "n_tokens": "int32", "layer": "int16", "head": "int16"}
-    kinds |= dict.fromkeys(SCORES, "float")
-    assert {f.name: str(f.type) for f in shard.tables["texts"].schema} == kinds
-
-
-def test_chance_is_each_text_s_own(shard: Shard, records) -> None:
-    table = frame(shard, "chance")
-    columns = [f"{key}_{way}" for way in WAYS for key in BatchOptions().baselines]
-    expected = np.concatenate([chance_alone(r).reshape(r.n_layers, -1) for r in records])
-    close(table[columns], expected)
-
-
-def test_the_untrained_copy_is_measured_likewise(subject, shard: Shard) -> None:
-    if subject.backend == "eager":
-        assert "untrained" not in shard.tables
-        return
-    twin = untrained_copy(subject)
-    table = frame(shard, "untrained")
-    of_fifth = table[table.text_id == 4].drop(columns=["text_id", *HEAD])
-    expected = scores_alone(traced(twin, TEXTS[4])).reshape(-1, len(SCORES))
-    close(of_fifth, expected)
-
-
-def test_sentences_hold_what_was_read(shard: Shard, records) -> None:
-    table = frame(shard, "sentences")
-    assert table.place.tolist() == [f"here:{i + 1}" for i in range(len(records))]
-    for row, record in enumerate(records):
-        assert table.text[row] == record.text
-        assert tuple(table.tokens[row]) == record.labels
-        assert list(table.is_special[row]) == [t.is_special for t in record.tokens]
-        starts = shard.tables["sentences"]["starts"][row].as_py()
-        assert starts == [t.start for t in record.tokens]
 
 
 def test_edges_are_the_strongest_and_the_heavy(shard: Shard, records) -> None:
@@ -144,32 +99,6 @@ def test_profiles_add_up_the_weight_of_every_bin(shard: Shard, records, axis: st
         assert row.weight == near(weight[place]), place
         assert row.rows == rows[place[0], place[2]], place
     assert table.weight.sum() > 0
-
-
-def test_pairs_are_sums_over_texts(subject, shard: Shard, records) -> None:
-    table = frame(shard, "pairs")
-    own = subject.backend == "eager"
-    assert set(table.measure) == ({"hellinger"} if own else set(pair_similarity.MEASURES))
-    for measure, rows in table.groupby("measure"):
-        found = np.stack([mv.head_similarity(r, measure).double().numpy() for r in records])
-        values = found[:, rows.i, rows.j]
-        assert (rows.i < rows.j).all() and len(rows) == len(found[0]) * (len(found[0]) - 1) / 2
-        assert (rows.n == np.isfinite(values).sum(0)).all()
-        np.testing.assert_allclose(rows["sum"], np.nansum(values, 0), atol=2e-5)
-        np.testing.assert_allclose(rows.sum_sq, np.nansum(values**2, 0), atol=2e-5)
-
-
-def test_histograms_count_the_texts(shard: Shard) -> None:
-    table, texts = frame(shard, "histogram"), frame(shard, "texts")
-    for metric in ("confidence", "duplicate_token", "distance", "entropy"):
-        limits = edges(metric)
-        assert len(limits) == N_BINS + 1 and (np.diff(limits) > 0).all()
-        values = texts[(texts.layer == 1) & (texts["head"] == 2)][metric].dropna()
-        expected = np.histogram(values.astype(float), limits)[0]
-        rows = table[(table.metric == metric) & (table.layer == 1) & (table["head"] == 2)]
-        found = np.zeros(N_BINS, int)
-        found[rows.bin] = rows.n
-        assert found.tolist() == expected.tolist()
 
 
 def test_histogram_of_scores_on_the_limits_of_bins_counts_them_in_the_upper_bin() -> None:

@@ -5,19 +5,16 @@ from __future__ import annotations
 import gc
 import gzip
 import io
-import json
 import os
 import tempfile
 import threading
-import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
-from mha_viz.corpus.sources import one_pass_source
-from mha_viz.corpus.sources.source import MOST_KEPT, Source, open_source
+from mha_viz.corpus.sources.source import Source, open_source
 from mha_viz.errors import ArgumentError, SourceError
 
 
@@ -101,21 +98,6 @@ def test_a_folder_that_may_not_be_opened_is_told(
     assert source.skipped == [("closed", "Permission denied.")]
 
 
-@pytest.mark.parametrize("sample", [None, 20])
-def test_of_a_large_file_little_is_held(tmp_path: Path, sample: int | None) -> None:
-    large = tmp_path / "large.jsonl"
-    with large.open("w") as file:
-        for i in range(2000):
-            file.write(json.dumps({"text": f"{i:04} " * 625}) + "\n")
-    source = open_source(large, sample=sample, seed=1)
-    tracemalloc.start()
-    assert sum(1 for _ in source) == (sample or 2000)
-    source.identity()
-    held = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    assert large.stat().st_size > 6_000_000 > 10 * held
-
-
 def test_standard_input_and_pipes_are_read_once_and_kept_until_the_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -141,18 +123,6 @@ def test_standard_input_and_pipes_are_read_once_and_kept_until_the_end(
     del other
     gc.collect()
     assert copy._file.closed
-
-
-def test_a_copy_is_read_from_any_place() -> None:
-    content = bytes(range(256)) * 1000
-    copy = one_pass_source.TemporaryCopy("bytes", lambda file: file.write(content))
-    reading = copy.open()
-    for offset, whence in ((-5, 2), (1000, 0), (70_000, 1), (-9, 1), (0, 0)):
-        expected = io.BytesIO(content)
-        expected.seek(reading.tell())
-        assert reading.seek(offset, whence) == expected.seek(offset, whence)
-        assert reading.read(3000) == expected.read(3000)
-    copy.close()
 
 
 @pytest.mark.parametrize(
@@ -208,37 +178,3 @@ def test_a_useless_file_or_folder_is_told_in_one_sentence(tmp_path: Path) -> Non
         texts(open_source(tmp_path))
     with pytest.raises(ArgumentError, match="sample=0"):
         open_source(table, sample=0)
-
-
-def test_the_places_of_the_first_hundred_are_kept_and_all_are_counted() -> None:
-    source = open_source(["One.", *[""] * 250])
-    for _ in range(2):
-        assert texts(source) == ["One."]
-        assert source.n_skipped == 250
-        assert source.skipped == [
-            (f"texts:{n}", "The text is empty.") for n in range(2, MOST_KEPT + 2)
-        ]
-
-
-def test_a_sample_keeps_numbers_and_places() -> None:
-    said = [f"Text {i}." if i % 3 else "" for i in range(1500)]
-    whole = list(open_source(said))
-    source = open_source(said, sample=100, seed=5)
-    drawn = list(source)
-    assert drawn == list(source) == [item for item in whole if item in drawn]
-    assert len(drawn) == 100 and source.n_skipped == 500
-    assert drawn != list(open_source(said, sample=100, seed=6))
-
-
-def test_identity_tells_another_source() -> None:
-    said = ["One.", "Two."]
-    same = open_source(iter(said)).identity()
-    assert same == open_source(said).identity() == json.loads(json.dumps(same))
-    others = [
-        open_source(["One.", "Two!"]),
-        open_source(["One.Two."]),
-        open_source(said, sample=2),
-        open_source(said, seed=1),
-        open_source(said, column="text"),
-    ]
-    assert all(other.identity() != same for other in others)

@@ -1,10 +1,7 @@
 """Questions to a study, and what it refuses."""
 
 import json
-import os
 import shutil
-import subprocess
-import sys
 from fnmatch import fnmatchcase
 from pathlib import Path
 
@@ -229,19 +226,3 @@ def test_a_damaged_file(copy: Path, name: str, how: str) -> None:
 
     with pytest.raises(StudyError, match=name):
         answer()
-
-
-@pytest.mark.slow
-def test_the_package_does_not_wait_for_what_only_studies_need() -> None:
-    code = (
-        "import sys, mha_viz, mha_viz.cli.main; "
-        "print([m for m in ('duckdb', 'pyarrow.parquet', 'torch') if m in sys.modules])"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        capture_output=True,
-        text=True,
-        check=True,
-        env={**os.environ, "PYTHONPATH": os.getcwd()},
-    )
-    assert done.stdout.strip() == "[]"

@@ -11,45 +11,10 @@ import mha_viz as mv
 from mha_viz.checkpoints.device import devices_of
 from mha_viz.corpus.run.progress import Progress
 from mha_viz.errors import ArgumentError, StudyError
-from tests.corpus.random_moments import PER_SHARD
-from tests.corpus.small_studies import FEW, LINES, Stopped, files_of
+from tests.corpus.small_studies import FEW, LINES, files_of
 
 TWICE = ("cpu", "cpu")
 pytestmark = pytest.mark.usefixtures("small_shards")
-
-
-@pytest.mark.extended
-@pytest.mark.slow
-def test_two_processes_leave_the_bytes_of_one_however_often_they_are_stopped(
-    whole: mv.Study, bert: Any, tmp_path: Path
-) -> None:
-    """Begun on both, stopped, gone on with by one, stopped, ended on both."""
-    told: list[Progress] = []
-
-    def stop_after(n_shards: int, progress: Progress) -> None:
-        told.append(progress)
-        if progress.n_texts >= n_shards * PER_SHARD:
-            raise Stopped
-
-    folder = tmp_path / "study"
-    for n_shards, devices in ((2, TWICE), (4, None)):
-        with pytest.raises(Stopped):
-            mv.study(
-                *(bert, LINES, folder),
-                devices=devices,
-                on_progress=lambda progress, n=n_shards: stop_after(n, progress),
-            )
-        assert not multiprocessing.active_children()
-    made = len(list((folder / "shards").glob("*/shard.json")))
-    assert 3 <= made < len(LINES) / PER_SHARD
-    told.clear()
-    found = mv.study(bert, LINES, folder, devices=TWICE, on_progress=told.append)
-    assert told[-1].n_texts == told[-1].n_total == len(LINES)
-    assert files_of(folder) == files_of(whole.folder)
-    assert found.heads.equals(whole.heads) and not multiprocessing.active_children()
-    told.clear()
-    mv.study(bert, LINES, folder, devices=TWICE, on_progress=told.append)
-    assert not told  # it was opened
 
 
 @pytest.mark.extended

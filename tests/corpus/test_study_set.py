@@ -9,7 +9,7 @@ import pytest
 from safetensors.torch import load_file, save_file
 
 import mha_viz as mv
-from mha_viz.corpus.run.study_set import StudySet, checkpoints, formed
+from mha_viz.corpus.run.study_set import StudySet, formed
 from mha_viz.errors import ArgumentError
 from mha_viz.reports.induction import induction_scores
 from tests.cli.command import call
@@ -38,23 +38,6 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def training(run: Path, tmp_path_factory: pytest.TempPathFactory) -> StudySet:
     """Return the studies of that run."""
     return mv.studies(run, TEXTS, tmp_path_factory.mktemp("training") / "set")
-
-
-@pytest.mark.extended
-def test_checkpoints_stand_in_order_of_their_steps(
-    run: Path, training: StudySet, tmp_path: Path
-) -> None:
-    assert [Path(one).name for one in checkpoints(run)] == ["step-0", "step-3", "step-10"]
-    heads = training.heads
-    assert list(heads.columns[:4]) == ["model", "step", "layer", "head"]
-    assert heads["step"].drop_duplicates().tolist() == [0, 3, 10]
-    for name, step in (("step-0", 0), ("step-3", 3), ("step-10", 10)):
-        alone = mv.study(mv.load(str(run / name)), TEXTS, tmp_path / name).heads
-        own = heads[heads["step"] == step].drop(columns=["model", "step"]).reset_index(drop=True)
-        pd.testing.assert_frame_equal(own, alone, check_exact=True)
-    # heads whose scores are all 0 look at everything alike
-    first = heads.query("step == 0 and metric == 'normalized_entropy'")["mean"]
-    assert len(first) == 32 and first.to_numpy() == pytest.approx(first.iloc[0])
 
 
 def test_the_table_over_steps_is_that_of_each_checkpoint(run: Path, training: StudySet) -> None:
@@ -93,14 +76,6 @@ def test_the_table_over_steps_is_that_of_each_checkpoint(run: Path, training: St
     assert "random tokens, repeated, in place of these texts" in figure.caption
     with pytest.raises(ArgumentError, match="'charm'"):
         found.figure("charm")
-
-
-@pytest.mark.extended
-def test_gold_trees_are_asked_of_each(tmp_path: Path) -> None:
-    found = mv.studies(["tiny-bert", "tiny-gpt2"], "sample", tmp_path / "set", sample=67)
-    best = found.best_heads()
-    assert best["model"].drop_duplicates().tolist() == ["tiny-bert", "tiny-gpt2"]
-    assert len(best) == sum(len(one.best_heads()) for one in found.studies.values())
 
 
 def test_a_stop_in_the_second_costs_the_first_nothing(tmp_path: Path) -> None:

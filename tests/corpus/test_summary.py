@@ -8,17 +8,13 @@ import pytest
 
 import mha_viz as mv
 from mha_viz.checkpoints.untrained_copy import untrained_copy
-from mha_viz.core.cancellation import cancellation
-from mha_viz.core.measure import text_baselines
-from mha_viz.core.metrics import LABELS, Baseline
+from mha_viz.core.metrics import LABELS
 from mha_viz.core.metrics.units import MIN_UNITS
-from mha_viz.corpus.measure.measuring import BatchMeasure, BatchOptions
 from mha_viz.corpus.query.study import Study
 from mha_viz.corpus.statistics.labels import corpus_labels
 from mha_viz.reports.induction import induction_scores
 from mha_viz.reports.report import KEEP, report
-from tests.corpus.reference import one_batch
-from tests.corpus.small_studies import TEXTS, files_of
+from tests.corpus.small_studies import TEXTS
 from tests.making.comparing import near
 from tests.making.trees import sample
 
@@ -60,13 +56,6 @@ def test_one_text_however_often_has_no_interval_and_no_label(
     assert two.heads[two.heads.metric == "entropy"][["low", "high"]].notna().all(axis=None)
 
 
-def test_a_metric_counts_the_texts_that_have_it(made: Study) -> None:
-    n = made.heads.set_index("metric")["n_texts"]
-    assert set(n["entropy"]) == {len(TEXTS)}
-    assert 0 < n["duplicate_token"].iloc[0] < len(TEXTS)  # some have no token twice
-    assert "sink" not in n.index  # this model has none
-
-
 def test_pairs_are_means_over_texts(made: Study, reports) -> None:
     for measure in ("hellinger", "redundancy", "cka", "correlation"):
         single = [mv.head_similarity(record, measure).numpy() for record, _ in reports]
@@ -98,11 +87,6 @@ def test_labels_are_earned_above_their_thresholds_and_baselines(shipped) -> None
             assert row.earned == (row.high <= row.threshold and row.high < row.baseline)
         assert row.low <= row.mean <= row.high or np.isnan(row.mean)
     assert len(shipped[1].labels) == every.earned.sum() < len(every)
-
-
-def test_texts_that_are_too_few_give_no_label_and_a_reason(made: Study) -> None:
-    assert len(TEXTS) < MIN_UNITS and made.labels.empty
-    assert any("7" in note and str(MIN_UNITS) in note for note in made.notes)
 
 
 def test_corpus_labels_are_given_by_the_lower_end_of_an_interval_and_not_by_its_mean() -> None:
@@ -148,38 +132,3 @@ def test_the_share_of_texts_is_that_of_single_reports(shipped, bert) -> None:
     for key in set(table.label):
         ours = table[table.label == key]["share_of_texts"].to_numpy()
         assert ours == pytest.approx(given[key].ravel() / len(texts)), key
-
-
-def test_how_many_tokens_occur_again_is_what_the_report_counts(bert) -> None:
-    texts = [*TEXTS, "no no no no"]
-    for model in (bert, mv.load("tiny-gpt2")):  # the latter sees what stands before alone
-        found = BatchMeasure(model, one_batch(model, texts).encoded, BatchOptions(chance=True))
-        for item, counts in zip(
-            one_batch(model, texts).items, found.numbers("repeating"), strict=True
-        ):
-            known = text_baselines(model.trace(item.text, keep=KEEP)).get(
-                "duplicate_token", Baseline()
-            )
-            assert counts.tolist() == [
-                known.at(layer).n_rows or 0 for layer in range(model.n_layers)
-            ]
-
-
-class Left(Exception):
-    """Somebody stopped waiting."""
-
-
-def test_the_end_of_a_study_asks_whether_to_go_on(bert: mv.AttentionModel, tmp_path: Path) -> None:
-    """Left while texts are added up, summed up and sorted, it is the same study in the end."""
-    whole, folder = mv.study(bert, TEXTS, tmp_path / "whole"), tmp_path / "left"
-    for name in ("shards/00000", "heads.parquet", "labels.parquet", "edges.parquet"):
-
-        def look(done: Path = folder / name) -> None:
-            if done.exists():
-                raise Left
-
-        with pytest.raises(Left), cancellation(look):
-            mv.study(bert, TEXTS, folder)
-        assert not list(folder.glob(".*.part"))
-    mv.study(bert, TEXTS, folder)
-    assert files_of(folder) == files_of(whole.folder)

@@ -6,10 +6,7 @@ import torch
 from torch import Tensor
 
 from mha_viz.corpus.measure.batches import DeviceTransfer, Found
-from mha_viz.corpus.measure.measuring import BatchMeasure, BatchOptions
-from mha_viz.corpus.measure.profiles import Profile
 from tests.corpus.elsewhere import There
-from tests.corpus.reference import one_batch, small
 
 
 class Copies:
@@ -51,15 +48,6 @@ def assert_same(found: Found, sent: dict[object, Tensor]) -> None:
         assert torch.equal(found[name], one), name
 
 
-def test_a_processor_hands_on_its_own_tensors_at_once() -> None:
-    copies, received = Copies(), list[Found]()
-    transfer, sent = DeviceTransfer(copies.start), numbers(0)
-    transfer.send(sent, received.append)
-    assert all(received[0][name] is one for name, one in sent.items())
-    transfer.finish()
-    assert len(received) == 1 and copies.events == []
-
-
 def test_batches_arrive_whole_and_in_order_one_behind_the_card() -> None:
     copies, received = Copies(), list[Found]()
     transfer, batches = DeviceTransfer(copies.start), [numbers(seed) for seed in range(3)]
@@ -87,29 +75,3 @@ def test_without_a_stream_of_its_own_a_device_is_read_at_the_end() -> None:
         transfer.finish()
     assert there.fetched == [31, 6]
     assert received[0]["scores"].numel() == 30
-
-
-def test_a_batch_that_was_sent_is_measured_as_one_that_is_asked_at_once() -> None:
-    model = small("bert")
-    encoded = one_batch(model).encoded
-    profiles = [Profile(model.n_layers, model.n_heads) for _ in range(2)]
-    at_once, sent = (
-        BatchMeasure(model, encoded, BatchOptions(0.3, profile, chance=True, keep=("z",)))
-        for profile in profiles
-    )
-    there, transfer = There("cuda"), DeviceTransfer(Copies().start)
-    sent._on_device = {name: there.bring(one) for name, one in sent._on_device.items()}
-    arrived = list[bool]()
-    assert sent.left is not None
-    with there:
-        sent.send(transfer, lambda: arrived.append(True))
-        assert sent.left is None and arrived == []
-        transfer.finish()
-    at_once.send(DeviceTransfer(), lambda: arrived.append(True))
-    assert arrived == [True, True]
-    for name in ("scores", "chance", "repeating"):
-        a, b = (torch.from_numpy(one.numbers(name)) for one in (sent, at_once))
-        torch.testing.assert_close(a, b, rtol=0, atol=0, equal_nan=True)
-    for axis, weight in profiles[0].weight.items():
-        assert torch.equal(weight, profiles[1].weight[axis]) and weight.sum() > 0
-        assert torch.equal(profiles[0].rows[axis], profiles[1].rows[axis])

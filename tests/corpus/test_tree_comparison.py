@@ -103,12 +103,6 @@ def test_the_best_heads_are_those_chosen_on_the_other_half(trained, narrow) -> N
     assert found["layer_a"].max() < 4 and found["head_a"].max() < 7
 
 
-def test_a_study_compared_with_itself_does_not_differ(trained: Study) -> None:
-    found = compare_trees(trained, trained)
-    assert set(found["better"]) == {"neither", UNKNOWN}
-    assert (found["difference"] == 0).all() and (found["p"].dropna() == 1).all()
-
-
 def test_studies_of_other_sentences_are_independent(trained, bert, tmp_path: Path) -> None:
     other = mv.study(bert, "sample", tmp_path / "other", sample=113, seed=5)
     found = compare_trees(trained, other, "trees")

@@ -88,25 +88,6 @@ def test_relations_are_what_a_plain_loop_counts(
 TABLES = ["relations", "parts_of_speech", "trees", "coreference"]
 
 
-@pytest.mark.parametrize("name", TABLES)
-def test_many_shards_say_what_one_says(whole: mv.Study, parts: mv.Study, name: str) -> None:
-    pd.testing.assert_frame_equal(getattr(parts, name), getattr(whole, name), rtol=1e-5, atol=1e-6)
-
-
-def test_trees_stand_beside_branching_and_random_ones(
-    whole: mv.Study, sentences: list[Sentence]
-) -> None:
-    found = whole.trees
-    arcs = sum(
-        sum(word.deprel != "punct" for word in sentence.words) - 1
-        for sentence in sentences
-        if sentence.half == REPORT
-    )
-    assert set(found["n_arcs"]) == {arcs} and found["chosen"].sum() == 1
-    assert found["branching_baseline"].nunique() == 1 and found["random_baseline"].nunique() > 1
-    assert found["chosen_on"].idxmax() == found["chosen"].idxmax()
-
-
 def test_a_search_by_relation_finds_arcs_of_the_trees(whole: mv.Study) -> None:
     """Each result is an arc, told by its words; all of them are found, and nothing else."""
     found = whole.search(relation="obj", direction=TO_DEPENDENT, min_weight=0, limit=10**6)
@@ -180,23 +161,6 @@ def test_a_study_gives_back_its_sentences_with_their_trees(
         assert found.text == sentence.text and found.words == sentence.words
     with pytest.raises(ArgumentError, match="tree"):
         parts.sentence(int(numbers["A plain text has no tree."]))
-
-
-@pytest.mark.parametrize(
-    "asked",
-    [
-        {"relation": "det"},
-        {"query_upos": "NOUN", "key_upos": "DET"},
-        {"key": "the", "previous": True},
-    ],
-)
-def test_a_few_rows_are_the_heaviest_of_all(whole: mv.Study, asked: dict) -> None:
-    limit = 17
-    every = whole.search(**asked, min_weight=0, limit=10**6)
-    assert len(every) > limit
-    pd.testing.assert_frame_equal(
-        whole.search(**asked, min_weight=0, limit=limit), every.head(limit)
-    )
 
 
 def words_of_tokens(study: mv.Study, sentences: list[Sentence]) -> dict[tuple[int, int], set[str]]:

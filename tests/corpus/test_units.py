@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +14,9 @@ from pyarrow import parquet
 import mha_viz as mv
 from mha_viz.core.metrics.units import jackknife
 from mha_viz.corpus.query.comparison import compare_with_random
-from mha_viz.corpus.query.verification import verify_study
-from mha_viz.corpus.run import run
-from mha_viz.corpus.sources import source as sources
 from mha_viz.corpus.sources.source import Source, open_source
-from mha_viz.errors import SourceError, StudyError
-from tests.corpus.small_studies import LINES, files_of, resealed, without_hashes
+from mha_viz.errors import SourceError
+from tests.corpus.small_studies import LINES
 from tests.making.trees import conllu
 
 AUTHORS = ["Ann", "Bo", "", "Ann", None, "Bo", "Cy"]
@@ -148,72 +144,3 @@ def test_comparison_takes_the_texts_of_a_unit_together(by_author: mv.Study) -> N
     own = both.groupby(["layer", "head", "unit"])["apart"].agg(["sum", "count"])
     expected = jackknife(*(own[name].unstack().to_numpy(float) for name in ("sum", "count")))
     assert found["standard_error"].to_numpy() == pytest.approx(expected.error, rel=1e-4)
-
-
-def test_units_are_the_same_bits_however_the_work_is_cut(
-    bert: Any, grouped: Path, by_author: mv.Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sources, "SHARD_TEXTS", 4)
-    monkeypatch.setattr(run, "SHARDS_AT_ONCE", 2)
-    cut = mv.study(bert, grouped, tmp_path / "cut", group="by")
-    folded = mv.study(bert, grouped, tmp_path / "folded", group="by", keep_texts=False)
-    columns = ["n_units", "mean", "standard_error", "low", "high"]
-    for other in (cut, folded):
-        pd.testing.assert_frame_equal(other.heads[columns], by_author.heads[columns], rtol=1e-5)
-    exact = ["n_units", "standard_error", "low", "high"]  # of the same batches
-    pd.testing.assert_frame_equal(folded.heads[exact], cut.heads[exact], check_exact=True)
-    again = mv.study(bert, grouped, tmp_path / "again", group="by", keep_texts=False)
-    assert files_of(again.folder) == files_of(folded.folder)
-
-
-def earlier(study: mv.Study, folder: Path) -> Path:
-    """The same study as earlier versions wrote it: without units, sums of parts and hashes."""
-    shutil.copytree(study.folder, folder)
-    for path in [*folder.rglob("*.parquet")]:
-        found = parquet.read_table(path)
-        lost = {"unit", "n_units", "standard_error"} & {*found.column_names}
-        lost |= {name for name in found.column_names if name.startswith(("hits_u", "n_u"))}
-        if lost:
-            parquet.write_table(found.drop_columns(sorted(lost)), path, compression="zstd")
-    manifest = json.loads((folder / "study.json").read_text())
-    del manifest["unit"], manifest["counts"]["n_units"]
-    manifest["format"] = 2
-    (folder / "study.json").write_text(json.dumps(manifest))
-    return without_hashes(resealed(folder))
-
-
-@pytest.fixture(scope="module")
-def documents(bert: Any, tmp_path_factory: pytest.TempPathFactory) -> mv.Study:
-    return mv.study(bert, "sample", tmp_path_factory.mktemp("sample") / "study", sample=60)
-
-
-def test_study_of_an_earlier_version_opens_with_the_text_as_unit(
-    bert: Any, documents: mv.Study, tmp_path: Path
-) -> None:
-    old = mv.Study.load(earlier(documents, tmp_path / "old"))
-    assert "60" in old.unit_note and old.notes[1:] == documents.notes
-    assert "cannot be verified" in old.notes[0]
-    with pytest.raises(StudyError):
-        verify_study(old.folder)
-    assert old.labels.equals(documents.labels) and len(compare_with_random(old))
-    relations = old.relations
-    assert relations["accuracy"].equals(documents.relations["accuracy"])
-    assert relations[["p", "q"]].isna().all(axis=None) and not relations["beats"].any()
-    assert old.trees["low"].notna().all() and old.trees["q_random_baseline"].isna().all()
-    assert mv.study(bert, "sample", old.folder, sample=60).n_texts == 60  # nothing to go on with
-
-
-def test_relations_have_intervals_and_tests_over_documents(documents: mv.Study) -> None:
-    """Counts by unit add up to all, and hits of a document are those of its sentences."""
-    for name in ("relations", "untrained_relations", "relation_offsets"):
-        rows = documents.sql(f"FROM {name}")
-        for total in ("n", "hits"):
-            parts = rows[[f"{total}_u{unit}" for unit in range(64)]]
-            assert (parts.sum(axis=1) == rows[total]).all() and (parts > 0).sum(axis=1).max() > 1
-    found = documents.relations
-    asked = found[found["n"] >= 20]
-    assert asked["p"].notna().any() and (asked["q"].dropna() >= asked["p"].dropna()).all()
-    known = found.dropna(subset=["low"])
-    assert len(known) and known["low"].between(0, known["accuracy"]).all()
-    assert known["high"].between(known["accuracy"], 1).all()
-    assert found["q"].isna()[found["n"] < 20].all()
