@@ -71,14 +71,6 @@ def test_all_names_at_once(page: str) -> None:
     holds(page, worst(page))
 
 
-@pytest.mark.parametrize("page", ["compare", "step-by-step"])
-def test_what_a_link_asked_for_in_vain_is_said_beside_an_error(page: str) -> None:
-    """The page ends with the error, and a new choice forgets what was asked for in vain."""
-    app = opened(page, {"pair": "\x00", "layer": "nonsense", "model": "tiny-bert"})
-    assert "empty" in app.error[0].value
-    assert said(app) == "The link's layer='nonsense' is not valid and was ignored."
-
-
 @pytest.mark.skipif(not LONG, reason="one page after the other, for an hour: make fuzz")
 @given(addresses())
 @fuzzed(daily=1, long=2000)

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, note
-from hypothesis import strategies as st
 from streamlit.testing.v1 import AppTest
 from streamlit.testing.v1.element_tree import TextArea, TextInput
 
 from mha_viz.ui.state.views import CIRCUITS, SECTIONS
 from tests.strangers.addresses import opened, sendable
-from tests.strangers.fuzzing import LONG, fuzzed
-from tests.strangers.hostile_texts import LARGE, NAMED, texts
+from tests.strangers.fuzzing import LONG
+from tests.strangers.hostile_texts import LARGE, NAMED
 from tests.strangers.shown import TYPED, alive
 from tests.strangers.test_addresses import stands
 
@@ -101,48 +99,7 @@ def test_a_megabyte_in_explore(name) -> None:
     assert len(app.query_params.get("text", "")) < 10_000
 
 
-class OpenPages:
-    """Pages that stay open for many texts, as those of a visitor who goes on typing.
-
-    Opening one takes longer than all that it does with a text. After a failure it is opened anew,
-    so that the text that is printed fails by itself; where it does not, those before it are noted.
-    """
-
-    def __init__(self) -> None:
-        self._apps: dict[str, AppTest] = {}
-        self._typed: dict[str, list[tuple[str, str]]] = {}
-
-    def type(self, view: tuple[str, dict[str, str]], model: str, box: str, text: str) -> None:
-        """The text in a box, or where the page has none of that name for now, in its first."""
-        page, more = view
-        key = f"{view} {model}"
-        app = self._apps.pop(key, None)
-        if app is None or _box(app, box) is None:
-            app, self._typed[key] = opened(page, {"model": model, **more}), []
-        note(f"typed into this page before: {self._typed[key][-20:]!r}")
-        found = _box(app, box) or _box(app, "text")
-        assert found is not None
-        self._typed[key].append((box, text))
-        found.set_value(text).run()
-        stands(app)
-        assert not alive(app)
-        self._apps[key] = app
-
-
 def _box(app: AppTest, name: str) -> TextInput | TextArea | None:
     """The box of this name, where one can type into it."""
     boxes = [one for one in (*app.text_input, *app.text_area) if one.key == f"ask_{name}"]
     return boxes[0] if boxes and not boxes[0].disabled else None
-
-
-@pytest.fixture(scope="module")
-def pages() -> OpenPages:
-    return OpenPages()
-
-
-@given(data=st.data(), view=st.sampled_from(SHOWN), text=texts)
-@fuzzed(daily=4, long=10_000)
-def test_any_text_on_any_page(pages: OpenPages, data: st.DataObject, view, text: str) -> None:
-    model = data.draw(st.sampled_from(("tiny-bert", "tiny-gpt2")))
-    box = data.draw(st.sampled_from(BOXES[view[0]]))
-    pages.type(view, model, box, sendable(text))

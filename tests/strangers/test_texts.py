@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import tracemalloc
 import unicodedata
 from html.parser import HTMLParser
 from pathlib import Path
@@ -20,9 +19,9 @@ from mha_viz.cli import format as printed
 from mha_viz.cli.main import app
 from mha_viz.errors import MhaVizError
 from mha_viz.plots.table_text import csv_text
-from mha_viz.text.cleaning import clean_text, word_numbers
+from mha_viz.text.cleaning import clean_text
 from tests.strangers.fuzzing import LONG, fuzzed
-from tests.strangers.hostile_texts import LARGE, MEGABYTE, NAMED, texts
+from tests.strangers.hostile_texts import LARGE, NAMED, texts
 from tests.strangers.spreadsheets import cells, formulas, undone
 
 MODELS = ("tiny-bert", "tiny-gpt2", "tiny-llama")
@@ -157,18 +156,6 @@ def test_what_any_text_is_made_into(model, harmless, tmp_path, text) -> None:
 def test_a_megabyte(model, name) -> None:
     """What took more than time in proportion would not end here."""
     traced(model, LARGE[name])
-
-
-@pytest.mark.parametrize("name", LARGE)
-def test_the_words_of_a_large_text_take_little_memory(name) -> None:
-    text = LARGE[name][: MEGABYTE // 16]
-    tracemalloc.start()
-    try:
-        numbers = word_numbers(text)
-        assert len(numbers) == len(text)
-        assert tracemalloc.get_traced_memory()[1] < 50 * len(numbers)
-    finally:
-        tracemalloc.stop()
 
 
 @fuzzed(daily=6, long=1000)

@@ -53,25 +53,6 @@ def test_forged_circuits(fields: dict, tmp_path: Path) -> None:
     assert len(opened(as_json(fields), tmp_path / "c.json")) < 500
 
 
-@pytest.mark.parametrize("place", range(5))
-@pytest.mark.parametrize("number", [10**400, 1e308, -(10**400)])
-def test_numbers_that_no_float_holds(place: int, number: float, tmp_path: Path) -> None:
-    numbers = [number if i == place else 1 for i in range(5)]
-    said = opened(as_json(FIELDS | {"held_out": numbers}), tmp_path / "c")
-    assert "held_out is not 5 finite numbers" in said
-    lists = FIELDS | {"random_alone": [1, number]}
-    assert "two lists of as many finite" in opened(as_json(lists), tmp_path / "c")
-
-
-def test_half_a_character_in_a_name(tmp_path: Path) -> None:
-    said = opened(as_json(FIELDS | {"task": "\ud800"}), tmp_path / "c")
-    assert "task is not a short text" in said
-
-
-def test_a_version_is_told_in_a_sentence(tmp_path: Path) -> None:
-    assert len(opened(as_json(FIELDS | {"version": "9" * 10**5}), tmp_path / "c")) < 500
-
-
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="pipes with names are POSIX's")
 def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "c")

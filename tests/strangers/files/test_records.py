@@ -75,20 +75,6 @@ def test_a_header_larger_than_any_record_has_is_not_read(tmp_path: Path) -> None
     assert "cannot be read as a record: its header has" in said and "8,000,000 at the most" in said
 
 
-def test_what_would_not_be_read_is_not_written(tmp_path: Path) -> None:
-    with pytest.raises(RecordError, match="may take 8,000,000 bytes"):
-        make(text="x" * 8_000_000).save(tmp_path / "r")
-    assert not any(tmp_path.iterdir())
-    long = make(text="x" * 7_000_000).save(tmp_path / "r")
-    assert len(AttentionRecord.load(long).text) == 7_000_000
-
-
-@pytest.mark.parametrize("letter", ["ж", "\N{GRINNING FACE}", '"', "\\"])
-def test_the_longest_text_that_a_model_is_given_can_be_saved(letter: str, tmp_path: Path) -> None:
-    record = make(text=letter * 1_200_000)
-    assert AttentionRecord.load(record.save(tmp_path / "r")).text == record.text
-
-
 def test_half_a_character_is_refused_by_whoever_reads_it(tmp_path: Path) -> None:
     path = make(text="a \ud800 b").save(tmp_path / "r")
     with pytest.raises(RecordError, match="surrogates not allowed"):

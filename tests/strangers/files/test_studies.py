@@ -29,19 +29,6 @@ BOMBS = (
     *("pairs.parquet", "labels.parquet", "relations.parquet", "coreference.parquet"),
     *("parts/00000/sentences.parquet", "parts/00000/words.parquet"),
 )
-ODD_TEXTS = ("", "'; DROP TABLE heads; --", "<", ">9", "x" * 10_000, "a\x00b")
-ODD_NUMBERS = (-1, 0, 2**15 - 1, 2**31 - 1, 2**62, float("nan"), float("inf"), -1e308)
-LIES: dict[str, Callable[[int], pa.Array]] = {
-    "nulls": pa.nulls,
-    "lists": lambda n: pa.array([[1, 2]] * n),
-    "structures": lambda n: pa.array([{"a": [1]}] * n),
-    "bytes": lambda n: pa.array([b"\xff\xfe"] * n),
-    "a dictionary": lambda n: pa.array(["a"] * n).dictionary_encode(),
-    "truths": lambda n: pa.array([True] * n),
-    "dates": lambda n: pa.array([0] * n, pa.timestamp("s")),
-    **{f"{text[:30]!r}": lambda n, text=text: pa.array([text] * n) for text in ODD_TEXTS},
-    **{f"{number}": lambda n, number=number: pa.array([number] * n) for number in ODD_NUMBERS},
-}
 
 
 @pytest.fixture(scope="module")
@@ -91,51 +78,6 @@ def said(error: MhaVizError) -> str:
     sentence = str(error)
     assert 0 < len(sentence) < 1_000 and "Traceback" not in sentence, sentence
     return sentence
-
-
-def with_table(folder: Path, to: Path, name: Path, table: pa.Table) -> Path:
-    """A copy of a study with another table, of which its JSON tells the size and the hash."""
-    place = changed(folder, to, name, b"")
-    with parquet.ParquetWriter(place / name, table.schema, compression="zstd") as file:
-        file.write_table(table)
-    return resealed(place)
-
-
-def tables(folder: Path) -> list[Path]:
-    return sorted(path.relative_to(folder) for path in folder.rglob("*.parquet"))
-
-
-def drawn(folder: Path, data: st.DataObject) -> tuple[Path, pa.Table, str]:
-    """A table of a study, what it holds, and a column of it."""
-    name = data.draw(st.sampled_from(tables(folder)))
-    table = parquet.read_table(folder / name)
-    return name, table, data.draw(st.sampled_from(table.column_names))
-
-
-@given(data=st.data())
-@fuzzed(daily=12, long=3_000)
-def test_columns_of_another_kind(folder: Path, tmp_path: Path, data: st.DataObject) -> None:
-    name, table, column = drawn(folder, data)
-    lie = data.draw(st.sampled_from(sorted(LIES)))
-    at = table.column_names.index(column)
-    told(
-        with_table(folder, tmp_path, name, table.set_column(at, column, LIES[lie](table.num_rows)))
-    )
-
-
-@given(data=st.data())
-@fuzzed(daily=4, long=500)
-def test_rows_and_columns_lost_or_twice(folder: Path, tmp_path: Path, data: st.DataObject) -> None:
-    name, table, column = drawn(folder, data)
-    lies = (
-        table.drop_columns([column]),
-        table.rename_columns({column: '"; DROP VIEW heads; --'}),
-        table.append_column("x", pa.nulls(table.num_rows)),
-        table.slice(0, 0),
-        table.slice(1),
-        pa.concat_tables([table, table]),
-    )
-    told(with_table(folder, tmp_path, name, data.draw(st.sampled_from(lies))))
 
 
 @pytest.mark.parametrize("name", BOMBS if LONG else BOMBS[:2])

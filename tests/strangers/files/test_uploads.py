@@ -16,7 +16,6 @@ from tests.making.checkpoints import bounded
 from tests.strangers.files.damage import damaged
 from tests.strangers.files.uploads import CASES, NAMES, WHOLE
 from tests.strangers.fuzzing import fuzzed
-from tests.strangers.hostile_texts import texts
 
 pytestmark = pytest.mark.slow
 _FOREIGN = re.compile(r"Traceback|Error\b|sys\.|universal-newline|parse_\w+|object at 0x")
@@ -107,12 +106,6 @@ def kept(server: Path, name: str) -> None:
 @pytest.mark.parametrize("name", NAMES, ids=lambda name: ascii(name[:30]))
 def test_odd_names(server: Path, name: str) -> None:
     kept(server, name)
-
-
-@given(name=texts)
-@fuzzed(daily=30, long=2_000)
-def test_any_name(server: Path, name: str) -> None:
-    kept(server, f"{name[:2_000]}a.csv")
 
 
 @pytest.mark.parametrize("name", [f"texts{suffix}" for suffix in SUFFIXES])

@@ -50,86 +50,34 @@ WHOLE = {
 
 CASES: dict[str, tuple[str, bytes]] = {
     # -- tables
-    "10,000 columns": (
-        "a.csv",
-        (",".join(f"c{i}" for i in range(10_000)) + "\n" + "x," * 9_999 + "x").encode(),
-    ),
     "10,000 columns, one of them the text": (
         "a.csv",
         ("text" + ",x" * 9_999 + "\n" + "A cat," * 9_999 + "x").encode(),
     ),
-    "a cell of two megabytes": ("a.csv", b"text\n" + b"a b " * 490_000),
-    "a cell of many lines": ("a.csv", b'text\n"' + b"A cat sat.\n" * 13_000 + b'"'),
     "a quote without end": ("a.csv", b'text\n"A cat sat\nA dog.\n' + b"It slept.\n" * 14_000),
-    "nothing but quotes": ("a.csv", b'"\n' * 50_000),
-    "nothing but commas": ("a.csv", b",\n" * 200_000),
     "rows of another length": ("a.csv", b"text,b\n" + b"a\n" * 200_000),
-    "two columns of one name": ("a.csv", b"text,text\nA cat.,A dog.\n"),
     # -- lines of JSON
-    "brackets in brackets": ("a.jsonl", b'"A cat."\n' + b"[" * 100_000 + b"\n"),
     "brackets in a field": ("a.jsonl", at_once("text", "[" * 100_000 + "]" * 100_000)),
-    "objects in objects": ("a.jsonl", b'{"a":' * 100_000 + b'\n"A cat."'),
     "a text that is a number of a million digits": ("a.jsonl", at_once("text", "9" * 10**6)),
-    "an exponent of a million digits": ("a.jsonl", at_once("n", "1e" + "9" * 10**6)),
     "numbers that are none": ("a.jsonl", at_once("text", "NaN") + at_once("n", "-Infinity")),
-    "one key twice": ("a.jsonl", b'{"text":"A cat.","text":1}\n{"text":1,"text":"A dog."}\n'),
-    "objects without keys": ("a.jsonl", b"{}\n" * 100_000),
-    "a key for each line": (
-        "a.jsonl",
-        b"".join(json.dumps({f"k{i}": "x"}).encode() + b"\n" for i in range(50_000)),
-    ),
     "a hundred thousand keys": (
         "a.jsonl",
         json.dumps({f"k{i}": "x" for i in range(60_000)} | {"text": "A cat."}).encode(),
     ),
-    "half a character, escaped": ("a.jsonl", b'{"\\ud800": 1, "text":"A \\udfff cat"}\n'),
     # -- lists of JSON
     "brackets in brackets in a list": ("a.json", b'["A cat.", ' + b"[" * 10**6 + b"]" * 10**6),
-    "a list that closes what it never opened": ("a.json", b'["A cat."' + b"}]" * 10**6),
-    "commas in a list": ("a.json", b'["A cat."' + b"," * 100_000 + b"]"),
-    "numbers in a list": ("a.json", b"[" + b"1," * 100_000 + b"1]"),
-    "a list that does not end": ("a.json", b'["A cat.", "' + b"A dog " * 300_000),
-    "backslashes in a list": ("a.json", b'["A cat.", "' + b"\\" * 1_900_001 + b'"]'),
     "an object on many lines": ("a.json", b'{\n"text": "A cat."\n}\n'),
     # -- trees
     "a head of thousands of digits": ("a.conllu", tree(row(1, "9" * 90_000), row(2, 0))),
-    "an empty node's number of thousands of digits": (
-        "a.conllu",
-        tree(row(1, 0), row("1." + "9" * 5_000, "_")),
-    ),
     "a range that goes on forever": (
         "a.conllu",
         tree(row("1-999999999", "_"), row(1, 0), row(2, 1)),
-    ),
-    "ranges within ranges": (
-        "a.conllu",
-        tree(*(row(f"{i}-999", "_") + row(i, i - 1) for i in range(1, 400))),
-    ),
-    "a word for each of a thousand words": (
-        "a.conllu",
-        tree(row("1-900", "_"), *(row(i, i - 1) for i in range(1, 901))),
     ),
     "relations of broken bytes": (
         "a.conllu",
         tree(row(1, 0), row(2, 1)).replace(b"dep", b"\xff"),
     ),
-    "empty nodes": ("a.conllu", tree(row("0.1", "_"), row(1, 0), row("1.1", "_"), row(2, 1))),
     "a sentence of 50,000 words": ("a.conllu", chain(50_000)),
-    "sentences that a model reads the beginning of": ("a.conllu", chain(990) * 8),
-    "a document of such sentences": ("a.conllu", b"# newdoc\n" + chain(990) * 8),
-    "words without letters": (
-        "a.conllu",
-        tree(row(1, 0, "cat"), *(row(i, 1, "") for i in range(2, 900))) * 4,
-    ),
-    "a word of 49,000 letters": ("a.conllu", tree(row(1, 0, "w" * 49_000)) * 3),
-    "another text than the words": (
-        "a.conllu",
-        b"# text = " + b"v " * 40_000 + b"\n" + tree(row(1, 0, "w" * 20_000)),
-    ),
-    "a text that goes on": ("a.conllu", b"# text = " + b"w " * 40_000 + b"\n" + tree(row(1, 0))),
-    "a mention without end": ("a.conllu", tree(row(1, 0, misc="Entity=" + "(e1" * 30_000))),
-    "a mention without beginning": ("a.conllu", tree(row(1, 0, misc="Entity=" + "e1)" * 30_000))),
-    "a mention of 90,000 letters": ("a.conllu", tree(row(1, 0, misc="Entity=(" + "e" * 90_000))),
     "very many mentions, each around the next": (
         "a.conllu",
         tree(
@@ -150,27 +98,13 @@ CASES: dict[str, tuple[str, bytes]] = {
             ),
         ),
     ),
-    "nothing but brackets": (
-        "a.conllu",
-        tree(row(1, 2, misc="Entity=" + ")" * 9_999), row(2, 0, misc="Entity=" + "(" * 9_999)),
-    ),
-    "nothing but tabs": ("a.conllu", b"1" + b"\t" * 90_000 + b"\n\n"),
     "columns of other names": ("a.conllu", b"# global.columns = ID FORM\n1\tA\n\n"),
-    "a relation of 90,000 letters": (
-        "a.conllu",
-        tree(row(1, 0), row(2, 1).replace("dep", "d" * 90_000)),
-    ),
 }
 
 _OF_ANY_KIND = {
     "NUL": bytes(1_000),
     "UTF-16": WORDS.encode("utf-16"),
-    "UTF-16 without a mark": WORDS.encode("utf-16-le"),
-    "UTF-32": WORDS.encode("utf-32"),
-    "UTF-32 without a mark": WORDS.encode("utf-32-be"),
-    "a mark": b"\xef\xbb\xbf",
     "a picture": b"\x89PNG\r\n\x1a\n" + bytes(range(256)) * 50,
-    "every byte": bytes(range(255, -1, -1)) * 20,
     "blank lines": b"\n" * 500_000 + b"x",
     "one line of two megabytes": b"a " * 990_000,
     "marks upon a letter": ("e" + "\u0301" * 400_000).encode(),
