@@ -1,7 +1,6 @@
 """The notebooks of the documentation run, and what they say about their results is so."""
 
 import json
-import re
 from pathlib import Path
 
 import pytest
@@ -36,23 +35,3 @@ def test_a_stored_number_that_is_not_the_codes_is_found(tmp_path: Path) -> None:
     assert text.count("75497472") == 1
     (tmp_path / path.name).write_text(text.replace("75497472", "85497472"), "utf-8")
     assert store_notebooks.differences(tmp_path / path.name) == ["-85497472 +75497472"]
-
-
-def test_badges_lead_to_the_notebook_in_the_repository_of_the_clone() -> None:
-    path = notebook_pages.NOTEBOOKS[0]
-    shown = notebook_pages.launchers(path, "https://github.com/us/heads")
-    pictures = re.findall(r"!\[[^]]*\]\((.+?)\)", shown)
-    assert len(pictures) == 2 and all((path.parent / picture).is_file() for picture in pictures)
-    colab, binder = "colab.research.google.com/github", "mybinder.org/v2/gh"
-    assert f"https://{colab}/us/heads/blob/HEAD/docs/notebooks/{path.name}" in shown
-    assert f"https://{binder}/us/heads/HEAD?labpath=docs%2Fnotebooks%2F{path.name}" in shown
-    assert "git+https://github.com/us/heads" in shown
-
-
-def test_a_cell_that_fails_is_named(tmp_path: Path) -> None:
-    cell = {"cell_type": "code", "source": ["no_such_name"]}
-    path = tmp_path / "broken.ipynb"
-    path.write_text(json.dumps({"cells": [cell]}))
-    with pytest.raises(NameError) as failed:
-        list(notebook_pages.run(path))
-    assert "broken.ipynb, cell 0" in [entry.path.__str__() for entry in failed.traceback]

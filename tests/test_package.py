@@ -49,16 +49,6 @@ def scripts(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return installed(wheel, tmp_path_factory.mktemp("installed"))
 
 
-@pytest.fixture(scope="module")
-def source_scripts(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return `scripts` of an editable install, as make makes it."""
-    folder = tmp_path_factory.mktemp("editable")
-    code = "import sys; from hatchling.build import build_editable as build; build(sys.argv[1])"
-    run(sys.executable, "-c", code, folder, cwd=ROOT)
-    (wheel,) = folder.glob("*.whl")
-    return installed(wheel, folder)
-
-
 def installed(wheel: Path, folder: Path) -> Path:
     env = folder / "env"
     venv.create(env, with_pip=False, symlinks=True)
@@ -110,20 +100,6 @@ page = AppTest.from_file(app, default_timeout=300).run()
 assert not page.exception, page.exception
 """
     run(scripts / "python", "-I", "-c", code, cwd=tmp_path)
-
-
-def test_the_source_tree_installed_is_used_from_anywhere(source_scripts, tmp_path) -> None:
-    code = """
-import mha_viz
-from mha_viz.cli import main as cli
-from mha_viz.checkpoints.catalog import shipped_folder
-print(mha_viz.__file__, cli._app_script(), shipped_folder())
-"""
-    found = run(source_scripts / "python", "-I", "-c", code, cwd=tmp_path).split()
-    assert found == [str(ROOT / "mha_viz/__init__.py"), str(ROOT / "app.py"), str(ROOT / "models")]
-    assert "mha-viz" in run(source_scripts / "mha-viz", "--version", cwd=tmp_path)
-    (site,) = source_scripts.parent.glob("lib/python*/site-packages")
-    assert not (site / "mha_viz").exists()  # no copies that grow old
 
 
 def test_every_requirement_is_one_exact_version() -> None:
@@ -188,22 +164,3 @@ def pins(file: str) -> dict[str, str]:
 def test_every_range_has_a_lower_end() -> None:
     for requirement in map(Requirement, REQUIRED):
         assert ">=" in {bound.operator for bound in requirement.specifier}, requirement
-
-
-@pytest.mark.parametrize(
-    ("package", "broken"),
-    [
-        ("jaxtyping", "0.3.5"),  # the tests' import hook comes after their conftest.py
-        ("scipy", "1.14.1"),  # maximum_flow refuses a read-only network
-        ("streamlit", "1.66.0"),  # st.context has no is_history_navigation
-        ("tokenizers", "0.23.2"),  # cuts the second of two texts elsewhere
-        ("typer", "0.15.0"),  # --help fails
-        ("typer", "0.20.0"),  # misuse is explained on another stream
-        ("mkdocs", "2.0"),  # has neither hooks nor themes
-    ],
-)
-def test_versions_known_to_fail_are_outside_the_ranges(package: str, broken: str) -> None:
-    """`make lowest` finds more of them, by running all tests with the oldest versions."""
-    declared = map(Requirement, [*REQUIRED, *of_extra("docs")])
-    ranges = {need.name: need.specifier for need in declared}
-    assert broken not in ranges[package]

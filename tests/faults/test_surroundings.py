@@ -10,14 +10,12 @@ from pathlib import Path
 import pytest
 from safetensors import safe_open
 
-from tests.faults.visiting import Visit, is_bar
+from tests.faults.visiting import Visit
 from tests.ui.serving import PATIENCE, ROOT, OpenPage, served
-from tests.waiting import wait_for
 
 pytestmark = pytest.mark.slow
 
 TEXT = "The naïve café 👍 slept."
-ROOM = 20_000  # bytes of a file, on a disk that is nearly full
 # Hours forward and back, as where a machine finds out the time, or is put to sleep.
 JUMP = """
 import time
@@ -97,27 +95,3 @@ def test_a_home_that_is_read_only(tmp_path, bound, read_only_home):
     assert list(read_only_home.iterdir()) == []
     log = (tmp_path / "app.log").read_text("utf-8")
     assert "Traceback" not in log and "Error" not in log, log
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="limits another process, as only Linux can")
-def test_a_study_that_the_disk_does_not_take_goes_on_once_there_is_room(tmp_path):
-    import resource
-
-    with served(tmp_path) as (port, ask), Visit(port) as page:
-        server = int(ask("import os; answer = os.getpid()"))
-        before = resource.prlimit(server, resource.RLIMIT_FSIZE)
-        resource.prlimit(server, resource.RLIMIT_FSIZE, (ROOM, before[1]))
-        faults = wait_for(
-            lambda: page.show("corpus", joined=1), "the page to tell that the disk is full"
-        )
-        assert len(faults) == 1 and "could not keep this on its disk" in faults[0]
-        assert str(tmp_path) not in faults[0] and "mha-viz-studies" not in faults[0]
-
-        page.go("explore", f"text={TEXT}")
-        page.unfold("Export")
-        assert len(page.download("Record file")) > ROOM  # made in memory
-
-        resource.prlimit(server, resource.RLIMIT_FSIZE, before)
-        page.go("corpus", "joined=1")
-        page.click("Try again")
-        page.wait_for(is_bar)
