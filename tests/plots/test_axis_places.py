@@ -1,0 +1,46 @@
+"""Coordinates that a reader depends on: names at their lines, axes of rounding, lines of tokens."""
+
+import numpy as np
+import pytest
+
+from mha_viz.plots.curves import LineAxes, curves
+from mha_viz.plots.pair_scatter import MeasuredPairs, pair_scatter
+from mha_viz.plots.prediction import token_strip
+from tests.plots.drawn import head_names
+
+RNG = np.random.default_rng(17)
+LINE = {"a": ([1.0, 10.0, 1000.0], [1.0, 100.0, 10.0])}
+
+
+@pytest.mark.parametrize(("axis", "coordinate"), [("linear", 100.0), ("log", 2.0)])
+def test_curves_names_of_levels_and_moments_are_at_their_lines(axis, coordinate):
+    marks = dict(levels={"level": 100.0}, moments={"moment": 100.0})
+    axes = LineAxes(title="t", x_title="x", y_title="y", x_axis=axis, y_axis=axis, **marks)
+    figure = curves(LINE, axes)
+    level, moment = figure.layout.annotations
+    assert (level.y, moment.x) == pytest.approx((coordinate, coordinate))
+    assert figure.layout.shapes[0].y0 == figure.layout.shapes[1].x0 == 100.0
+
+
+def test_token_strip_lines_break_in_reading_order_without_overlap():
+    labels = [("word", "a", "antidisestablishmentarianism")[i % 3] for i in range(128)]
+    figure = token_strip(labels, RNG.normal(size=128), "t", "")
+    (cells,) = figure.data
+    ends = cells.base + cells.x
+    assert ends.max() <= figure.layout.xaxis.range[1]
+    assert (np.diff(cells.y) >= 0).all()
+    same_line = np.diff(cells.y) == 0
+    assert (cells.base[1:][same_line] > ends[:-1][same_line]).all()
+    assert (cells.base[1:][~same_line] == 0).all() and not same_line.all()
+
+
+def test_pair_scatter_does_not_spread_rounding_over_the_axis():
+    pairs = np.stack(np.triu_indices(15, 1), axis=1)
+    values, noise = RNG.random(105), 1 - RNG.random(105) * 6e-8
+    spans = []
+    for do in (noise, values):
+        measured = MeasuredPairs(values, do, pairs, head_names(3, 5), 5, "look", "do", None, "")
+        low, high = pair_scatter(measured).layout.yaxis.range
+        assert low < do.min() and high > do.max()
+        spans.append(high - low)
+    assert 0.01 <= spans[0] < 0.1 and spans[1] < 1.3 * np.ptp(values)
