@@ -84,7 +84,6 @@ _EXTENDED = [
         "checkpoints/test_trial.py",
         "corpus/test_cluster.py",
         "corpus/test_folding.py",
-        "corpus/test_two_hundred.py",
         "faults",
         "hosting",
         "labs/test_how_heads_learn.py",
