@@ -97,6 +97,7 @@ def test_two_treebanks_are_compared_and_reported(tmp_path: Path) -> None:
     call("study", "report", folders[0], "--out", folders[0], code=2)
 
 
+@pytest.mark.extended
 def test_one_treebank_chooses_and_another_reports(tmp_path: Path) -> None:
     for name, seed in (("dev", "1"), ("test", "2")):
         source = ("study", "sample", "--sample", "30", "--seed", seed)

@@ -175,8 +175,12 @@ WRONG: list[tuple[type[MhaVizError], str, Callable[[], object]]] = [
     (ArgumentError, "start 2", lambda: M.induction(P, period=3, start=2)),
     (ArgumentError, "5 queries", lambda: position.distance(CROSS)),
     (ArgumentError, "5 queries", lambda: position.previous_token(CROSS)),
-    (ArgumentError, "", lambda: position.duplicate_token(CROSS, ids=torch.zeros(KEYS).long())),
-    (ArgumentError, "", lambda: M.induction(CROSS, period=2)),
+    (
+        ArgumentError,
+        "self-attention",
+        lambda: position.duplicate_token(CROSS, ids=torch.zeros(KEYS).long()),
+    ),
+    (ArgumentError, "self-attention", lambda: M.induction(CROSS, period=2)),
 ]
 
 

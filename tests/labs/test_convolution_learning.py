@@ -25,7 +25,7 @@ def test_the_heads_can_be_the_convolution():
     close(inside, exact[:, 1:-1, 1:-1])
 
 
-@pytest.mark.slow
+@pytest.mark.extended
 def test_few_pictures_are_enough_for_a_convolution_and_not_for_heads():
     found = lab.learn(seed=1)
     convolution, heads = (found.unseen[kind] for kind in ("convolution", "heads"))

@@ -55,5 +55,5 @@ def test_the_own_address_is_that_of_the_way_out(way, own, monkeypatch):
 
 
 def test_a_link_too_long_for_a_code_is_refused():
-    with pytest.raises(ArgumentError, match=""):
+    with pytest.raises(ArgumentError):
         qr_svg("http://10.0.0.7/?" + "x" * 3000)

@@ -52,6 +52,7 @@ def test_default_settings_show_the_stored_run_and_others_nothing_until_it_is_tra
     assert check(app) and not figures(app)
 
 
+@pytest.mark.extended
 def test_trained_film_and_its_bound_are_those_of_the_library(trained, film):
     text = check(trained)
     bound = gradient_descent.bound(film.steps, film.squared)
@@ -62,6 +63,7 @@ def test_trained_film_and_its_bound_are_those_of_the_library(trained, film):
     assert list(scores["step"]) == film.steps
 
 
+@pytest.mark.extended
 def test_factors_of_the_chain_rule_are_those_of_the_chosen_step_and_head(trained, film):
     trained.slider(key=f"{NAME}-at").set_value(0.25).run()
     step = film.snapshots[round(0.25 * (len(film.snapshots) - 1))]
