@@ -3,6 +3,7 @@
 import re
 from urllib.parse import urljoin
 
+import pytest
 from playwright.sync_api import Page, expect
 
 from mha_viz.learn.frame.contents import LABS
@@ -10,6 +11,7 @@ from tests.browser.ready import next_run, wait_ready
 from tests.browser.tabs import OpenPage
 
 
+@pytest.mark.journey
 def test_learn_menu_and_cards_lead_to_a_lab(open_page: OpenPage) -> None:
     page = open_page()
     page.get_by_role("button", name="Learn").click()
