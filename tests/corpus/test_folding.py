@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +14,10 @@ import pytest
 import mha_viz as mv
 from mha_viz.corpus.measure.profiles import edges
 from mha_viz.corpus.run import run
+from mha_viz.corpus.run.progress import Progress
 from mha_viz.corpus.sources import source as sources
 from mha_viz.errors import ArgumentError, StudyError
+from tests.corpus.small_studies import Stopped, files_of
 
 N_TEXTS = 60
 
@@ -90,6 +94,30 @@ def test_nothing_of_single_texts_is_left(folded: mv.Study) -> None:
             question()
     with pytest.raises(ArgumentError, match="has the tables"):
         folded.sql("select * from texts")
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_study_stopped_while_shards_are_added_up_goes_on_to_the_same_files(
+    bert: Any, folded: mv.Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    left, remove = random.Random(seed).randrange(1, 15), shutil.rmtree
+
+    def counted(*arguments: Any, **more: Any) -> None:
+        nonlocal left
+        left -= 1
+        if left == 0:
+            raise Stopped
+        remove(*arguments, **more)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(shutil, "rmtree", counted)
+        with pytest.raises(Stopped):
+            trees(bert, tmp_path / "study", keep_texts=False)
+    reports: list[Progress] = []
+    again = trees(bert, tmp_path / "study", keep_texts=False, on_progress=reports.append)
+    assert files_of(again.folder) == files_of(folded.folder)
+    done = [now.n_texts for now in reports]
+    assert done == sorted(done) and (not done or done[-1] == N_TEXTS)
 
 
 def test_other_settings_are_refused(bert: Any, folded: mv.Study) -> None:
