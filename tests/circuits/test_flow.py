@@ -3,6 +3,7 @@
 import sys
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 
@@ -157,3 +158,52 @@ def test_networkx_that_is_not_installed_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "networkx", None)
     with pytest.raises(MhaVizError, match="networkx"):
         flow_graph(mv.load("tiny-gpt2"), "The cat", -1).networkx()
+
+
+@pytest.mark.extended
+@pytest.mark.parametrize("name", SHIPPED)
+@pytest.mark.parametrize("threshold", [0.01, 0.05, 0.3])
+def test_a_threshold_keeps_the_paths_of_larger_shares(name, threshold):
+    model = mv.load(name)
+    whole, cut = (flow_graph(model, SENTENCE, 4, value) for value in (0, threshold))
+    strong = whole.edges[whole.edges.contribution >= threshold]
+    reached, expected = {cut.nodes.node[0]}, []
+    straight = strong[strong.kind != "head"]  # a head's edge counts by what comes through it
+    for row in sorted_from_the_top(straight):
+        above = row.target if row.kind != "source" else row.target.replace(f"H{row.head}", "mid")
+        above = f"L{row.layer + 1} in" if row.kind == "MLP input" else above.split(" @")[0]
+        if row.kind == "MLP input" and row.layer + 1 == model.n_layers:
+            above = "out"
+        if f"{above} @{row.query}" in reached:
+            expected.append((row.source, row.target))
+            reached.add(row.source)
+    kept = cut.edges[cut.edges.kind != "head"]
+    assert set(zip(kept.source, kept.target, strict=True)) == set(expected)
+    assert cut.kept + cut.cut == pytest.approx(1, abs=1e-9) and cut.kept < whole.kept
+
+
+def sorted_from_the_top(edges: pd.DataFrame):
+    """Rows so that what is below comes later: the MLP's sum of a layer before attention's."""
+    late = edges.source.str.contains("mid|MLP")
+    order = edges.assign(late=late).sort_values(["layer", "late"], ascending=False)
+    return order.drop(columns="late").itertuples()
+
+
+def test_a_causal_models_token_knows_nothing_of_what_follows():
+    model = mv.load("tiny-gpt2")
+    early, late = (flow_graph(model, f"The cat sat on the {end}", 3) for end in ("mat.", "table"))
+    assert early.nodes.position.max() == 3
+    assert early.edges.source.tolist() == late.edges.source.tolist()
+    assert np.allclose(early.edges.flow, late.edges.flow, atol=1e-5)
+
+
+def test_part_shares_are_those_computed_by_hand():
+    model = build("gpt2", torch.float32)
+    stream = ResidualStream(model, encoded(model))
+    zero = torch.zeros_like(stream.whole(0))
+    residual, mlp = zero.clone(), zero.clone()
+    residual[:, 0], mlp[:, 1] = 3.0, 1.0  # proximities 4 - 1 and 4 - 3
+    shares = part_shares(
+        stream, ResidualSum(1, residual + mlp, residual, zero, mlp), [5], "proximity"
+    )
+    assert shares.residual.item() == 0.75 and shares.mlp.item() == 0.25 and shares.bias.item() == 0
