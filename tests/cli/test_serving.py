@@ -1,6 +1,5 @@
 """The command where it serves: the address, the models that it checks, what it starts."""
 
-import time
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from threading import Thread
 
@@ -41,9 +40,14 @@ def test_announce_address_waits_until_the_server_answers(monkeypatch, capsys):
         printed.append(capsys.readouterr().out)
         return str(port) in "".join(printed)
 
+    calls: list[bool] = []
+    is_serving = server._is_serving
+    monkeypatch.setattr(
+        server, "_is_serving", lambda *place: calls.append(is_serving(*place)) or calls[-1]
+    )
     with server.announce_address("127.0.0.1", port):
-        time.sleep(0.3)
-        assert not is_printed()  # the address is taken, but nobody answers there
+        wait_for(lambda: len(calls) > 1, "a second call")
+        assert not any(calls) and not is_printed()  # the port is taken, but nobody answers there
         http_server.server_activate()
         Thread(target=http_server.serve_forever, daemon=True).start()
         wait_for(is_printed, "the address")
