@@ -187,7 +187,7 @@ def open_page(tabs: Tabs, pages: list[Page], app_url: str, app_log: Path) -> Ite
 
 @pytest.fixture
 def open_demo(tabs: Tabs, pages: list[Page], demo_url: str) -> Iterator[OpenPage]:
-    """As `open_page`, for the demos; their log is not read."""
+    """Open pages of the demos as `open_page` does those of the app; their log is not read."""
     with tabs.lent(demo_url, 1180, pages) as open_page:
         yield open_page
 

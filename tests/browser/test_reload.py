@@ -1,4 +1,4 @@
-"""What a person sees is there again after a reload, Back, Forward, and in a second tab."""
+"""The same view after a reload, Back and Forward, and in a second tab."""
 
 import pytest
 from playwright.sync_api import Page, expect

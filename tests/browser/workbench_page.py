@@ -51,7 +51,7 @@ def click_head(page: Page, layer: int, number: int, of: tuple[int, int] = (4, 8)
 
 
 def cell(page: Page, row: int, column: int, n: int) -> tuple[float, float]:
-    """Where a cell of the heatmap of n x n lies on the page: its cells are what is painted most."""
+    """Return where a cell of the heatmap of n x n lies on the page, found by its painted cells."""
     expect(page.locator(".heat[data-painted]")).to_be_visible()
     painted = pixels(page, ".heat-cells")[..., 3] == 255
     left, wide = _longest(painted[painted.sum(1).argmax()])

@@ -37,7 +37,7 @@ def all_centre(name: str) -> bool:
 def pairs(
     model: AttentionModel, name: str, kind: str
 ) -> Callable[[int, int], tuple[Tensor, Tensor]]:
-    """Of two heads: W_OV of the earlier as it arrives, and what the later reads by."""
+    """Return, for two heads, W_OV of the earlier as it arrives and what the later reads by."""
     n_heads = model.n_heads
     heads = [explicit(model, name, *divmod(i, n_heads)) for i in range(model.n_layers * n_heads)]
     passing = NETWORKS[name].passing

@@ -148,7 +148,7 @@ def has_given_up_talking(pid: int) -> bool:
 
 
 def ended(app: subprocess.Popen) -> bytes:
-    """What the app said on standard error until it was asked to end."""
+    """End the app and return what it wrote to standard error."""
     app.send_signal(signal.SIGTERM)
     try:
         return app.communicate(timeout=40)[1]

@@ -1,4 +1,4 @@
-"""What a query may not see: masks of every kind, padding, causality, and rows of nothing."""
+"""Masks of every kind: padding, causality, and rows of nothing."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""What one text of a pair looks at in the other."""
+"""Attention from one text of a pair to the other."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""What docs/metrics.md says, computed: each formula against its function, and the baselines."""
+"""The formulas of docs/metrics.md, each against its function, and the baselines."""
 
 from typing import Any
 
