@@ -14,6 +14,17 @@ from mha_viz.corpus.treebank.split_half import (
 )
 
 
+def test_wilson_interval_covers_as_often_as_it_says():
+    n = 40
+    hits = np.arange(n + 1)
+    low, high = wilson(hits, np.full(n + 1, n))
+    assert (low >= 0).all() and (high <= 1).all() and (low < high).all()
+    shares = np.linspace(0.05, 0.95, 181)[:, None]
+    covers = (low <= shares) & (shares <= high)
+    coverage = (scipy.stats.binom.pmf(hits, n, shares) * covers).sum(1)
+    assert coverage.mean() == pytest.approx(0.95, abs=0.01)
+
+
 def test_wilson_ends_are_as_far_from_the_share_as_their_own_spread_allows():
     n = 23
     hits = np.arange(n + 1)
