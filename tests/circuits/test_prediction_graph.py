@@ -67,6 +67,31 @@ def test_at_every_sum_the_edges_and_what_began_above_are_the_logit_difference(na
     assert np.allclose(graph.edges.flow, graph.edges.contribution, atol=size)
 
 
+def test_the_induction_circuit_written_by_hand_is_its_strongest_path():
+    model = induction_model()
+    graph = prediction_graph(model, CLEAN, "sat", "on", share=1)
+    sat, on = model.tokenizer.convert_tokens_to_ids(["sat", "on"])
+    edges = graph.edges[graph.edges.kind == "source"]
+    best = edges.loc[edges.contribution.idxmax()]
+    assert (best.through, best.source, best.target) == ("L1 H0 @4", "L1 in @2", "L1 mid @4")
+    # L1 H0 writes 3 times what it reads of a token into that token's part of the stream.
+    with torch.no_grad():
+        states = model.network(
+            input_ids=torch.tensor([[token.id for token in graph.tokens]]),
+            output_hidden_states=True,
+        ).hidden_states
+        network = model.network.transformer
+        read = network.h[1].ln_1(states[1])[0, 2]
+        last = network.h[1].ln_1(states[1])  # the MLPs write nothing
+        last = network.h[1].attn(last)[0] + states[1]
+        scale = (last[0, 4].var(unbiased=False) + network.ln_f.eps).sqrt()
+    expected = best.weight * 3 * float((read[sat] - read[on]) / scale)
+    assert best.weight > 0.99 and best.contribution == pytest.approx(expected, rel=1e-9)
+    assert best.contribution > 0.8 * graph.held
+    small = prediction_graph(model, CLEAN, "sat", "on", share=0.6)
+    assert "L1 H0 @4" in set(small.edges.through) and len(small.edges) < 20
+
+
 def paths_of(model, edges) -> dict[tuple[str, ...], np.ndarray]:
     """Every path in some edges, from a node to the top, as the vector that it makes of the number.
 
