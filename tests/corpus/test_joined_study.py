@@ -40,9 +40,9 @@ def treebank(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def study(bert: Any, treebank: Path, out: Path, **more: Any) -> mv.Study:
+def study(bert: Any, treebank: Path, out: Path, shard_texts: int = 2, **more: Any) -> mv.Study:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sources, "SHARD_TEXTS", 2)
+        patch.setattr(sources, "SHARD_TEXTS", shard_texts)
         return mv.study(bert, treebank, out, **more)
 
 
@@ -53,7 +53,7 @@ def joined(bert: Any, treebank: Path, tmp_path_factory: pytest.TempPathFactory) 
 
 @pytest.fixture(scope="module")
 def singly(bert: Any, treebank: Path, tmp_path_factory: pytest.TempPathFactory) -> mv.Study:
-    return study(bert, treebank, tmp_path_factory.mktemp("singly") / "study")
+    return study(bert, treebank, tmp_path_factory.mktemp("singly") / "study", shard_texts=17)
 
 
 def sums(one: mv.Study, table: str, *names: str) -> list[int]:
