@@ -31,6 +31,10 @@ class LimitError(MhaVizError):
     """A request beyond what the server allows, or than it has room for."""
 
 
+class ClassError(MhaVizError):
+    """A class of pupils whose file cannot be read or written just now."""
+
+
 class TextError(MhaVizError, ValueError):
     """Text that cannot be used: empty, too long, or not valid Unicode."""
 

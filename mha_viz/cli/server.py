@@ -9,7 +9,7 @@ from threading import Event, Thread
 import typer
 
 from mha_viz.cli.streams import redirect_to_null
-from mha_viz.errors import ArgumentError
+from mha_viz.errors import ArgumentError, MhaVizError
 
 MAX_PORT = 65_535
 _WILDCARD_HOSTS = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # all addresses, and one of them to call
@@ -98,6 +98,8 @@ def _announce_when_serving(host: str, port: int, classroom: bool, ended: Event) 
             typer.echo(f"mha_viz opens at http://{bracketed(host)}:{port} (Ctrl-C stops it)")
             if classroom:
                 typer.echo(class_lines(host, port))
+        except MhaVizError as error:
+            typer.echo(f"error: {error}", err=True)
         except OSError:  # nobody reads it: the server serves all the same, and stops in silence
             redirect_to_null()
         return

@@ -1,8 +1,12 @@
 """A class's votes are counted once each, anonymous, bounded, and gone when it is over."""
 
+import contextlib
 import html
 import json
 import math
+import random
+import shutil
+import sqlite3
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -10,13 +14,16 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 import mha_viz as mv
-from mha_viz.errors import SettingsError
+from mha_viz.errors import ClassError, SettingsError
 from mha_viz.learn.frame import classroom
 from mha_viz.learn.frame.lesson_plan import STOPS, Stop, sheet
+from mha_viz.ui.jobs.turns import turns
 from mha_viz.ui.operating.settings import Settings
 from mha_viz.ui.state import class_answers
 from mha_viz.ui.state.class_answers import Classes, classes
+from mha_viz.ui.widgets.messages.messages import plain
 from tests.ui.lab_app import link
+from tests.waiting import wait_for
 
 QUESTION = "soft-lookup-predict-temperature"
 
@@ -96,10 +103,110 @@ def test_a_folder_that_cannot_hold_classes_is_a_sentence(tmp_path, monkeypatch):
 def test_votes_of_many_threads_are_all_counted(tmp_path):
     both = [Classes(tmp_path / class_answers.FILE) for _ in "ab"]
     code = both[0].open("t")
-    with ThreadPoolExecutor(5) as threads:
-        for number in range(31):
+    with ThreadPoolExecutor(class_answers.MAX_PUPILS) as threads:
+        for number in range(class_answers.MAX_PUPILS):
             threads.submit(both[number % 2].vote, code, "why", f"p{number}", number % 3)
-    assert both[0].counts(code, "why", 3) == (11, 10, 10)
+    assert both[0].counts(code, "why", 3) == (67, 67, 66)
+
+
+@pytest.fixture
+def shared(tmp_path, operated, monkeypatch):
+    """The folder of a server that shares its classes; it waits shortly for those of others."""
+    operated(shared=tmp_path / "shared")
+    monkeypatch.setattr(class_answers, "PATIENCE", 0.2)
+    classes.cache_clear()
+    yield tmp_path / "shared"
+    for kept in (classes, class_answers.first_class):
+        kept.cache_clear()
+
+
+@contextlib.contextmanager
+def unusable(folder: Path, how: str):
+    """A file of classes that another process holds, or was overwritten, or deleted."""
+    file, aside = folder / class_answers.FILE, folder.with_name("aside")
+    if how == "held":
+        with contextlib.closing(sqlite3.connect(file, isolation_level=None)) as other:
+            other.execute("begin exclusive")
+            yield
+            other.rollback()
+        return
+    folder.rename(aside)
+    if how == "overwritten":
+        folder.mkdir()
+        file.write_bytes(b"no data base " * 1000)
+    yield
+    shutil.rmtree(folder, ignore_errors=True)
+    aside.rename(folder)
+
+
+@pytest.mark.parametrize("how", ["held", "overwritten", "deleted"])
+def test_a_class_that_cannot_be_reached_is_one_sentence_on_its_pages(shared, how, cookies):
+    code = classes().open("teacher")
+    page = pupil(code)
+    assert not page.warning and class_answers.problem() == ""
+    with unusable(shared, how):
+        problem = class_answers.problem()
+        assert problem.count(". ") == 1 and str(shared) not in problem
+        page.radio[0].set_value("one").run()
+        said(page)
+        assert [one.value for one in page.sidebar.warning] == [plain(problem)]
+        assert page.radio[0].value == "one"  # the page is there all the same
+        other = pupil()
+        assert not other.exception and not other.warning and other.radio
+    assert counted(code) == (0, 0) and class_answers.problem() == ""
+    page.run()
+    assert counted(code) == (1, 0) and not page.warning
+
+
+def test_pages_of_no_class_read_none(monkeypatch, cookies):
+    monkeypatch.setattr(classroom, "classes", None)  # whoever calls it falls
+    page = pupil()
+    page.radio[0].set_value("one").run()
+    page.button[0].click().run()
+    said(page)
+
+
+def test_a_run_that_waits_for_the_class_lets_others_run(shared, monkeypatch):
+    code = classes().open("teacher")
+    monkeypatch.setattr(class_answers, "PATIENCE", 30.0)
+
+    def run() -> tuple[bool, int]:
+        with turns.run():
+            return code in classes(), turns.short.running
+
+    with ThreadPoolExecutor(1) as thread, unusable(shared, "held"):
+        answer = thread.submit(run)
+        wait_for(lambda: turns.under_way == 0 and turns.short.figures()["turns"] > 0, "no turn")
+        assert turns.short.running == 0 and not answer.done()
+    assert answer.result() == (True, 1)
+
+
+def test_a_damaged_file_of_classes_is_an_error_of_ours(shared):
+    """One flipped bit each: the server does not start, says a sentence, or reads something."""
+    code = classes().open("teacher")
+    classes().bring(code, 3), classes().join(code, "anna")
+    for option in range(40):
+        classes().vote(code, "why", f"p{option}", option % 3)
+    file, draw = shared / class_answers.FILE, random.Random(5)
+    sound, refused = file.read_bytes(), 0
+    used = [at for at, byte in enumerate(sound) if byte]
+    for _ in range(200):
+        damaged = bytearray(sound)
+        damaged[draw.choice(used)] ^= 1 << draw.randrange(8)
+        file.write_bytes(damaged)
+        classes.cache_clear()
+        try:
+            assert all(isinstance(number, int) for number in classes().place(code))
+            assert len(classes().counts(code, "why", 3)) == 3 and classes().size(code) >= 0
+            assert classes().of("anna") is None or len(classes().of("anna")) == class_answers.CODE
+        except (SettingsError, ClassError):
+            refused += 1
+        file.unlink()
+        Path(f"{file}-journal").unlink(missing_ok=True)
+    assert 0 < refused < 200
+    file.write_bytes(sound[:2000] + bytes(len(sound) - 2000))
+    with pytest.raises(SettingsError, match="damaged"):
+        classes.__wrapped__()
 
 
 def _question() -> None:

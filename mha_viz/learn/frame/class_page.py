@@ -7,8 +7,9 @@ import time
 
 import streamlit as st
 
+from mha_viz.errors import ClassError
 from mha_viz.learn.frame import classroom, frame
-from mha_viz.learn.frame.lesson_plan import STOPS, link
+from mha_viz.learn.frame.lesson_plan import STOPS, Stop, link
 from mha_viz.ui.operating import streamlit_run
 from mha_viz.ui.state.class_answers import CODE
 from mha_viz.ui.widgets import look
@@ -58,14 +59,24 @@ def _members(code: str) -> None:
 
 @st.fragment(run_every=classroom.REFRESH_SECONDS)
 def _count() -> None:
-    st.caption(f"Browsers in the class: {classroom.size()}. The teacher’s is not counted.")
+    with classroom.continue_without_class():
+        st.caption(f"Browsers in the class: {classroom.size()}. The teacher’s is not counted.")
 
 
 def follow(page: str) -> None:
     """Join the class that the address names, and keep the open page where the class is.
 
     For the start of every run. A stop whose page is no lab asks its question here, above the page.
+    Where the class cannot be reached, the page is drawn without it.
     """
+    try:
+        _follow(page)
+    except ClassError as error:
+        with st.sidebar:
+            _wait_for_class(str(error))
+
+
+def _follow(page: str) -> None:
     classroom.join_named_class()
     if classroom.code() is None:
         return
@@ -74,11 +85,29 @@ def follow(page: str) -> None:
         _go()
     with st.sidebar:
         _keep_up(page)
-    stop = STOPS[classroom.place().stop - 1]
-    if classroom.place().stop and stop.page == page and stop.question:
+    stop = _stop_at(classroom.place().stop)
+    if stop is not None and stop.page == page and stop.question:
         asked, intro = stop.asked, "**Predict before you switch heads off.**"
         question = f"{intro} {plain(asked.question)}"
         frame.ask(f"lesson-{page}", question, asked.options, asked.right, asked.because)
+
+
+@st.fragment(run_every=classroom.REFRESH_SECONDS)
+def _wait_for_class(reason: str) -> None:
+    """Say why the class cannot be reached, and draw the page again once it can."""
+    if streamlit_run.is_partial():  # the run of the whole page has just tried
+        try:
+            classroom.check()
+        except ClassError as error:
+            reason = str(error)
+        else:
+            st.rerun()
+    st.warning(plain(reason))
+
+
+def _stop_at(number: int) -> Stop | None:
+    """Return a stop of the lesson, from 1; None where there is none of this number."""
+    return STOPS[number - 1] if 1 <= number <= len(STOPS) else None
 
 
 def _is_due(page: str) -> bool:
@@ -86,7 +115,7 @@ def _is_due(page: str) -> bool:
     stop, moves = classroom.place()
     moved = moves > st.session_state.setdefault(f"class-moves-{classroom.code()}", moves)
     stays = classroom.leads() and page in _TEACHERS
-    return bool(stop) and (moved or page == ADDRESS) and not stays
+    return _stop_at(stop) is not None and (moved or page == ADDRESS) and not stays
 
 
 def _go() -> None:
@@ -105,9 +134,11 @@ def _go() -> None:
 @st.fragment(run_every=classroom.REFRESH_SECONDS)
 def _keep_up(page: str) -> None:
     """Say where the class is, and go there once it was brought to another stop."""
-    if _is_due(page):
-        st.rerun()
-    if streamlit_run.page_hash() != st.session_state[_OPEN]:
-        st.switch_page(st.session_state.pages[page])  # it was emptied: see `_go`
-    if stop := classroom.place().stop:
-        st.caption(f"Stop {stop} of {len(STOPS)}: {plain(STOPS[stop - 1].title)}")
+    with classroom.continue_without_class():
+        if _is_due(page):
+            st.rerun()
+        if streamlit_run.page_hash() != st.session_state[_OPEN]:
+            st.switch_page(st.session_state.pages[page])  # it was emptied: see `_go`
+        number = classroom.place().stop
+        if (stop := _stop_at(number)) is not None:
+            st.caption(f"Stop {number} of {len(STOPS)}: {plain(stop.title)}")

@@ -5,11 +5,13 @@ Knows streamlit; must not import torch.
 
 import re
 import secrets
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache
 
 import streamlit as st
 
+from mha_viz.errors import ClassError
 from mha_viz.ui.operating.refusals import refused, sentence
 from mha_viz.ui.operating.settings import settings
 from mha_viz.ui.state.class_answers import CODE, Place, classes, first_class
@@ -35,6 +37,20 @@ def may_lead() -> bool:
     return not settings().classroom or _browser() == first_class()[1]
 
 
+@contextmanager
+def continue_without_class() -> Iterator[None]:
+    """Show in one sentence that the class cannot be reached; the page goes on below."""
+    try:
+        yield
+    except ClassError as error:
+        st.warning(plain(str(error)))
+
+
+def check() -> None:
+    """Return if the classes of this server can be reached; otherwise raise ClassError."""
+    classes().check()
+
+
 def join_named_class() -> None:
     """Join the class that the address names, and say in the sidebar which one it is.
 
@@ -49,7 +65,7 @@ def join_named_class() -> None:
     if named:
         st.session_state[_JOINED] = named
         join(named)
-    elif _JOINED not in st.session_state and (known := classes().of(_browser())) is not None:
+    elif _JOINED not in st.session_state and (known := _known_class()) is not None:
         st.session_state[_JOINED] = known
     code = st.session_state.get(_JOINED)
     if code is None:
@@ -63,6 +79,14 @@ def join_named_class() -> None:
             st.caption("The class of this link is over: ask for a new link.")
 
 
+def _known_class() -> str | None:
+    """Return the class that the browser joined or leads; pages of any other read no class."""
+    signs = st.context.cookies, st.session_state, st.query_params
+    if any(key in sign for key, sign in zip((COOKIE, _BROWSER, LEAD), signs, strict=True)):
+        return classes().of(_browser())
+    return None
+
+
 def join(code: str) -> bool:
     """Let this browser join a class; return whether there is one of this code."""
     if code not in classes():
@@ -74,7 +98,8 @@ def join(code: str) -> bool:
 
 def _browser() -> str:
     """Return the random name of the browser that shows this page."""
-    if settings().classroom and st.query_params.get(LEAD) == first_class()[1]:
+    lead = st.query_params.get(LEAD)
+    if settings().classroom and lead is not None and lead == first_class()[1]:
         st.session_state[_BROWSER] = first_class()[1]
     if _BROWSER not in st.session_state:
         cookie = str(st.context.cookies.get(COOKIE, ""))
@@ -137,21 +162,26 @@ def prediction(
 
     Before that a teacher, whose screen the class sees, is shown how many have answered.
     """
-    joined = code()
-    if joined is None:
-        return
-    question = question, tuple(options)
-    if is_open:
-        classes().see(joined, question, _browser())
-    elif chosen is not None and not leads():
-        classes().vote(joined, question, _browser(), options.index(chosen))
-    if is_open or leads():
-        _votes(joined, question, tuple(options), is_open)
+    with continue_without_class():
+        joined = code()
+        if joined is None:
+            return
+        question = question, tuple(options)
+        if is_open:
+            classes().see(joined, question, _browser())
+        elif chosen is not None and not leads():
+            classes().vote(joined, question, _browser(), options.index(chosen))
+        if is_open or leads():
+            _votes(joined, question, tuple(options), is_open)
 
 
 @st.fragment(run_every=REFRESH_SECONDS)
 def _votes(joined: str, question: Hashable, options: tuple[str, ...], is_open: bool) -> None:
-    counts = classes().counts(joined, question, len(options))
+    with continue_without_class():
+        _draw_counts(classes().counts(joined, question, len(options)), options, is_open)
+
+
+def _draw_counts(counts: tuple[int, ...], options: tuple[str, ...], is_open: bool) -> None:
     total = sum(counts)
     st.markdown(f"**Your class:** {total} answer{'s' if total != 1 else ''} so far.")
     if not is_open:

@@ -21,7 +21,9 @@ def draw() -> None:
     look.projector()
     frame.sidebar()
     st.title("For teachers", anchor=False)
-    if not classroom.may_lead():
+    with stop_on_error():
+        may_lead = classroom.may_lead()
+    if not may_lead:
         st.markdown(
             "This server keeps one class. Its teacher opens this page with the link that was "
             "printed when the server started."

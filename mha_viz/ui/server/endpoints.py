@@ -4,6 +4,7 @@ They stand before all else, so that they answer under any name and while pages a
 their answers is of a visitor.
 """
 
+import asyncio
 import hmac
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
@@ -17,6 +18,7 @@ from mha_viz.ui.jobs.turns import turns
 from mha_viz.ui.operating import descriptors, figures, memory_limit, refusals, rss, streamlit_run
 from mha_viz.ui.operating.settings import settings
 from mha_viz.ui.run import memory
+from mha_viz.ui.state import class_answers
 
 # What each lane of work tells of itself: numbers by name, among them how many wait.
 LANES: dict[str, Callable[[], Mapping[str, float]]] = {
@@ -36,16 +38,22 @@ class Endpoints:
         """Answer a request, or pass it on."""
         answer = None
         if scope["type"] == "http" and scope["method"] in ("GET", "HEAD"):
-            answer = _answer(scope["path"], Headers(scope=scope).get("authorization", ""))
+            if scope["path"] == "/readyz":
+                answer = await _readiness()
+            else:
+                answer = _answer(scope["path"], Headers(scope=scope).get("authorization", ""))
         await (answer or self.app)(scope, receive, send)
+
+
+async def _readiness() -> Response:
+    # The file of classes may be waited for, and nobody waits in the server's own thread.
+    reason = not_ready() or await asyncio.to_thread(class_answers.problem)
+    return PlainTextResponse(f"{reason or 'ready'}\n", 503 if reason else 200)
 
 
 def _answer(path: str, authorization: str) -> Response | None:
     if path == "/healthz":
         return PlainTextResponse("ok\n")
-    if path == "/readyz":
-        reason = not_ready()
-        return PlainTextResponse(f"{reason or 'ready'}\n", 503 if reason else 200)
     if path == "/metrics":
         token = settings().metrics_token
         if not token:

@@ -5,15 +5,22 @@ that nobody has used for longest goes first.
 """
 
 import functools
+import logging
 import secrets
 import sqlite3
 import threading
-from collections.abc import Hashable
+import time
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
-from mha_viz.errors import SettingsError
+from mha_viz.errors import ClassError, SettingsError
+from mha_viz.ui.jobs.turns import turns
 from mha_viz.ui.operating.settings import settings
+
+log = logging.getLogger("mha_viz")
+T = TypeVar("T")
 
 LETTERS = "abcdefghjkmnpqrstuvwxyz23456789"  # none that looks like another one
 CODE = 5  # letters of a code: not to be guessed while a lesson lasts
@@ -22,7 +29,10 @@ MAX_QUESTIONS = 64  # in a class
 MAX_PUPILS = 200  # who answer one question
 MAX_BROWSERS = MAX_CLASSES * MAX_PUPILS  # whose class is known when they come back
 FILE = "classes.sqlite"  # in the folder that servers share
-_PATIENCE = 10.0  # seconds that a server waits for another one to write
+PATIENCE = 1.0  # seconds that a page waits for another server to write
+_START_PATIENCE = 10.0  # seconds that the start of a server waits for it
+_PAUSE = 3.0  # seconds after a wait in vain during which no page waits as long
+_BRIEFLY = 0.05  # seconds that it waits instead
 # A browser that joins anew gets a row number above all others: the lowest joined first.
 _TABLES = """
 create table if not exists classes (
@@ -36,6 +46,8 @@ create table if not exists votes (
 );
 create table if not exists first (one integer primary key check (one = 1), code text, leader text);
 """
+_DAMAGED = "database disk image is malformed"  # as SQLite says it
+_TABLE_NAMES = ("classes", "joined", "votes", "first")
 _OF_A_CLASS = ("classes", "votes")
 _USE = "update classes set used = (select max(used) + 1 from classes) where code = ?"
 
@@ -50,25 +62,95 @@ class Place(NamedTuple):
 class Classes:
     """Classes by their codes; safe to share between threads, and between servers by a file.
 
-    A browser is a random name: who sits before it is not known.
+    A browser is a random name: who sits before it is not known. Every method raises ClassError
+    where the file cannot be read or written, or where another process holds it for `PATIENCE`.
     """
 
-    def __init__(self, path: str | Path = ":memory:") -> None:
-        self._lock = threading.RLock()
-        self._database = sqlite3.connect(
-            path, timeout=_PATIENCE, isolation_level="IMMEDIATE", check_same_thread=False
-        )
-        self._database.executescript(_TABLES)
+    def __init__(self, path: str | Path | None = None) -> None:
+        self._path = None if path is None else Path(path).absolute()
+        self._lock = threading.RLock()  # of classes in memory, which no other process can hold
+        self._failed_at, self._problem = float("-inf"), ""
+        with _readable():
+            database = _connected(path or ":memory:", _START_PATIENCE)
+            database.executescript(_TABLES)
+            (state,) = database.execute("pragma quick_check(1)").fetchone()
+        if self._path is None:
+            self._in_memory = database
+        else:
+            database.close()
+        if state != "ok":
+            raise sqlite3.DatabaseError(_DAMAGED)
+
+    @contextmanager
+    def _connection(self, timeout: float) -> Iterator[sqlite3.Connection]:
+        """Yield a connection: to a file each call has its own, so that none waits for another."""
+        if self._path is None:
+            with self._lock:
+                yield self._in_memory
+        else:
+            # `mode=rw`: a file that was deleted is a failure, and no new one without tables.
+            file = f"{self._path.as_uri()}?mode=rw"
+            with _readable(), closing(_connected(file, timeout)) as database:
+                yield database
+
+    def _run(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        """Do work in the database; where another process holds it, wait for `PATIENCE`."""
+        try:
+            answer = self._attempt(work)
+        except sqlite3.Error as error:
+            self._failed_at = time.monotonic()
+            if self._problem != str(error):
+                log.warning("the file of classes cannot be used: %s", error)
+            self._problem = str(error)
+            raise ClassError(
+                f"The class cannot be reached just now: {error}. Pages that need no class work, "
+                "and those of the class try again by themselves."
+            ) from error
+        self._failed_at, self._problem = float("-inf"), ""
+        return answer
+
+    def _attempt(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        try:
+            with self._connection(0.0) as database:
+                return work(database)
+        except sqlite3.OperationalError as error:
+            if not _is_busy(error):
+                raise
+            failure: sqlite3.Error = error
+        is_pause = time.monotonic() - self._failed_at < _PAUSE
+        with turns.release_slot():  # other pages are run meanwhile
+            try:
+                with self._connection(_BRIEFLY if is_pause else PATIENCE) as database:
+                    return work(database)
+            except sqlite3.Error as error:  # raised below, where this run has its turn again
+                failure = error
+        raise failure
+
+    def check(self) -> None:
+        """Return if the classes can be read and written now, also by other servers."""
+
+        def look(database: sqlite3.Connection) -> None:
+            database.execute("begin immediate")
+            try:
+                for table in _TABLE_NAMES:
+                    database.execute(f"select count(*) from {table}").fetchone()
+            finally:
+                database.rollback()
+
+        self._run(look)
 
     def _all(self, statement: str, *values: object) -> list[Any]:
-        with self._lock:
-            return self._database.execute(statement, values).fetchall()
+        return self._run(lambda database: database.execute(statement, values).fetchall())
 
     def _write(self, *statements: tuple[Any, ...]) -> int:
         """Run statements and their values as one change; return how many rows the last changed."""
-        with self._lock, self._database:
-            changed = [self._database.execute(one, values).rowcount for one, *values in statements]
-        return changed[-1]
+
+        def change(database: sqlite3.Connection) -> int:
+            with database:
+                counts = [database.execute(one, values).rowcount for one, *values in statements]
+            return counts[-1]
+
+        return self._run(change)
 
     def open(self, browser: str) -> str:
         """Open a class that this browser leads; return its code."""
@@ -116,7 +198,7 @@ class Classes:
     def of(self, browser: str) -> str | None:
         """Return the class that a browser is in, if it is still on."""
         found = self._all("select code from joined natural join classes where browser = ?", browser)
-        return found[0][0] if found else None
+        return found[0][0] if found and isinstance(found[0][0], str) else None
 
     def leads(self, code: str, browser: str) -> bool:
         """Return whether this browser opened this class."""
@@ -136,7 +218,8 @@ class Classes:
     def place(self, code: str) -> Place:
         """Return where a class is."""
         found = self._all("select stop, moves from classes where code = ?", code)
-        return Place(*found[0]) if found else Place()
+        is_place = found and all(isinstance(number, int) and number >= 0 for number in found[0])
+        return Place(*found[0]) if is_place else Place()  # a damaged file may hold anything
 
     def vote(self, code: str, question: Hashable, browser: str, option: int) -> None:
         """Note a prediction. The last one counts, but none after the answer was seen."""
@@ -169,6 +252,42 @@ class Classes:
         return tuple(chosen.get(option, 0) for option in range(options))
 
 
+def _connected(path: str | Path, timeout: float) -> sqlite3.Connection:
+    database = sqlite3.connect(
+        path, timeout=timeout, isolation_level="IMMEDIATE", check_same_thread=False, uri=True
+    )
+    # A vote that waits for the disk takes 20 ms, and a class of 200 votes at once. What a crash of
+    # the machine's system may damage is found at the next start.
+    database.execute("pragma synchronous = off")
+    return database
+
+
+@contextmanager
+def _readable() -> Iterator[None]:
+    """Raise one kind of error: Python cannot decode SQLite's own message about damaged names."""
+    try:
+        yield
+    except UnicodeDecodeError as error:
+        raise sqlite3.DatabaseError(_DAMAGED) from error
+
+
+def _is_busy(error: sqlite3.Error) -> bool:
+    """Return whether another connection holds what was wanted."""
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    return code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+
+
+def problem() -> str:
+    """Say in one sentence why the classes cannot be used; "" where they can. May wait."""
+    if not settings().shared or (settings().public and not settings().classroom):
+        return ""
+    try:
+        classes().check()
+    except (ClassError, SettingsError) as error:
+        return str(error)
+    return ""
+
+
 def _code() -> str:
     return "".join(secrets.choice(LETTERS) for _ in range(CODE))
 
@@ -178,7 +297,7 @@ def classes() -> Classes:
     """Return this server's classes, or those of all servers that share its folder.
 
     Raises:
-        SettingsError: the folder cannot be written.
+        SettingsError: the folder cannot be written, or the file in it is damaged.
     """
     if not settings().shared:
         return Classes()
@@ -186,9 +305,14 @@ def classes() -> Classes:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         return Classes(folder / FILE)
-    except (OSError, sqlite3.Error) as error:
+    except (OSError, sqlite3.OperationalError) as error:
         raise SettingsError(
             f"shared: expected a folder that can be written, got {folder}: {error}."
+        ) from error
+    except sqlite3.Error as error:
+        raise SettingsError(
+            f"shared: {folder / FILE} is damaged ({error}). Delete it: the server then starts "
+            "without the classes in it."
         ) from error
 
 
