@@ -1,0 +1,52 @@
+"""What the process of heavy work does with a call and with models, without a process."""
+
+import pickle
+from collections import OrderedDict
+from functools import partial
+from typing import Any
+
+import pytest
+
+from mha_viz.ui.jobs import calls, worker
+from mha_viz.ui.jobs.calls import Call, Checkpoint
+from tests.ui.jobs import calls_for_tests as ours
+
+
+@pytest.fixture(autouse=True)
+def functions_of_tests(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(calls, "OURS", (*calls.OURS, "tests."))
+
+
+def test_outcome_of_an_error_of_ours_is_its_class_and_its_sentence() -> None:
+    def outcome(function: Any) -> tuple[str, Any]:
+        return worker.outcome(pickle.dumps(Call(partial(function))), lambda: None, lambda: None)
+
+    assert outcome(ours.refuses) == ("error", ("TextError", "The text is empty."))
+    kind, trace = outcome(ours.fails)
+    assert kind == "fault" and "ZeroDivisionError: a mistake of ours" in trace
+
+
+def test_model_of_keeps_the_latest_two_of_one_name_and_none_of_another(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(worker, "_models", OrderedDict())
+    loaded: list[Checkpoint] = []
+    monkeypatch.setattr(worker, "_loaded", lambda checkpoint: loaded.append(checkpoint) or object())
+    long, random, short = (
+        Checkpoint("a", "cpu", "float32", most, random=most == 2) for most in (3, 2, 1)
+    )
+    models = [worker.model_of(checkpoint) for checkpoint in (long, random, short)]
+    assert loaded == [long, random, short] and list(worker._models) == [random, short]
+    assert worker.model_of(short) is models[2] and len(loaded) == 3
+    other = long._replace(name="b")
+    worker.model_of(other)
+    assert list(worker._models) == [other]
+
+
+def test_runner_runs_a_call_with_its_progress_until_it_is_cancelled() -> None:
+    ray_jobs = pytest.importorskip("mha_viz.ui.jobs.ray_jobs", exc_type=ImportError)
+    runner, order = ray_jobs.Runner(), pickle.dumps(Call(partial(ours.counts, 3), "on_progress"))
+    kind, _ = runner.run(order)
+    assert kind == "done" and runner.progress() == (2, 3)
+    runner.cancel()
+    assert runner.run(order) == ("stopped", None)
