@@ -40,6 +40,13 @@ def draws(figure: dict[str, Any], record: mv.AttentionRecord, layer: int, head: 
     close(cells.reshape(weights.shape), np.where(visible, weights, np.nan))
 
 
+def labels_of(pin: Pin) -> str:
+    """Return the titles of a head's labels as the library's report has them."""
+    model = mv.load(pin.model)
+    report = mv.head_report(model.trace(pin.text), model).set_index(["layer", "head"])
+    return str(report.labels[pin.layer, pin.head])
+
+
 def test_a_head_is_pinned_in_explore_once_and_unpinned() -> None:
     app = explore(model="tiny-bert", text=TEXT, layer="1", head="2")
     app.button(key="pin").click().run()
@@ -63,6 +70,9 @@ def test_cards_show_two_models_and_two_sentences_with_the_numbers_of_their_runs(
     for figure, pin in zip(figures(app), (A, B, C), strict=True):
         draws(figure, mv.load(pin.model).trace(pin.text), pin.layer, pin.head)
         assert plain(f"{pin.model} · “{pin.text}”") in text
+    expected = [labels for pin in (A, B, C) if (labels := labels_of(pin))]
+    captions = [part.value.partition(":material/label:") for part in app.caption]
+    assert [labels.strip() for _, icon, labels in captions if icon] == expected
 
 
 def test_pins_are_moved_noted_and_removed() -> None:

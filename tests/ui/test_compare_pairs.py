@@ -15,6 +15,7 @@ from mha_viz.core.metrics.chance import discoveries
 from mha_viz.core.names import PAIR_MEASURES, PRODUCTS
 from mha_viz.engine.model import AttentionModel
 from mha_viz.ui.state import views
+from mha_viz.web import theme
 from tests.making.comparing import close, near
 from tests.making.pairwise import pairwise
 from tests.ui.compare_app import (
@@ -40,6 +41,10 @@ def test_twins_shows_the_similarity(name, measure, order):
     shown = table(app, "Head", "L3 H7").set_index("Head")
     assert list(shown.index) == list(shown.columns) == NAMES
     close(shown, expected)
+    cells = next(trace for trace in figures(app)[0]["data"] if trace["type"] == "heatmap")
+    colours = theme.diverging if cells["zmin"] < 0 else theme.sequential
+    assert cells["colorscale"] == [list(stop) for stop in theme.stops(colours(False))]
+    assert (cells["zmin"] < 0) == (measure in ("correlation", "cka"))
     apart = distances(record, measure).numpy()
     np.fill_diagonal(apart, np.inf)
     nearest = table(app, "Head", "Nearest", "Distance").set_index("Head").loc[NAMES]
