@@ -10,6 +10,7 @@ import pytest
 import mha_viz as mv
 from mha_viz.engine import loaded_network
 from mha_viz.ui.circuits import pairs
+from mha_viz.ui.state import link_values
 from mha_viz.ui.state.views import CIRCUITS
 from mha_viz.ui.widgets.components.query_key_map import payload_of
 from mha_viz.web.payload import unpack
@@ -330,5 +331,9 @@ def test_a_corrupted_text_is_made_by_swapping_words_and_an_equal_one_has_no_shar
     check(app)
     swapped = app.text_input(key="ask_source").placeholder
     assert swapped.startswith("(none: ") and sorted(swapped[7:-1]) == sorted(TEXT)
+    captions = [part.value for part in app.caption if "How to read" in part.value]
+    assert captions and len(captions) == len(set(captions))  # all maps share one
+    longest = link_values.token("x" * 999)
+    assert app.text_input(key="ask_target").max_chars == len(longest)  # a link has it whole
     app.text_input(key="ask_source").set_value(TEXT).run()
     assert not app.exception and "share" not in table(app, "position", "effect")

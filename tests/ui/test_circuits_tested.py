@@ -1,9 +1,13 @@
 """Circuits put to the test on the page: tasks, proposals, results, and files that open again."""
 
+import re
+
 import numpy as np
+import pandas as pd
 import pytest
 
 import mha_viz as mv
+from mha_viz.ui.circuits import faithfulness
 from mha_viz.ui.state import views
 from mha_viz.ui.widgets.messages.messages import plain
 from mha_viz.web.theme import format_number
@@ -122,6 +126,25 @@ def test_task_that_a_vocabulary_lacks_is_a_sentence(models):
     app = circuits(model=models["gpt2"], text="the cat sat", circuit="test", task="closing")
     assert not app.exception and len(app.error) == 1
     assert "test_heads" not in [button.key for button in app.button]
+
+
+def edges_in_hand(model, task, on_progress=None):
+    """Stand in for the search: the circuit of 4 edges carries enough."""
+    edges = pd.DataFrame({"sender": ["embedding"], "receiver": ["logits"], "score": [0.5]})
+    curve = pd.DataFrame(
+        {"edges": [1, 4, 9], "faithfulness": [0.11, 0.88, 0.97], "complement": [0.93, 0.22, 0.06]}
+    ).assign(random=[0.01, 0.05, 0.17], low=0.0, high=1.0)
+    return faithfulness.EdgeFindings(edges, edges.assign(known=True), curve, 4, 0.6, 5678, 1, None)
+
+
+def test_edges_result_has_the_shares_of_the_smallest_circuit_that_carries_enough(monkeypatch):
+    monkeypatch.setattr(faithfulness, "find_edges", edges_in_hand)
+    app = circuits(model="tiny-gpt2", **OWN | dict(circuit="edges", pairs=FOUR_PAIRS))
+    app.button(key="find_edges").click().run()
+    check(app)
+    (result,) = [part.value for part in app.markdown if "5,678" in part.value]
+    assert re.findall(r"\d+%", result) == ["88%", "22%", "5%"]
+    assert len(app.get("plotly_chart")) == 2  # the curve, and the circuit by layer
 
 
 @pytest.mark.extended
