@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 from docs import make_metrics
 from mha_viz.cli.main import app
 from mha_viz.core.metrics import METRICS
+from mha_viz.ui.state import allowed, class_answers
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted(
@@ -58,6 +59,17 @@ def links(page: Path) -> set[str]:
 def test_the_page_of_metrics_is_what_the_table_says() -> None:
     hint = "docs/metrics.md is out of date: run python -m docs.make_metrics"
     assert make_metrics.PATH.read_text("utf-8") == make_metrics.render(), hint
+
+
+@pytest.mark.parametrize(
+    ("page", "stated", "limit"),
+    [
+        ("public.md", r"no text above (\d+) characters", allowed.SHORT),
+        ("replicas.md", r"at most (\d+) classes", class_answers.MAX_CLASSES),
+    ],
+)
+def test_limit_that_a_page_states_is_that_of_the_code(page: str, stated: str, limit: int) -> None:
+    assert re.findall(stated, (ROOT / "docs" / page).read_text("utf-8")) == [str(limit)]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name)

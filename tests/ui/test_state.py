@@ -70,7 +70,7 @@ VIEW = View(
     outputs="redundancy",
     written=12,
     tokens=((1, 3), (5, 5)),
-    next_temperature=0.8,
+    next_temperature=5.0,
     next_top_k=40,
     next_seed=7,
     branches=((5, 1234), (9, 50256)),
@@ -163,7 +163,7 @@ def test_pins_of_a_link_that_are_no_pins_are_ignored(raw: str) -> None:
         ("layer", "-1"), ("layer", "99999"), ("layer", "٣٣٣٣٣٣٣٣٣٣"), ("key", "1" * 5000),
         ("mass", "nan"), ("least", "-1"), ("factor", "1e99"), ("words", "yes"), ("heads", "1.2.3"),
         ("show", "<script>"), ("sort", "__import__('os')"), ("only", "a b"), ("written", "201"),
-        ("next_temperature", "nan"), ("next_seed", "1e9"), ("branches", "5.-1"), ("arc", "obj.up"),
+        ("next_temperature", "5.1"), ("next_seed", "1e9"), ("branches", "5.-1"), ("arc", "obj.up"),
     ],
 )  # fmt: skip
 def test_nonsense_in_a_link_is_named_and_left_out(name, raw):

@@ -1,10 +1,12 @@
 """Changes that the app makes in Streamlit."""
 
+from types import SimpleNamespace
+
 import pytest
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from streamlit.runtime.forward_msg_queue import ForwardMsgQueue
 
-from mha_viz.ui.operating import descriptors, malloc_trim, memory_limit
+from mha_viz.ui.operating import descriptors, malloc_trim, memory_limit, streamlit_run
 from mha_viz.ui.server import lifecycle
 
 PAGE = ((0,), (0, 0), (0, 0, 0)), ("", "outer", "inner")  # places, and fragments that draw there
@@ -40,3 +42,16 @@ def test_a_fragment_that_overtakes_the_page_leaves_no_place_without_its_containe
     lifecycle.begin()
     assert _queued(["outer"]) == [*PAGE[0], (0, 0)]
     assert _queued(None) == [(0, 0)]  # a run of the whole page draws all anew
+
+
+@pytest.mark.parametrize(
+    ("server", "active", "expected"),
+    [(True, ["mine"], True), (True, ["other"], False), (False, ["mine"], False)],
+)
+def test_is_connected_is_true_of_an_active_session_of_a_server(
+    server: bool, active: list[str], expected: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    instance = SimpleNamespace(is_active_session=active.__contains__)
+    runtime = SimpleNamespace(exists=lambda: server, get_instance=lambda: instance)
+    monkeypatch.setattr(streamlit_run, "runtime", runtime)
+    assert streamlit_run.is_connected("mine") is expected
