@@ -39,8 +39,9 @@ CASES = {
 
 @pytest.mark.parametrize("how", CASES.values(), ids=CASES.keys())
 @pytest.mark.parametrize("need_pattern", [True, False], ids=["explicit", "fused"])
-def test_it_is_what_the_definition_says(how: dict, need_pattern: bool) -> None:
-    query, key, value = qkv(2)
+@pytest.mark.parametrize("kv_heads", [HEADS, 1])
+def test_it_is_what_the_definition_says(how: dict, need_pattern: bool, kv_heads: int) -> None:
+    query, key, value = qkv(2, kv_heads=kv_heads)
     got_z, got_pattern = attention(query, key, value, **how, need_pattern=need_pattern)
     want_z, want_pattern = by_definition(query, key, value, **how)
     close(got_z, want_z)

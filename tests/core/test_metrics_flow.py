@@ -2,6 +2,7 @@
 
 from types import SimpleNamespace
 
+import networkx
 import pytest
 import torch
 from torch import Tensor
@@ -77,6 +78,19 @@ def test_flow_by_hand():
     close(attention_flow(two_layers(), query=1), [0.1 + 0.3, 0.7])
     close(attention_flow(two_layers(), query=0), [0.75 + 0.25, 0.25])
     close(attention_flow(two_layers()[:1], query=1), [0.3, 0.7])  # one layer: its own row
+
+
+@pytest.mark.parametrize(("causal", "residual"), [(False, 0.0), (True, 0.3)])
+def test_flow_is_networkxs(causal, residual):
+    pattern = random_pattern(causal=causal).double()
+    M = residual * torch.eye(N) + (1 - residual) * pattern.mean(1)
+    M /= M.sum(-1, keepdim=True)  # which float32 rows miss by 1e-8
+    graph = networkx.DiGraph()
+    for layer, query, key in torch.cartesian_prod(*map(torch.arange, M.shape)).tolist():
+        capacity = float(M[layer, query, key])
+        graph.add_edge((layer + 1, query), (layer, key), capacity=capacity)
+    expected = [networkx.maximum_flow_value(graph, (LAYERS, 4), (0, key)) for key in range(N)]
+    close(attention_flow(pattern, 4, residual), expected, atol=1e-8, rtol=0)
 
 
 def test_flow_counts_from_the_end_too_and_is_a_share():

@@ -11,6 +11,7 @@ from mha_viz.core.compare.twins import (
     classical_mds,
     covering_heads,
     head_order,
+    nearest_others,
     nearest_twins,
 )
 from mha_viz.errors import ArgumentError, ShapeError
@@ -48,6 +49,12 @@ def test_clusters_of_a_hand_made_example() -> None:
     assert sorted(found.labels(99).tolist()) == list(range(7))
     with pytest.raises(ArgumentError):
         found.labels(0)
+
+
+def test_the_tree_merges_by_average_linkage() -> None:
+    heights = head_order(LINE).linkage[:, 2]
+    groups = LINE[np.ix_([0, 3, 5], [1, 6])].mean(), LINE[np.ix_([0, 3, 5, 1, 6], [2, 4])].mean()
+    assert heights == pytest.approx([1, 1, 1.5, 2, *groups])
 
 
 def test_heads_without_a_value_come_last() -> None:
@@ -164,6 +171,15 @@ def test_nearest_twins() -> None:
     assert nearest_twins(np.zeros((1, 1)), 1)["distance"].isna().all()
     with pytest.raises(ArgumentError):
         nearest_twins(LINE, 3)
+
+
+def test_nearest_others_are_those_of_a_loop() -> None:
+    distance = without(random_distances(11), 3)
+    twins, apart = nearest_others(distance)
+    for head, row in enumerate(distance):
+        others = [j for j in range(11) if j not in (3, head)] if head != 3 else []
+        assert twins[head] == min(others, key=row.__getitem__, default=-1)
+        assert apart[head] == row[twins[head]] if others else np.isnan(apart[head])
 
 
 def coverage(similarity: np.ndarray, chosen: tuple[int, ...]) -> float:

@@ -88,12 +88,21 @@ def test_paired_test_of_single_words_is_mcnemars():
     assert paired_p_value(head, head) == 0.5
 
 
+def test_paired_p_value_of_units_is_near_that_of_all_flips_of_their_signs():
+    apart = np.random.default_rng(2).integers(-2, 5, 11).astype(float)
+    signs = 1 - 2 * (np.arange(2**11)[:, None] >> np.arange(11) & 1)
+    sums = signs @ apart
+    exact = (sums > apart.sum()).mean() + (sums == apart.sum()).mean() / 2
+    assert paired_p_value(apart[None], np.zeros((1, 11))) == pytest.approx(exact, abs=0.01)
+
+
 def test_q_values_are_scipys_and_leave_nan_out():
     p = np.random.default_rng(3).random(37) ** 3
     expected = stats.false_discovery_control(p)
     assert q_values(np.r_[np.nan, p])[1:] == pytest.approx(expected)
     assert np.isnan(q_values(np.r_[np.nan, p])[0])
-    assert ((q_values(p) <= 0.05) == discoveries(p)).all()
+    assert ((q_values(p) <= 0.05) == discoveries(p)).all() and discoveries(p).any()
+    assert discoveries(np.r_[np.nan, p]).tolist() == [False, *discoveries(p)]
 
 
 def test_difference_of_single_values_is_students_paired_or_welch_wide() -> None:
@@ -130,3 +139,14 @@ def test_difference_of_few_units_and_of_units_that_all_differ_alike() -> None:
     ones = np.ones((1, 12))
     assert difference((0 * ones, ones), (ones, ones), paired=True)["p"] == 2.0**-11
     assert difference((ones, ones), (ones, ones), paired=True)["p"] == 1
+
+
+@pytest.mark.parametrize("paired", [True, False])
+def test_difference_of_heads_that_do_not_differ_has_uniform_p_values(paired: bool) -> None:
+    rng, shape = np.random.default_rng(11), (4_000, 20)
+    n = rng.integers(1, 20, shape)
+    share = rng.beta(2, 3, shape)  # each unit is easy or hard, for both heads where it is the same
+    other = share if paired else rng.beta(2, 3, shape)
+    first, second = (rng.binomial(n, of).astype(float) for of in (share, other))
+    p = difference((first, n.astype(float)), (second, n.astype(float)), paired=paired)["p"]
+    assert 0.03 <= (p <= 0.05).mean() <= 0.065
