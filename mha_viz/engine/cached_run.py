@@ -18,6 +18,9 @@ from mha_viz.engine.projections import float32
 from mha_viz.engine.run import OnLayer, Run, own_weights, within_memory
 from mha_viz.errors import AttentionUnavailableError
 
+# transformers 5.24 renamed the second to the first; networks of remote code may still have it.
+CACHE_ARGUMENTS = ("cache", "past_key_values")
+
 
 class CachedRun:
     """A causal network's run over a text that grows, and that tokens can be taken back from.
@@ -30,7 +33,7 @@ class CachedRun:
     """
 
     def __init__(self, model: AttentionModel, edits: HeadEdits | None = None) -> None:
-        _check_cached(model)
+        self._cache_argument = _check_cached(model)
         self.model, self.edits = model, edits
         self._cache = DynamicCache()  # without the config, which would let go of what windows pass
         self._pieces: list[_Piece] = []
@@ -84,7 +87,7 @@ class CachedRun:
         network: Any = self.model.network
         inputs: dict[str, Any] = {
             "input_ids": torch.tensor([list(ids)], device=self.model.device),
-            "past_key_values": self._cache,
+            self._cache_argument: self._cache,
             "use_cache": True,
         }
         if "logits_to_keep" in inspect.signature(network.forward).parameters:
@@ -157,8 +160,8 @@ def _whole_mask(
     return whole[None]
 
 
-def _check_cached(model: AttentionModel) -> None:
-    """Check that the model can run a text piece by piece."""
+def _check_cached(model: AttentionModel) -> str:
+    """Return the forward argument for the cache, once the model can run a text piece by piece."""
     network: Any = model.network
     if not model.causal:
         raise AttentionUnavailableError(
@@ -166,9 +169,11 @@ def _check_cached(model: AttentionModel) -> None:
             "change all rows before it: load it as a decoder (is_decoder), or a causal model such "
             "as tiny-gpt2."
         )
-    takes_cache = "past_key_values" in inspect.signature(network.forward).parameters
-    if not takes_cache or getattr(network, "_is_stateful", False):
+    parameters = inspect.signature(network.forward).parameters
+    cache_argument = next((name for name in CACHE_ARGUMENTS if name in parameters), None)
+    if cache_argument is None or getattr(network, "_is_stateful", False):
         raise AttentionUnavailableError(
             f"The {model.family} family keeps no cache of keys and values that tokens could be "
             "taken back from: choose a GPT-2, Llama, Mistral or Gemma."
         )
+    return cache_argument
