@@ -67,6 +67,7 @@ def test_the_page_of_metrics_is_what_the_table_says() -> None:
         ("public.md", r"no text above (\d+) characters", allowed.SHORT),
         ("replicas.md", r"at most (\d+) classes", class_answers.MAX_CLASSES),
     ],
+    ids=("characters", "classes"),
 )
 def test_limit_that_a_page_states_is_that_of_the_code(page: str, stated: str, limit: int) -> None:
     assert re.findall(stated, (ROOT / "docs" / page).read_text("utf-8")) == [str(limit)]
