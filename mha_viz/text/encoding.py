@@ -40,13 +40,18 @@ def encode_texts(reader: Reader, text: str, text_pair: str | None = None) -> Tex
         encoded = encode(reader.tokenizer, text, max_length=reader.n_ctx)
         target = decoder_text(reader, text_pair)
     for item in (encoded, target):
-        if item is not None and max(item.input_ids) >= reader.d_vocab:
-            raise TextError(
-                f"This text has tokens that {reader.name} does not know (number "
-                f"{max(item.input_ids):,} of {reader.d_vocab:,}): tokenizer and model do not "
-                "belong together."
-            )
+        if item is not None:
+            check_known(reader, item.input_ids)
     return encoded, target
+
+
+def check_known(reader: Reader, ids: Sequence[int]) -> None:
+    """Check that the model has a vector for each id."""
+    if max(ids) >= reader.d_vocab:
+        raise TextError(
+            f"This text has tokens that {reader.name} does not know (number "
+            f"{max(ids):,} of {reader.d_vocab:,}): tokenizer and model do not belong together."
+        )
 
 
 def count_positions(reader: Reader, text: str) -> int:
@@ -104,11 +109,21 @@ def text_notes(name: str, *texts: Encoded | None) -> tuple[str, ...]:
         if text.n_truncated
     )
     own = [sum(not token.is_special for token in text.tokens) for text in read]
-    return cut + tuple(
-        f"The text is largely unknown to {name}: it has no token for {text.n_unknown} of the "
-        f"{n} here. What its heads do with those says nothing about the words."
-        for text, n in zip(read, own, strict=True)
-        if text.n_unknown > MOST_UNKNOWN * n
+    twice = tuple(
+        f"The text begins with {first.text} twice, but the model was trained with one: leave "
+        "one out of the text."
+        for first, second in (text.tokens[:2] for text in read if len(text.tokens) > 1)
+        if first.is_special and second.is_special and first.id == second.id
+    )
+    return (
+        cut
+        + twice
+        + tuple(
+            f"The text is largely unknown to {name}: it has no token for {text.n_unknown} of the "
+            f"{n} here. What its heads do with those says nothing about the words."
+            for text, n in zip(read, own, strict=True)
+            if text.n_unknown > MOST_UNKNOWN * n
+        )
     )
 
 

@@ -100,7 +100,7 @@ def encode(
         unread = visible(texts[totals.index(0)], 30)
         raise TextError(f"There is nothing that this model can read in “{unread}”.")
     shares = _shares(totals, room)
-    kept = _fitting(tokens, shares)
+    kept = _marked(tokenizer, _fitting(tokens, shares))
     seen = dict.fromkeys(token.word for token in kept.values() if token.word is not None)
     words: dict[int | None, int] = {w: i for i, w in enumerate(seen)}  # no gap where text was cut
     return Encoded(
@@ -113,6 +113,31 @@ def encode(
         text_pair=texts[1] if len(texts) > 1 else None,
         n_unknown=_count_unknown(tokenizer, kept.values(), texts),
     )
+
+
+def special_ids(tokenizer: PreTrainedTokenizerBase) -> frozenset[int]:
+    """Return the ids that a tokenizer calls special, but for those that stand in for a word.
+
+    [MASK] hides a word of the text, [UNK] is one that the vocabulary lacks, and "<0x0A>" a byte.
+    """
+    special = {*tokenizer.all_special_ids}
+    special |= {
+        number
+        for number, added in tokenizer.added_tokens_decoder.items()
+        if added.special and not re.fullmatch("<0x[0-9A-F]{2}>", added.content)
+    }
+    names = ("bos", "eos", "cls", "sep", "pad")
+    marks = {getattr(tokenizer, f"{name}_token_id", None) for name in names}
+    return frozenset(special - ({tokenizer.unk_token_id, tokenizer.mask_token_id} - marks))
+
+
+def _marked(tokenizer: PreTrainedTokenizerBase, tokens: dict[int, Token]) -> dict[int, Token]:
+    """Mark special tokens that were typed, or that a chat template wrote, as special."""
+    special = special_ids(tokenizer)
+    return {
+        i: replace(token, is_special=True, word=None) if token.id in special else token
+        for i, token in tokens.items()
+    }
 
 
 def _count_unknown(
