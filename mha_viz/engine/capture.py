@@ -6,7 +6,8 @@ import inspect
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import accumulate, count
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -32,6 +33,7 @@ class Call:
 
     module: str  # the innermost one that made it, by its name in `network.named_modules()`
     pattern: Float[Tensor, "batch n_heads query key"]
+    run: int = 0  # how often the network had been called; 0 where a part was called by itself
 
 
 @dataclass(eq=False)
@@ -63,16 +65,20 @@ class Captured:
     ) -> AttentionRecord:
         """Return the weights as a record, a layer for each call.
 
+        The runs of one `generate` are put together, as its steps. After it `tokens` may hold the
+        last one, which the network has not read.
+
         Args:
             tokens: names of the queries, as for `mv.record`; patches of an image are tokens, too.
             key_tokens: names of the keys, where those are others (cross attention).
             modules: names of the modules to take, or the beginning that theirs have in common; all
                 if not given. Needed where calls differ in shape, as in an encoder-decoder.
             item: place in the batch.
-            **about: as for `mv.record`: special, model, text, part, causal.
+            **about: as for `mv.record`: special, model, text, part, causal ...
 
         Raises:
-            RecordError: no such call, calls that differ in shape, or tokens that do not fit.
+            RecordError: no such call, calls that differ in shape, tokens that do not fit, or
+                several runs that are not the steps of one generation.
         """
         chosen = [
             call
@@ -89,12 +95,46 @@ class Captured:
                 "nn.MultiheadAttention or F.scaled_dot_product_attention inside of the block. "
                 f"There are: {', '.join(self.modules) or 'none'}."
             )
-        if len({call.pattern.shape[1:] for call in chosen}) > 1:
-            shapes = ", ".join(f"{call.module} {tuple(call.pattern.shape[1:])}" for call in chosen)
-            raise RecordError(f"Choose modules whose weights have one shape; there are: {shapes}.")
-        if not 0 <= item < len(chosen[0].pattern):
-            raise RecordError(f"item must be in 0..{len(chosen[0].pattern) - 1}, got {item}.")
-        return record([call.pattern[item] for call in chosen], tokens, key_tokens, **about)
+        if not 0 <= item < (n_items := min(len(call.pattern) for call in chosen)):
+            raise RecordError(f"item must be in 0..{n_items - 1}, got {item}.")
+        runs: dict[int, list[Call]] = {}
+        for call in chosen:
+            runs.setdefault(call.run, []).append(call)
+        first, *later = runs.values()
+        steps = [first, *([_unfolded(call, first[0]) for call in calls] for calls in later)]
+        shapes = {call.pattern.shape[1:]: call.module for call in steps[0]}
+        if len(steps) == 1 and len(shapes) > 1:
+            names = ", ".join(f"{module} {tuple(shape)}" for shape, module in shapes.items())
+            raise RecordError(f"Choose modules whose weights have one shape; there are: {names}.")
+        patterns = [tuple(call.pattern[item] for call in calls) for calls in steps]
+        if len(steps) == 1:
+            return record(patterns[0], tokens, key_tokens, **about)
+        _check_steps(steps, is_cross=bool(key_tokens))
+        return record(patterns, tokens, key_tokens, **about)
+
+
+def _unfolded(call: Call, first: Call) -> Call:
+    """Return the call of one query by heads, where those that share keys stood as its queries."""
+    (_, n_groups, n_queries, _), n_heads = call.pattern.shape, first.pattern.shape[1]
+    if n_groups == n_heads or n_groups * n_queries != n_heads:
+        return call
+    return replace(call, pattern=call.pattern.flatten(1, 2).unsqueeze(2))
+
+
+def _check_steps(steps: Sequence[Sequence[Call]], is_cross: bool) -> None:
+    """Check that several runs are the steps of one generation."""
+    modules = {tuple(call.module for call in calls) for calls in steps}
+    shapes = [calls[0].pattern.shape for calls in steps]
+    ends = accumulate(n_queries for *_, n_queries, _ in shapes)
+    same_keys = len({n_keys for *_, n_keys in shapes}) == 1
+    goes_on = all(n_keys <= end for (*_, n_keys), end in zip(shapes, ends, strict=True))
+    singly = all(n_queries == 1 for *_, n_queries, _ in shapes[1:])
+    if len(modules) > 1 or not singly or not (same_keys if is_cross else goes_on):
+        raise RecordError(
+            f"The network was called {len(steps)} times in the block, by "
+            f"{', '.join(sorted({name for names in modules for name in names}))}: choose modules "
+            "of one kind, and capture one call, or one `generate` of one text, at a time."
+        )
 
 
 @contextmanager
@@ -123,28 +163,34 @@ def capture(network: nn.Module) -> Iterator[Captured]:
     """
     taken = Captured()
     stack: list[str] = []
+    counter = count(1)
+    runs = [0]
     with ExitStack() as hooks:
+        begin = network.register_forward_pre_hook(lambda *_: runs.append(next(counter)))
+        hooks.callback(begin.remove)
+        end = network.register_forward_hook(lambda *_: _leave(runs), always_call=True)
+        hooks.callback(end.remove)
         for name, module in network.named_modules():
             for handle in (
                 module.register_forward_pre_hook(lambda *_, name=name: stack.append(name)),
                 module.register_forward_hook(lambda *_: _leave(stack), always_call=True),
             ):
                 hooks.callback(handle.remove)
-        hooks.enter_context(_Capturing(taken.calls, stack))
+        hooks.enter_context(_Capturing(taken.calls, stack, runs))
         yield taken
 
 
-def _leave(stack: list[str]) -> None:
-    """Leave a module; a hook that returned its name would replace the module's output by it."""
+def _leave(stack: list[Any]) -> None:
+    """Leave a module or run; a hook that returned it would replace the module's output by it."""
     stack.pop()
 
 
 class _Capturing(TorchFunctionMode):
     """Lets PyTorch's attention run as it is, and computes its weights by our function beside it."""
 
-    def __init__(self, calls: list[Call], stack: list[str]) -> None:
+    def __init__(self, calls: list[Call], stack: list[str], runs: list[int]) -> None:
         super().__init__()
-        self.calls, self.stack = calls, stack
+        self.calls, self.stack, self.runs = calls, stack, runs
 
     def __torch_function__(
         self,
@@ -210,7 +256,7 @@ class _Capturing(TorchFunctionMode):
                 f"{difference:.2g}: expected at most {TOLERANCE:g}. It computes attention in a way "
                 "that is not known here."
             )
-        self.calls.append(Call(name, pattern.detach().flatten(0, -4)))
+        self.calls.append(Call(name, pattern.detach().flatten(0, -4), self.runs[-1]))
 
 
 def _weights(call: Mapping[str, Any]) -> Tensor | None:
