@@ -10,6 +10,7 @@ from mha_viz.engine.recording import record_of, run_texts, trace_encoded
 from mha_viz.engine.run import OnLayer, check_keep
 from mha_viz.errors import ArgumentError
 from mha_viz.text.encoding import encode_texts
+from mha_viz.text.from_ids import ChatMessages, TokenIds, encode_input
 
 
 class AttentionModel(LoadedNetwork):
@@ -53,7 +54,7 @@ class AttentionModel(LoadedNetwork):
 
     def trace(
         self,
-        text: str,
+        text: str | TokenIds | ChatMessages,
         text_pair: str | None = None,
         *,
         part: str | None = None,
@@ -65,7 +66,9 @@ class AttentionModel(LoadedNetwork):
         """Run one text and keep every head's attention.
 
         Args:
-            text: any text; what does not fit n_ctx is cut off, and the record's notes say so.
+            text: any text; what does not fit n_ctx is cut off, and the record's notes say so. Also
+                its ids (a list, tensor or array), which are run as they are, or the messages of a
+                chat ({"role": ..., "content": ...}), by the tokenizer's own template.
             text_pair: second segment (BERT-style) or the decoder's text (T5, BART).
             part: which stack of an encoder-decoder; the first one if not given.
             keep: "pattern" and any of "z", "query", "key", "value"; or "all", which is these five.
@@ -80,12 +83,13 @@ class AttentionModel(LoadedNetwork):
             AttentionRecord with float32 pattern (layer, head, query, key).
 
         Raises:
-            TextError: empty text, or a pair for a model that takes one text.
+            TextError: empty text, a pair for a model that takes one text, or ids or a chat that it
+                does not know.
             ArgumentError: an unknown part, an unknown thing to keep, or such heads.
         """
         part = self.parts[0] if part is None else part
         self.check_part(part)
-        texts = encode_texts(self.reader, text, text_pair)
+        texts = encode_input(self.reader, text, text_pair)
         edits = head_edits(self, gates, intervention, part=part, texts=texts)
         left = self.trace_encoded(*texts, keep=keep, on_layer=on_layer, only=part, edits=edits)
         return left[part]
