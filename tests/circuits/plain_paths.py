@@ -66,6 +66,8 @@ class PlainPaths:
 
     def estimate(self, ids, z_of_sender, sender, receiver, direct, number):
         """The gradient of number(logits) by the receiver's z, times the exact change of that z."""
+        if receiver == "logits":
+            return self._estimate_at_logits(ids, z_of_sender, sender, direct, number)
         at, reader, _ = receiver
         columns = slice(reader * self.d_head, (reader + 1) * self.d_head)
         module, heard = self.outputs[at], [None]
@@ -78,6 +80,16 @@ class PlainPaths:
                 number(self.network(torch.tensor([ids])).logits[0]), leaf
             )
         return float(((heard[0] - clean) * gradient)[..., columns].sum())
+
+    def _estimate_at_logits(self, ids, z_of_sender, sender, direct, number):
+        """The gradient of number(logits) by the sender's z, times the change of that z."""
+        layer, head = sender
+        columns = slice(head * self.d_head, (head + 1) * self.d_head)
+        leaf = self.noted(ids)[0][layer][..., columns].clone().requires_grad_()
+        with torch.enable_grad(), self._hooked(self._sending(ids, leaf, sender, direct)):
+            value = number(self.network(torch.tensor([ids])).logits[0])
+            (gradient,) = torch.autograd.grad(value, leaf)
+        return float(((z_of_sender - leaf.detach()) * gradient).sum())
 
     def _sending(self, ids, z_of_sender, sender, direct):
         """Hooks that give the sender another z; all else is put back for a direct path."""

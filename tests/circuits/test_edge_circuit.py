@@ -81,6 +81,31 @@ def test_connected_keeps_the_edges_on_paths(seed, share):
     assert {(i, j) for i, j in found.nonzero().tolist()} == on_paths(kept)
 
 
+def test_strongest_are_nested_and_as_many_as_fit():
+    generator = torch.Generator().manual_seed(7)
+    scores = torch.randn(GRAPH.exists.shape, generator=generator).where(GRAPH.exists, torch.nan)
+    n, before = int(GRAPH.exists.sum()), torch.zeros_like(GRAPH.exists)
+    order, sizes = scores.abs().nan_to_num(-1.0).flatten().argsort(descending=True), []
+    for count in range(n + 1):
+        kept = torch.zeros(GRAPH.exists.numel(), dtype=torch.bool)
+        kept[order[:count]] = True
+        sizes.append(len(on_paths(kept.view_as(GRAPH.exists))))
+    for size in (5, 17, 40, n):
+        strongest = GRAPH.strongest(scores, size)
+        assert int(strongest.sum()) == max(count for count in sizes if count <= size)
+        assert bool((strongest | ~before).all())  # none of the smaller set is missing
+        before = strongest
+
+
+@pytest.mark.parametrize(("parallel", "n_of_mlps"), [(False, 4 + 8), (True, 1 + 5)])
+def test_edges_are_as_many_as_counted_by_hand(parallel, n_of_mlps):
+    graph = EdgeGraph(n_layers=2, n_heads=3, parallel=parallel)
+    assert int(graph.exists.sum()) == 9 * 1 + 9 * 5 + 9 + n_of_mlps
+    edges = {(graph.senders[i], graph.receivers[j]) for i, j in graph.exists.nonzero().tolist()}
+    assert (("L0 H2", "MLP 0") in edges) != parallel and ("MLP 0", "L1 H0 key") in edges
+    assert not {("L0 H2", "L0 H1 value"), ("MLP 1", "MLP 1")} & edges
+
+
 @pytest.mark.parametrize("size", [1, 19, 90])
 def test_draw_makes_connected_sets_of_that_size(size):
     drawn = {

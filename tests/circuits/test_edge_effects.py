@@ -163,7 +163,14 @@ def test_edge_effects_recomputed_multiplies_the_exact_change_of_z(name, every):
 def test_values_equals_hooks_of_any_choice_of_edges(name):
     model = predicting(name, double=True)
     task = make_task(model, "induction", 4)
+    first, second, third, fourth = task.examples
+    short = [  # the third pair without its first tokens, which both of its texts share
+        replace(text, input_ids=text.input_ids[3:], tokens=text.tokens[3:]) for text in third[:2]
+    ]
+    third = third._replace(clean=short[0], corrupt=short[1], place=third.place - 3)
+    task = replace(task, examples=(first, third, second, fourth))
     runs = EdgeRuns(model, task.examples, "logit_difference")
+    assert [pairs.places for pairs in runs.pairs] == [(0, 2, 3), (1,)]
     plain, graph = PlainEdges(model.network), runs.graph
     assert graph.parallel == plain.parallel
     generator = torch.Generator().manual_seed(3)

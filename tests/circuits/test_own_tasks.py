@@ -136,6 +136,10 @@ def test_columns_are_known_by_their_names():
     assert pairs == {"Line 2": ("a", "b", "c", "d")} and reason.startswith("Line 3 was left out.")
     with pytest.raises(ArgumentError, match="lacks the columns answer, wrong"):
         read_pairs(table.drop(columns=["answer", "wrong"]))
+    for heading in ("clean,corrupted,answer,wrong", "Prompt\tCounterfactual\tCorrect\tIncorrect"):
+        with pytest.raises(ArgumentError, match=r"first line .* lacks .*corrupt"):
+            read_pairs(f"{heading}\n{lines[25:]}")
+    assert len(read_pairs("Is it right? | Is that so? | right | wrong")[0]) == 1  # no heading
 
 
 def test_what_cannot_be_read(gpt, tmp_path):
@@ -172,6 +176,19 @@ def test_a_template_is_filled_with_words_that_are_one_token(shipped):
         assert (right, wrong) == (number(shipped, f" {a}"), number(shipped, f" {b}"))
         for word in (a, b, place, drink):
             number(shipped, f" {word}")
+
+
+def test_ioi_asks_for_the_other_name_in_both_orders(shipped):
+    firsts = []
+    for clean, corrupt, _, right, wrong in make_task(shipped, "ioi", 9).examples:
+        first, other, subject = (clean.text.replace(",", "").split()[i] for i in (1, 3, 8))
+        answer = other if subject == first else first
+        assert subject in (first, other) and first != other
+        assert (right, wrong) == (number(shipped, f" {answer}"), number(shipped, f" {subject}"))
+        assert corrupt.text.replace(",", "").split()[8] == answer
+        firsts.append(answer == first)
+    for half in (firsts[:4], firsts[4:]):  # neither half asks for one order alone
+        assert abs(2 * sum(half) - len(half)) <= 1
 
 
 def test_words_and_templates_that_do_not_fit_are_named(gpt):

@@ -79,11 +79,8 @@ def test_effects_are_those_of_hooks_on_the_eager_model(name, sender, receiver):
         effect, path = getattr(found, way), (clean, z, sender, receiver, way == "direct")
         assert abs(effect - (difference(plain.effect_logits(*path)) - before)) <= tolerance
         assert abs(effect) > 1e-5  # something happened
-        if receiver != "logits":
-            expected = plain.estimate(
-                *path, lambda logits: logits[at, target] - logits[at, against]
-            )
-            assert abs(getattr(found, f"{way}_estimate") - expected) <= tolerance
+        expected = plain.estimate(*path, lambda logits: logits[at, target] - logits[at, against])
+        assert abs(getattr(found, f"{way}_estimate") - expected) <= tolerance
     assert found.direct != found.total
 
 
@@ -114,7 +111,30 @@ def test_other_behaviours_by_their_definition(name, metric):
     assert metric != "kl" or abs(found.clean) < 1e-12
 
 
+def test_the_loss_of_a_causal_text_is_that_of_all_its_tokens():
+    model, path = predicting("gpt2"), ((0, 3), (2, 4, "value"))
+    found, plain = path_effect(model, CLEAN, CORRUPT, *path, "loss"), PlainPaths(model.network)
+    clean, corrupt = (ids_of(model, text, None) for text in (CLEAN, CORRUPT))
+    z = plain.noted(corrupt)[0][0][..., 3 * plain.d_head : 4 * plain.d_head]
+    before, after = (
+        float(torch.nn.functional.cross_entropy(logits[:-1], torch.tensor(clean[1:])))
+        for logits in (plain.run(clean), plain.effect_logits(clean, z, *path, True))
+    )
+    assert abs(found.clean - before) <= 1e-5
+    assert abs(found.direct - (after - before)) <= 1e-5 and found.direct != 0
+
+
 # -- every family, by what must be equal -----------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_a_direct_path_passes_by_whatever_stands_between(name):
+    """Nothing stands between in the last layers of a chain but one MLP, or none at all."""
+    model = predicting(name)
+    parallel = name == "gpt_neox"  # its MLP reads what attention reads, not what it writes
+    for path in (((model.n_layers - 1, 1), "logits"), ((0, 1), (1, 2, "key"))):
+        found = path_effect(model, CLEAN, CORRUPT, *path, **asked(model))
+        assert (abs(found.direct - found.total) <= 1e-5) == parallel
 
 
 @pytest.mark.parametrize("name", FAMILIES)

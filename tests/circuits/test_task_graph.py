@@ -51,6 +51,16 @@ def test_task_graph_is_the_mean_of_the_graphs_of_its_texts(gpt, pooled):
         assert [one.text for one in found.tokens[:2]] == [each[0].tokens[0].text, "bird …"]
 
 
+@pytest.mark.parametrize("pooled", [False, True])
+def test_flow_of_a_part_of_the_task_graph_enters_each_level_as_it_leaves_it(gpt, pooled):
+    rows = [*PAIRS[:3], (*LONGER, "cat", "dog")] if pooled else PAIRS
+    graph, begun = task_graph(gpt, make_task(gpt, rows), share=0.5), 0.0
+    for level in range(2 * gpt.n_layers, 0, -1):
+        edges = graph.edges[graph.edges.level == level]
+        assert len(edges) and edges.flow.sum() + begun == pytest.approx(graph.held, abs=1e-4)
+        begun += edges[edges.kind.isin(["MLP", "bias"])].flow.sum()
+
+
 def test_task_graph_refuses_what_it_cannot_do(gpt, masked):
     task = make_task(gpt, PAIRS)
     with pytest.raises(ArgumentError, match="tiny-gpt2"):

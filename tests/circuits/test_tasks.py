@@ -48,6 +48,10 @@ def test_random_tokens_are_labelled_as_in_a_record(shipped):
 
 def test_answers_are_what_the_templates_say(shipped):
     name = shipped.tokenizer.decode
+    for clean, corrupt, place, right, wrong in make_task(shipped, "induction", 5).examples:
+        for ids, answer in ((clean.input_ids, right), (corrupt.input_ids, wrong)):
+            first = ids.index(ids[place - (not shipped.causal)])  # the last token before the answer
+            assert first < place - 1 and ids[first + 1] == answer
     for clean, corrupt, _, right, wrong in make_task(shipped, "phrase", 5).examples:
         assert f" {name([right]).strip()} " in clean.text
         assert f" {name([wrong]).strip()} " in corrupt.text
