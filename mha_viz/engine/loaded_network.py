@@ -1,6 +1,7 @@
 """LoadedNetwork: a network with its tokenizer, its sizes, its limits and its weights."""
 
 import math
+from contextlib import suppress
 
 import torch
 from jaxtyping import Float
@@ -14,9 +15,9 @@ from mha_viz.core.record.patterns import MOST_BYTES, STORED_BYTES
 from mha_viz.engine.backend import choose_backend
 from mha_viz.engine.projections import LayerProjections
 from mha_viz.engine.run import PARTS, Backend
-from mha_viz.errors import ArgumentError, AttentionUnavailableError
-from mha_viz.text.encoding import Reader, decoder_text, takes_pair
-from mha_viz.text.tokens import encode
+from mha_viz.errors import ArgumentError, AttentionUnavailableError, TextError
+from mha_viz.text.encoding import Reader, decoder_text, takes_pair, target_tokenizer
+from mha_viz.text.tokens import encode, tokenizer_errors
 
 TILES = 128  # cells of the pooled pictures that a long record may hold, on a side
 _SAMPLE = "A short text, to see whether both ways agree."
@@ -41,6 +42,11 @@ class LoadedNetwork:
         self.d_vocab = int(getattr(self.config, "vocab_size", len(tokenizer)))
         self.n_ctx = longest_text(network, tokenizer)
         self._cut: float = math.inf  # tokens whose weights are stored, where texts are cut
+        self._target_tokenizer: PreTrainedTokenizerBase | None = None
+        self._decoder_start: int | None = None
+        if len(self.parts) > 1:
+            self._target_tokenizer = target_tokenizer(tokenizer)
+            self._decoder_start = decoder_start(network, self._target_tokenizer)
         self.backend: Backend
         self.notes = notes + self._choose_backend()
 
@@ -93,9 +99,9 @@ class LoadedNetwork:
         return min(self.n_ctx, int((n_bytes // (4 * n_layers * self.n_heads)) ** 0.5))
 
     def _reader(self, n_ctx: int) -> Reader:
-        start = getattr(self.network.config, "decoder_start_token_id", None)
         two_texts = len(self.parts) > 1
-        return Reader(self.tokenizer, self.name, n_ctx, self.d_vocab, two_texts, start)
+        about = (self.tokenizer, self.name, n_ctx, self.d_vocab, two_texts)
+        return Reader(*about, self._decoder_start, self._target_tokenizer)
 
     def check_part(self, part: str) -> None:
         """Raise ArgumentError unless it is one of `parts`."""
@@ -213,6 +219,20 @@ class LoadedNetwork:
             + (f" ({reason})" if reason else "")
             + ": its own weights are shown, and what needs the heads' outputs is not available.",
         )
+
+
+def decoder_start(network: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> int | None:
+    """Return the token that the model's own training puts before a decoder's text; None: padding.
+
+    Most have it in their config; mBART moves a text's language code to its beginning.
+    """
+    shift = getattr(network, "prepare_decoder_input_ids_from_labels", None)
+    if shift is not None:
+        with suppress(TextError), tokenizer_errors("its own tokens"):
+            labels = tokenizer(_SAMPLE)["input_ids"]
+            return int(shift(torch.tensor([labels], device=network.device))[0, 0])
+    start = getattr(network.config, "decoder_start_token_id", None)
+    return start if isinstance(start, int) else None
 
 
 def longest_text(network: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> int:

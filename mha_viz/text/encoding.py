@@ -1,5 +1,6 @@
 """Texts of a model as tokens: one or a pair, an encoder's and its decoder's; its vocabulary."""
 
+import copy
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -29,6 +30,7 @@ class Reader:
     two_texts: bool = False  # an encoder-decoder, with a text for each stack
     # the number of the token that a decoder's text begins with; None for the padding
     start: object = None
+    target_tokenizer: PreTrainedTokenizerBase | None = None  # the decoder's, if it is another
 
 
 def encode_texts(reader: Reader, text: str, text_pair: str | None = None) -> Texts:
@@ -78,23 +80,52 @@ def takes_pair(reader: Reader) -> bool:
     return True
 
 
+def target_tokenizer(tokenizer: PreTrainedTokenizerBase) -> PreTrainedTokenizerBase:
+    """Return the tokenizer of a decoder's texts: the same, or a copy in its target mode.
+
+    Translators read their targets by another vocabulary or with another language code. Where no
+    target language is set, it is that of the source.
+    """
+    if not hasattr(tokenizer, "_switch_to_target_mode"):
+        return tokenizer
+    with tokenizer_errors("targets"):
+        target = copy.deepcopy(tokenizer)
+        if getattr(target, "tgt_lang", "") is None:
+            target.tgt_lang = target.src_lang
+        target._switch_to_target_mode()
+        target._in_target_context_manager = True  # else each call would switch it back
+        return target
+
+
 def decoder_text(reader: Reader, text: str | None) -> Encoded:
-    """Encode the decoder's text behind its start token."""
+    """Encode what a decoder reads of its text: the labels of a training, moved one to the right.
+
+    These begin with the start token, and where the tokenizer adds any before a text, with those:
+    BART's <s>, a language code. The token that ends the text is not read. Without a text those
+    at its beginning are left.
+    """
+    tokenizer = reader.target_tokenizer or reader.tokenizer
     start = reader.start
     with tokenizer_errors("its own tokens"):
-        start = start if isinstance(start, int) else reader.tokenizer.pad_token_id or 0
-        label = str(reader.tokenizer.convert_ids_to_tokens(start))
-    first = Token(label, start, is_special=True, segment=1)
+        start = start if isinstance(start, int) else tokenizer.pad_token_id or 0
+        label = visible(str(tokenizer.convert_ids_to_tokens(start)))
+    labels = encode(tokenizer, "a" if text is None else text, max_length=reader.n_ctx)
+    before = len(labels.tokens) if text is not None else 0
     if text is None:
-        return Encoded(input_ids=[start], token_type_ids=None, tokens=(first,))
-    rest = encode(reader.tokenizer, text, max_length=reader.n_ctx - 1, add_special_tokens=False)
+        before = next(i for i, token in enumerate(labels.tokens) if not token.is_special)
+        labels = replace(labels, text="")
+    elif labels.tokens[-1].is_special:
+        before -= 1
+    first = Token(label, start, is_special=True, segment=1)
     # It is the second text of the run, which is where its tokens' offsets count.
+    tokens = (first, *(replace(token, segment=1) for token in labels.tokens[:before]))
     return replace(
-        rest,
-        input_ids=[start, *rest.input_ids],
+        labels,
+        input_ids=[token.id for token in tokens],
         token_type_ids=None,
-        tokens=(first, *(replace(token, segment=1) for token in rest.tokens)),
-        text_pair=rest.text,
+        tokens=tokens,
+        text_pair=labels.text or None,
+        n_unknown=labels.n_unknown if text is not None else 0,
     )
 
 
