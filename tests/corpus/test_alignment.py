@@ -1,12 +1,14 @@
 """Weights between words against sums and means over their tokens, written out."""
 
+import pytest
 import torch
 
+import mha_viz as mv
 from mha_viz.core.record.fields import Token
 from mha_viz.corpus.treebank.alignment import align_words
 from mha_viz.corpus.treebank.trees import Sentence, Word
 from tests.making.comparing import close
-from tests.making.trees import tree
+from tests.making.trees import sample, tree
 
 
 def word(form: str, start: int, end: int) -> Word:
@@ -46,3 +48,14 @@ def test_a_word_that_was_cut_off_has_no_weight():
     alignment = align_words([Token("one", 1, 0, 3)], sentence)
     assert alignment.covered.tolist() == [True, False]
     assert alignment.between_words(torch.ones(1, 1, 1)).tolist() == [[[1.0, 0.0], [0.0, 0.0]]]
+
+
+@pytest.mark.parametrize("name", ["tiny-bert", "tiny-gpt2"])
+def test_every_word_of_the_sample_is_covered_and_no_weight_is_lost(name):
+    model = mv.load(name)
+    for sentence in sample()[::12]:
+        tokens = model.trace(sentence.text, keep=("pattern",)).tokens
+        alignment = align_words(tokens, sentence)
+        assert alignment.covered.all()
+        special = torch.tensor([token.is_special for token in tokens])
+        close(alignment.shares.sum(0), (~special).float())

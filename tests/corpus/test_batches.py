@@ -5,14 +5,16 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import chain
+from itertools import chain, pairwise
 
 import numpy as np
 import pytest
 
 import mha_viz as mv
-from mha_viz.corpus.measure.batches import Batch, batches, prepared
+from mha_viz.corpus.measure.batches import PASS_TOKENS, Batch, _cuts, batches, prepared
+from mha_viz.corpus.measure.shard import Settings, measure_shard
 from mha_viz.corpus.sources.source import Item
+from mha_viz.corpus.treebank.trees import Sentence, Word
 from mha_viz.errors import ArgumentError, SourceError
 from mha_viz.text.encoding import Reader, encode_texts
 
@@ -45,6 +47,18 @@ def test_every_text_is_in_one_batch_within_the_budget(reader: Reader) -> None:
         assert list(batch.encoded) == expected
 
 
+def test_no_other_cut_costs_less() -> None:
+    lengths, n = [3, 3, 4, 9, 10, 30, 31, 33, 70], 9
+
+    def cost(ends: list[int]) -> float:
+        sizes = [(end - begin) * lengths[end - 1] for begin, end in pairwise([0, *ends])]
+        tight = all(size <= 100 or size in lengths for size in sizes)
+        return sum(sizes) + PASS_TOKENS * len(ends) if tight else np.inf
+
+    every = [[i for i in range(1, n) if chosen >> i & 1] + [n] for chosen in range(0, 2**n, 2)]
+    assert cost(_cuts(lengths, 100)) == min(map(cost, every)) < np.inf
+
+
 def test_a_text_that_the_model_cannot_read_is_told_with_its_place(reader: Reader) -> None:
     small = replace(reader, d_vocab=encode_texts(reader, "the")[0].input_ids[1] + 1)
     given = [Item(0, "the", "a:1"), Item(1, "zebra", "a:2")]
@@ -53,6 +67,21 @@ def test_a_text_that_the_model_cannot_read_is_told_with_its_place(reader: Reader
     assert [place for place, _ in skipped] == ["a:2"]
     with pytest.raises(ArgumentError, match="batch_tokens=0"):
         batches(reader, given, 0)
+
+
+def test_a_tree_of_which_the_model_reads_no_word_is_left_out_and_counted() -> None:
+    model = mv.load("tiny-bert")
+    before = "cat " * model.n_ctx
+    cut, read = (
+        Sentence(text, (Word("dog", "dog", "NOUN", -1, "root", at, at + 3),))
+        for text, at in ((before + "dog", len(before)), ("dog", 0))
+    )
+    given = [Item(0, cut.text, "a:1", cut), Item(1, read.text, "a:2", read)]
+    for items, n_texts in ((given[:1], 0), (given, 1)):
+        shard = measure_shard(model, items, Settings())
+        assert (shard.counts["n_texts"], shard.counts["n_skipped"]) == (n_texts, 1)
+        assert [place for place, _ in shard.skipped] == ["a:1"]
+        assert shard.make_tables() is not None
 
 
 # --- prepared beforehand ------------------------------------------------------------------------

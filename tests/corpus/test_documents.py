@@ -111,6 +111,23 @@ def _block(pattern: torch.Tensor, words: slice) -> torch.Tensor:
     return pattern[..., at, :][..., at]
 
 
+def test_documents_are_joined_as_long_as_they_fit_and_never_across(bert: Any) -> None:
+    every = sample_passages()
+    reader, rest = replace(bert.reader, n_ctx=40), iter(every)
+    joined = list(join_documents(every, reader))
+    for text, after in zip(joined, [*joined[1:], None], strict=True):
+        members = [next(rest) for _ in text.sentence.parts]
+        assert text.text == " ".join(member.text for member in members)
+        assert {member.document for member in members} == {text.document}
+        assert encode_texts(reader, text.text)[0].n_truncated == 0
+        if after is not None:
+            assert after.continues == (text.document == after.document)
+        if after is not None and after.continues:  # its first sentence had no room
+            first = after.text[: after.sentence.parts[0][1].words[-1].end]
+            assert encode_texts(reader, f"{text.text} {first}")[0].n_truncated > 0
+    assert next(rest, None) is None and sum(text.continues for text in joined) > 7
+
+
 def test_all_texts_of_a_document_are_on_one_half(bert: Any) -> None:
     found = list(join_documents(sample_passages(), replace(bert.reader, n_ctx=24)))
     of_document: dict[int, set[str]] = {}

@@ -9,12 +9,14 @@ import pytest
 import mha_viz as mv
 from mha_viz.checkpoints.untrained_copy import untrained_copy
 from mha_viz.core.record.visible import visible_keys
+from mha_viz.corpus.measure.measuring import WAYS, BatchOptions
 from mha_viz.corpus.measure.padded import KINDS, is_punctuation
 from mha_viz.corpus.measure.profiles import FAR, LATE, N_BINS, edges, histogram
+from mha_viz.corpus.measure.scores import SCORES
 from mha_viz.corpus.measure.shard import Settings, Shard, measure_shard
 from mha_viz.errors import ArgumentError
-from tests.corpus.reference import TEXTS, items, small, traced
-from tests.making.comparing import near
+from tests.corpus.reference import TEXTS, chance_alone, items, scores_alone, small, traced
+from tests.making.comparing import close, near
 
 HEAD = ["layer", "head"]
 LONG = " ".join(f"the cat sat on the mat because it was tired {i}" for i in range(4))
@@ -39,6 +41,38 @@ def records(subject: mv.AttentionModel) -> list[mv.AttentionRecord]:
 
 def frame(shard: Shard, name: str) -> pd.DataFrame:
     return shard.tables[name].to_pandas()
+
+
+def test_scores_chance_and_pairs_are_those_of_each_text_by_itself(subject, shard, records) -> None:
+    texts, chance = frame(shard, "texts"), frame(shard, "chance")
+    assert texts[["text_id", *HEAD]].apply(tuple, axis=1).is_monotonic_increasing
+    assert (texts.n_tokens == [len(records[i].tokens) for i in texts.text_id]).all()
+    scores = [scores_alone(record).reshape(-1, len(SCORES)) for record in records]
+    close(texts[list(SCORES)], np.concatenate(scores))
+    columns = [f"{key}_{way}" for way in WAYS for key in BatchOptions().baselines]
+    baselines = [chance_alone(record).reshape(record.n_layers, -1) for record in records]
+    close(chance[columns], np.concatenate(baselines))
+    if "untrained" in shard.tables:
+        fifth = traced(untrained_copy(subject), TEXTS[4])
+        rows = frame(shard, "untrained").query("text_id == 4")[list(SCORES)]
+        close(rows, scores_alone(fifth).reshape(-1, len(SCORES)))
+    for measure, rows in frame(shard, "pairs").groupby("measure"):
+        each = np.stack([mv.head_similarity(r, measure).double().numpy() for r in records])
+        values = each[:, rows.i, rows.j]
+        assert (rows.i < rows.j).all() and len(rows) == len(np.triu_indices(len(each[0]), 1)[0])
+        assert (rows.n == np.isfinite(values).sum(0)).all()
+        np.testing.assert_allclose(rows["sum"], np.nansum(values, 0), atol=2e-5)
+        np.testing.assert_allclose(rows.sum_sq, np.nansum(values**2, 0), atol=2e-5)
+
+
+def test_histograms_count_the_texts(shard: Shard) -> None:
+    names, head = ("histogram", "texts"), "layer == 1 and head == 2"
+    table, texts = (frame(shard, name).query(head) for name in names)
+    for metric in ("confidence", "duplicate_token", "distance", "entropy"):
+        rows, bins = table[table.metric == metric], np.zeros(N_BINS, int)
+        bins[rows.bin] = rows.n
+        values = texts[metric].dropna().astype(float)
+        assert bins.tolist() == np.histogram(values, edges(metric))[0].tolist()
 
 
 def test_edges_are_the_strongest_and_the_heavy(shard: Shard, records) -> None:

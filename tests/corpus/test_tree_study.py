@@ -85,6 +85,14 @@ def test_relations_are_what_a_plain_loop_counts(
         assert row[column] == pytest.approx(hits[place] / n[place])
 
 
+def test_counts_of_units_add_up_to_those_of_all(whole: mv.Study) -> None:
+    for name in ("relations", "untrained_relations", "relation_offsets"):
+        rows = whole.sql(f"FROM {name}")
+        for total in ("n", "hits"):
+            units = rows[[f"{total}_u{unit}" for unit in range(64)]]
+            assert (units.sum(axis=1) == rows[total]).all() and (units > 0).sum(axis=1).max() > 1
+
+
 TABLES = ["relations", "parts_of_speech", "trees", "coreference"]
 
 
