@@ -58,7 +58,7 @@ def test_decoder_reads_what_its_training_makes_of_labels(
     tokenizer = tokenizer()
     sizes = T5 if config is tf.T5Config else SIZES | {"decoder_ffn_dim": 12}
     if config is tf.BartConfig:
-        sizes |= {"decoder_start_token_id": tokenizer.eos_token_id}
+        sizes |= {"decoder_start_token_id": tokenizer.sep_token_id}
     network = make_network(config(vocab_size=len(tokenizer), **sizes)).eval()
     before = tokenizer("the cat sat").input_ids
     model = mv.wrap(network, tokenizer)
