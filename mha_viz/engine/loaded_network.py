@@ -20,6 +20,15 @@ from mha_viz.text.encoding import Reader, decoder_text, takes_pair, target_token
 from mha_viz.text.tokens import encode, tokenizer_errors
 
 TILES = 128  # cells of the pooled pictures that a long record may hold, on a side
+WITHOUT_POSITIONS = 1 << 17  # tokens of a text where a config names no limit
+_POSITIONS = (
+    "max_position_embeddings",
+    "max_sequence_length",
+    "max_seq_len",
+    "n_ctx",
+    "n_positions",
+    "seq_length",
+)
 _SAMPLE = "A short text, to see whether both ways agree."
 
 
@@ -236,14 +245,17 @@ def decoder_start(network: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) 
 
 
 def longest_text(network: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> int:
-    """Return the longest text in tokens that config and tokenizer allow; 512 if unknown."""
+    """Return the longest text in tokens that config and tokenizer allow.
+
+    Families that count no positions (BLOOM's ALiBi, Mamba's layers) have no limit but memory's.
+    """
     config = network.config.get_text_config()
     found = [
         value
-        for name in ("max_position_embeddings", "n_positions", "n_ctx", "max_seq_len")
+        for name in _POSITIONS
         if isinstance(value := getattr(config, name, None), int) and value > 0
     ]
-    limit = min(found, default=512)
+    limit = min(found, default=WITHOUT_POSITIONS)
     for module in network.modules():
         # RoBERTa and its relatives count positions from padding_idx + 1.
         positions = getattr(module, "position_embeddings", None)

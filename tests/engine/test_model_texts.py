@@ -75,3 +75,10 @@ def test_a_text_that_is_largely_unknown_says_so():
     assert not mv.load("tiny-gpt2").trace("<|endoftext|> 北京").notes
     (note,) = mv.predict(model, "北京 [MASK]").notes
     assert "2 of the 3" in note
+
+
+def test_n_ctx_of_a_family_that_counts_no_positions_is_bounded_by_memory_alone():
+    config = tf.BloomConfig(vocab_size=len(WORDS), hidden_size=20, n_layer=2, n_head=5)
+    model = mv.wrap(tf.BloomModel(config), tokenizer(pairs=False))
+    assert model.n_ctx > 2048
+    assert len(model.trace("cat " * 700).tokens) == 700
