@@ -98,20 +98,24 @@ def find_model(name: str, *, download: bool = True) -> ModelInfo:
         return found
     if found.source == "cached" and not is_hub_revision(base):
         raise not_merged(found.path, f"its base is no model of the Hub, but {_quoted(base)}")
-    below = _find(base, download)
+    # What a file from the Hub names is no folder of this machine, whatever lies there.
+    below = _find(base, download, folders=found.source != "cached")
     if adapter_base(below.path):
         raise not_merged(found.path, f"its base {_quoted(base)} is an adapter, too")
     return replace(below, name=found.name, source=found.source, adapter=found.path)
 
 
-def _find(name: str, download: bool) -> ModelInfo:
-    """Find the folder of that name, a model's or an adapter's."""
+def _find(name: str, download: bool, folders: bool = True) -> ModelInfo:
+    """Find the folder of that name, a model's or an adapter's.
+
+    `folders` says whether a folder that is called so goes before the Hub.
+    """
     name = name.strip()
     if not name or "\0" in name or len(name) > MAX_NAME:
         raise ArgumentError("A model name must be a shipped name, a folder or a Hub id.")
     if name in _shipped_names():
         return _info(name, "shipped", shipped_folder() / name)
-    folder = _typed_folder(name)
+    folder = _typed_folder(name) if folders else None
     if folder is not None:
         return _info(name, "folder", folder)
     if not is_hub_revision(name):

@@ -105,6 +105,8 @@ def test_a_base_that_a_cached_adapter_names_is_no_folder_of_this_machine(tmp_pat
     with pytest.raises(BrokenCheckpointError, match="its base is no model of the Hub"):
         mv.load("a/lora", download=False)
     adapter(tmp_path / "models--b--lora" / "snapshots" / "1", "c/absent", matrices(BERT))
+    save(bert(), tmp_path / "c/absent")
+    monkeypatch.chdir(tmp_path)
     with pytest.raises(ModelNotFoundError, match="'c/absent' cannot be loaded without network"):
         mv.load("b/lora", download=False)
 

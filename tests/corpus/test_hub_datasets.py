@@ -122,6 +122,18 @@ def test_a_name_on_the_hub(
     assert seen == [asked]
 
 
+@pytest.mark.parametrize("name", ["text", "csv", "json:train", "imagefolder", "buckets/a"])
+def test_a_name_on_the_hub_reads_no_files_of_the_working_directory(
+    hugging: Any, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "secret.txt").write_text("One.\n")
+    (tmp_path / "secret.csv").write_text("text\nOne.\n")
+    (tmp_path / "secret.json").write_text('{"text": "One."}\n')
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ArgumentError, match="hf:OWNER/NAME"):
+        open_source(f"hf:{name}")
+
+
 def test_names_that_cannot_be_loaded(hugging: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     def load(name: str, config: str | None, *, split: str | None) -> Any:
         raise hugging.exceptions.DatasetNotFoundError("Dataset 'a/b' doesn't exist on the Hub.")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pkgutil
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -95,9 +96,23 @@ def _from_hub(spelled: str) -> Any:
             f"hf:OWNER/NAME/CONFIG:SPLIT, got “{visible(spelled, 200)}”."
         )
     name, config, split = match.groups()
+    library = _library()
+    if name in _readers() or name.startswith("buckets/"):
+        raise ArgumentError(
+            f"Expected a dataset as hf:OWNER/NAME, got “{visible(spelled, 200)}”, by which the "
+            "library `datasets` calls a kind of file: it would read the files of the working "
+            "directory. Give a file or a folder by its own name."
+        )
     with _reading(visible(spelled, 200)):
         # the full address, for a folder of that name on this machine would be taken first
-        return _library().load_dataset(f"hf://datasets/{name}", config, split=split)
+        return library.load_dataset(f"hf://datasets/{name}", config, split=split)
+
+
+def _readers() -> set[str]:
+    """Return the names by which the library takes files of one kind, wherever they lie."""
+    from datasets import packaged_modules
+
+    return {module.name for module in pkgutil.iter_modules(packaged_modules.__path__)}
 
 
 def _is_saved(folder: Path) -> bool:
