@@ -74,6 +74,11 @@ test("tokens that are chosen together sort the heads by how much they look at ea
   assert.deepEqual(chosen(), []);
   pass(150);
   assert.deepEqual(told().at(-1), { tokens: "", sort: "" });
+  word(2).click();
+  word(5).click();
+  control(8); // joins the pair that is looked at
+  assert.deepEqual(chosen(), [2, 5, 8]);
+  assert.ok(!word(2).classList.contains("looks"));
 });
 
 test("the mean of all heads tints the words, where it is asked for", () => {

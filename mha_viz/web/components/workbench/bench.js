@@ -5,7 +5,7 @@
 import { BenchWeights } from "./bench_weights.js";
 import { setPending } from "../shared/readiness.js";
 import { formatCode, formatNumber, formatWeight, payloadStore } from "../shared/shared.js";
-import { placesOf, toggled } from "./token_set.js";
+import { placesOf, spansOf, toggled } from "./token_set.js";
 import { placeOf, tokenAt } from "./token_axes.js";
 import { isAll, placesBetween } from "./viewport.js";
 
@@ -298,8 +298,10 @@ export class Bench {
 
   /** Adds the token of a place to those that are chosen together, or takes it away. @type {(place: number) => void} */
   toggleAmong(place) {
-    const tokens = toggled(this.view.tokens ?? [], this.weights.axes.keys, place);
-    this.choose({ tokens, sort: tokens.length ? AMONG : "" });
+    const { keys } = this.weights.axes;
+    const chosen = this.view.tokens?.length ? this.view.tokens : spansOf(keys, this.pair, place);
+    const tokens = toggled(chosen, keys, place);
+    this.choose({ tokens, sort: tokens.length ? AMONG : "", query: -1, key: -1 });
   }
 
   /** Lets go of all tokens. */

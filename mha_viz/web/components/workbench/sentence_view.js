@@ -4,6 +4,9 @@
 import { canHover, colourAt, formatWeight, inkOn, make, scaleWeight, tokenElement } from "../shared/shared.js";
 /* global PALETTE */
 
+// A Mac opens its menu on Control and a click.
+const IS_MAC = /Mac/.test(globalThis.navigator?.platform ?? "");
+
 export class SentenceView {
   /** @param {{ choose: (pair: { query: number, key: number }) => void, all: (on: boolean) => void, brush: (side: string, first: number, last: number) => void, clear: () => void, toggle: (place: number) => void }} out */
   constructor(out) {
@@ -11,7 +14,6 @@ export class SentenceView {
     this.root = make("div", "sentence");
     this.words = make("div", "words");
     this.words.setAttribute("role", "group");
-    this.words.setAttribute("aria-label", "Tokens: the first one chosen looks, the second is looked at; Shift and a click show only those between; Control and a click choose several");
     this.hint = make("span", "hint");
     this.mean = make("button", "button", "Mean of all heads");
     this.mean.type = "button";
@@ -58,6 +60,8 @@ export class SentenceView {
     };
     const list = (side) => header[`${side}_labels`].map((label, place) => word(side, label, place));
     this.crossed = String(header.query_labels) !== String(header.key_labels);
+    const several = this.crossed ? "" : `; ${IS_MAC ? "Command" : "Control"} and a click choose several`;
+    this.words.setAttribute("aria-label", `Tokens: the first one chosen looks, the second is looked at; Shift and a click show only those between${several}`);
     if (this.crossed) {
       const lines = ["query", "key"].map((side) => {
         const line = make("div", "line");
@@ -93,13 +97,14 @@ export class SentenceView {
     }
     const label = (side, place) => header[`${side}_labels`][place];
     const { among, weightAmong, weight } = this.scene;
+    const several = canHover() && !this.crossed ? `; ${IS_MAC ? "⌘" : "Ctrl"}-click to choose several` : "";
     this.clear.hidden = pair.query < 0 && pair.key < 0 && !this.scene.part && !among.size;
     this.mean.hidden = looking < 0;
     const far = pair.query >= 0 && pair.key >= 0;
     if (among.size) this.hint.textContent = amongInWords(among.size, weightAmong);
     else if (far) this.hint.textContent = `“${label("query", pair.query)}” looks at “${label("key", pair.key)}”: ${weight}`;
     else if (pair.query >= 0) this.hint.textContent = `Tinted by how much “${label("query", pair.query)}” looks at each. Choose a second one.`;
-    else this.hint.textContent = `Click a token to see what it looks at; drag to show a part${canHover() ? "; Ctrl-click to choose several" : ""}.`;
+    else this.hint.textContent = `Click a token to see what it looks at; drag to show a part${several}.`;
   }
 
   /** Whether a word is on an axis of the part that is shown, or would be by what is dragged over. */

@@ -9,6 +9,12 @@ export function placesOf(spans, axis) {
   return new Set(tokens.map((token) => placeOf(axis, token)).filter((place) => place >= 0));
 }
 
+/** Spans of a chosen pair, which the first token chosen with it joins; that of `place` is left out. @type {(axis: any, pair: { query: number, key: number }, place: number) => [number, number][]} */
+export function spansOf(axis, { query, key }, place) {
+  const places = new Set([query, key].filter((at) => at >= 0 && at !== place));
+  return [...places].reduce((spans, at) => toggled(spans, axis, at), /** @type {[number, number][]} */ ([]));
+}
+
 /** Spans with the token of a place, or without it where it was among them. @type {(spans: [number, number][], axis: any, place: number) => [number, number][]} */
 export function toggled(spans, axis, place) {
   const places = placesOf(spans, axis);
