@@ -91,6 +91,10 @@ def show_each_picture(page: Page) -> None:
         assert query(page).get("show", "heatmap") == show
         expect(page.get_by_test_id("stAlert")).to_have_count(0)
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), show
+        above, picture = (
+            page.locator(part).first.bounding_box() for part in (".sentence", PICTURES[show])
+        )
+        assert picture["y"] - above["y"] - above["height"] < 300, show  # titles and menus at most
 
 
 @pytest.mark.journey

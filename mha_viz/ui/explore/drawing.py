@@ -130,7 +130,8 @@ def _heads(scene: Scene, urls: exports.Urls, in_motion: bool) -> None:
         grid, head = st.columns([11, 10], gap="medium")
         with grid:
             workbench("grid", payload, settings, key="bench", take=_take)
-        with head:
+        # page.css keeps the height of both, so that a picture follows the head's name.
+        with head, st.container(key="chosen-head"):
             workbench("head", payload, settings, key="bench", take=_take)
             record = displayed_record(scene, state.of(Explore))
             if picture := PICTURES.get(state.of(Explore).show):
