@@ -27,6 +27,7 @@ from transformers.utils.logging import (
     is_progress_bar_enabled,
 )
 
+from mha_viz.checkpoints.thread_dtype import thread_dtype
 from mha_viz.core.amounts import of_bytes
 from mha_viz.core.available_memory import available
 from mha_viz.errors import (
@@ -50,12 +51,12 @@ _MOST_MODULES = 5_000  # the largest models in use have two thousand; laying one
 
 @contextmanager
 def building_lock() -> Iterator[None]:
-    """Build networks inside of this: meanwhile transformers sets torch's default dtype.
+    """Build networks inside of this, one at a time: see `thread_dtype`.
 
-    Its own log is silenced, too: a model's notes say what matters.
+    The log of transformers is silenced, too: a model's notes say what matters.
     """
     log = logging.getLogger("transformers")
-    with _BUILDING:
+    with _BUILDING, thread_dtype():
         level, bars = log.level, is_progress_bar_enabled()
         log.setLevel(logging.ERROR)
         disable_progress_bar()

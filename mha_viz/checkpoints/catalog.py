@@ -6,6 +6,7 @@ are loaded.
 
 import tomllib
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal
 
@@ -18,6 +19,7 @@ from mha_viz.checkpoints.hub_cache import (
     cached_model,
     cached_models,
     is_hub_revision,
+    name_of_address,
     repository,
     revision_of,
 )
@@ -118,10 +120,11 @@ def _find(name: str, download: bool, folders: bool = True) -> ModelInfo:
     folder = _typed_folder(name) if folders else None
     if folder is not None:
         return _info(name, "folder", folder)
+    name = name_of_address(name)
     if not is_hub_revision(name):
         raise ModelNotFoundError(
             f"There is no folder {_quoted(name)}, and a Hub id looks like 'owner/name'. "
-            f"Shipped models: {', '.join(_shipped_names())}."
+            f"{_similar(name)}Shipped models: {', '.join(_shipped_names())}."
         )
     cached = cached_model(name)
     if cached is None:
@@ -150,14 +153,23 @@ def _quoted(name: str) -> str:
     return repr(name if len(name) <= 80 else name[:79] + "…")
 
 
+def _similar(name: str) -> str:
+    """Ask whether a known name that is spelled alike is meant; "" where there is none."""
+    names = {
+        known.lower().replace("_", "-"): known for known in (*_shipped_names(), *cached_models())
+    }
+    close = get_close_matches(name.lower().replace("_", "-"), names, n=1, cutoff=0.8)
+    return f"Did you mean {names[close[0]]}? " if close else ""
+
+
 def _nowhere(name: str) -> str:
     there = "not in this machine's Hugging Face cache"
     if list_folder(repository(name)):
         there = "only in part in this machine's Hugging Face cache"
     asked = " --revision ".join(filter(None, revision_of(name)))
     return (
-        f"{name!r} cannot be loaded without network. It is not among the shipped models "
-        f"({', '.join(_shipped_names())}), not a folder here, and {there}. Download it on a "
+        f"{name!r} cannot be loaded without network. {_similar(name)}It is not among the shipped "
+        f"models ({', '.join(_shipped_names())}), not a folder here, and {there}. Download it on a "
         f"machine with network (`hf download {asked}`), or give the path of a folder with its "
         "files."
     )

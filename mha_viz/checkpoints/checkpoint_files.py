@@ -4,6 +4,7 @@ Imports neither torch nor transformers, as a list of models reads configs, too.
 """
 
 import json
+import re
 import stat
 import tomllib
 from collections.abc import Iterator
@@ -13,6 +14,7 @@ from typing import Any
 
 from safetensors import SafetensorError, safe_open
 
+from mha_viz.checkpoints.files import list_folder
 from mha_viz.checkpoints.hub_cache import HOW_TO_CONVERT, INDEX, PICKLED
 from mha_viz.core.amounts import of_bytes
 from mha_viz.errors import BrokenCheckpointError, UnsafeCheckpointError
@@ -36,7 +38,7 @@ def read_config(folder: Path) -> dict[str, Any]:
     if not path.is_file():
         raise BrokenCheckpointError(
             f"{folder.name} has no config.json: expected a folder as save_pretrained writes it "
-            "(config.json, model.safetensors and the tokenizer's files)."
+            f"(config.json, model.safetensors and the tokenizer's files).{_instead(folder)}"
         )
     config = read_json(path)
     if not isinstance(config, dict) or not isinstance(config.get("model_type"), str):
@@ -47,6 +49,34 @@ def read_config(folder: Path) -> dict[str, Any]:
         _check_sizes(part, folder.name)
         _check_kinds(part, folder.name)
     return config
+
+
+def _instead(folder: Path) -> str:
+    """Name what a folder without a config holds in place of a checkpoint, and what to do."""
+    names = sorted(path.name for path in list_folder(folder))
+    steps = [name for name in names if re.fullmatch(r"checkpoint-\d+", name)]
+    if steps:
+        last = max(steps, key=lambda name: int(name.rpartition("-")[2]))
+        return f" It holds checkpoints of a training: give one of them, such as {folder / last}."
+    if any(name.lower().endswith(".gguf") for name in names):
+        return (
+            " GGUF files are quantised for other programs and not read here: give the model's own "
+            "safetensors checkpoint."
+        )
+    return ""
+
+
+def check_not_quantised(config: dict[str, Any], folder: Path) -> None:
+    """Refuse a checkpoint whose weights a quantisation library packed."""
+    quantization = config.get("quantization_config")
+    if quantization is None:
+        return
+    method = quantization.get("quant_method") if isinstance(quantization, dict) else None
+    raise BrokenCheckpointError(
+        f"{folder.name} is quantised ({method or quantization!s:.40}), which is not supported "
+        "here: load it by transformers' AutoModel.from_pretrained and give it to mv.wrap(network, "
+        "tokenizer), or give the checkpoint before it was quantised."
+    )
 
 
 def adapter_base(folder: Path) -> str:

@@ -5,7 +5,9 @@ Imports neither torch nor transformers.
 
 import os
 import re
+from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from mha_viz.checkpoints.files import is_file, json_object, list_folder, modified_time
 
@@ -19,6 +21,20 @@ HOW_TO_CONVERT = (
     "model and tokenizer with save_pretrained into a folder, and give that folder."
 )
 ADAPTER = {"adapter_config.json", "adapter_model.safetensors"}  # weights for another model
+# Owners of models that the Hub once had without one: "bert-base-uncased" is "google-bert/...".
+CANONICAL_OWNERS = (
+    "albert",
+    "almanach",
+    "distilbert",
+    "FacebookAI",
+    "google-bert",
+    "google-t5",
+    "openai-community",
+    "Salesforce",
+    "transfo-xl",
+    "xlnet",
+)
+_HOSTS = ("huggingface.co", "www.huggingface.co", "hf.co")
 _PART = re.compile(r".*-\d+-of-\d+\.safetensors")
 _VOCABULARY = re.compile(r"(tokenizer|tekken)\.json|vocab.*|.*\.(model|spm|tiktoken)")
 _NO_VOCABULARY = ("ByT5Tokenizer",)  # reads bytes, and has no file of them
@@ -54,6 +70,25 @@ def is_hub_revision(name: str) -> bool:
     return is_hub_id(hub_id) and (named or hub_id == name)
 
 
+def name_of_address(name: str) -> str:
+    """Return the Hub id, and the revision, of a pasted address of a model; other names as they are.
+
+    >>> name_of_address("https://huggingface.co/openai-community/gpt2/tree/main")
+    'openai-community/gpt2'
+    """
+    try:
+        address = urlsplit(name if "://" in name else f"https://{name}")
+    except ValueError:  # what looks like an address, and is none
+        return name
+    parts = [part for part in address.path.split("/") if part]
+    if address.hostname not in _HOSTS or not parts:
+        return name
+    kinds = ("tree", "blob", "resolve", "commit")
+    n_parts = next((i for i, part in enumerate(parts) if part in kinds), min(2, len(parts)))
+    hub_id, revision = "/".join(parts[:n_parts]), "".join(parts[n_parts + 1 : n_parts + 2])
+    return f"{hub_id}@{revision}" if revision and revision != "main" else hub_id
+
+
 def cache_root() -> Path:
     """Return the folder in which huggingface_hub keeps what it fetches."""
     from huggingface_hub import constants
@@ -84,7 +119,24 @@ def cached_models() -> dict[str, Path]:
 
 
 def cached_model(name: str) -> Path | None:
-    """Return the folder of a Hub id, or of one revision of it, if it is loadable in the cache."""
+    """Return the folder of a Hub id, or of one revision of it, if it is loadable in the cache.
+
+    A model that the Hub once had without an owner is found by its old name and by its new one.
+    """
+    return next(filter(None, map(_cached, _names_in_cache(name))), None)
+
+
+def _names_in_cache(name: str) -> Iterator[str]:
+    """Yield the names under which the cache may hold a model."""
+    yield name
+    owner, _, model = name.rpartition("/")
+    if not owner:
+        yield from (f"{owner}/{name}" for owner in CANONICAL_OWNERS)
+    elif owner in CANONICAL_OWNERS:
+        yield model
+
+
+def _cached(name: str) -> Path | None:
     hub_id, revision = revision_of(name)
     if not revision:
         return cached_models().get(hub_id)

@@ -25,6 +25,7 @@ from mha_viz.checkpoints.building import (
 from mha_viz.checkpoints.catalog import ModelInfo, find_model
 from mha_viz.checkpoints.checkpoint_files import (
     check_files,
+    check_not_quantised,
     check_weight_files,
     read_config,
     read_json,
@@ -99,7 +100,9 @@ def check(name: str, *, download: bool = True) -> ModelInfo:
     """
     info = find_model(name, download=download)
     stamp = check_files(info.path)
-    family = read_config(info.path)["model_type"]
+    config = read_config(info.path)
+    family = config["model_type"]
+    check_not_quantised(config, info.path)
     if (info.path / "generation_config.json").is_file():
         read_json(info.path / "generation_config.json")
     check_weight_files(info.path)

@@ -8,7 +8,7 @@ import torch
 from huggingface_hub import constants
 
 import mha_viz as mv
-from mha_viz.checkpoints import hub
+from mha_viz.checkpoints import catalog, hub, hub_cache
 from mha_viz.checkpoints.catalog import find_model, list_models
 from mha_viz.errors import (
     ArgumentError,
@@ -50,6 +50,40 @@ def test_names_that_lead_nowhere(name, tmp_path, monkeypatch):
     ):
         mv.load(name)
     assert len(str(caught.value)) < 600
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        ("https://huggingface.co/openai-community/gpt2", "openai-community/gpt2"),
+        ("huggingface.co/gpt2", "gpt2"),
+        ("https://hf.co/a/b/tree/step512?x=1#y", "a/b@step512"),
+        ("https://huggingface.co/a/b/blob/main/config.json", "a/b"),
+        ("https://x.org/a/b", "https://x.org/a/b"),
+        ("http://[", "http://["),
+        ("a/b", "a/b"),
+    ],
+)
+def test_name_of_address(typed, meant):
+    assert hub_cache.name_of_address(typed) == meant
+
+
+@pytest.mark.parametrize("name", ["tiny_bert", "Tiny-BERT", "tinybert", "some/../tiny_bert"])
+def test_a_misspelled_name_asks_for_the_one_that_is_meant(name):
+    with pytest.raises(ModelNotFoundError) as caught:
+        mv.load(name, download=False)
+    assert ("Did you mean tiny-bert?" in str(caught.value)) == ("/" not in name)
+
+
+def test_a_folder_without_a_config_says_what_is_in_it(tmp_path):
+    (tmp_path / "checkpoint-500").mkdir()
+    (tmp_path / "checkpoint-1500").mkdir()
+    with pytest.raises(BrokenCheckpointError, match=r"such as .*checkpoint-1500"):
+        mv.load(str(tmp_path))
+    (tmp_path / "packed").mkdir()
+    (tmp_path / "packed" / "model.Q4.gguf").touch()
+    with pytest.raises(BrokenCheckpointError, match="GGUF"):
+        mv.load(str(tmp_path / "packed"))
 
 
 # -- configs -------------------------------------------------------------------------------------
@@ -188,3 +222,11 @@ def test_listing_survives_whatever_lies_in_the_cache(cache):
     assert names == [*shipped, "a/broken", "a/huge", "some-lab/small-bert"]
     with pytest.raises(BrokenCheckpointError):
         mv.load("a/broken")
+
+
+def test_shipped_models_are_in_the_package_or_beside_the_source(monkeypatch, tmp_path):
+    place = tmp_path / "mha_viz" / "checkpoints" / "catalog.py"
+    monkeypatch.setattr(catalog, "__file__", str(place))
+    assert catalog.shipped_folder() == tmp_path / "models"
+    (tmp_path / "mha_viz" / "shipped_models").mkdir(parents=True)
+    assert catalog.shipped_folder() == tmp_path / "mha_viz" / "shipped_models"

@@ -29,6 +29,21 @@ def put(cache: Path, folder: Path, name: str, commit: str = "1" * 40) -> Path:
     return copy(folder, cache / f"models--{name}" / "snapshots" / commit)
 
 
+@pytest.mark.parametrize(
+    ("cached", "typed"),
+    [
+        ("google-bert--bert-base-uncased", "bert-base-uncased"),
+        ("bert-base-uncased", "google-bert/bert-base-uncased"),
+        ("google-bert--bert-base-uncased", "https://huggingface.co/bert-base-uncased"),
+    ],
+)
+def test_a_model_that_got_an_owner_is_found_by_both_names(cache, folder, cached, typed):
+    snapshot = put(cache, folder, cached)
+    assert find_model(typed, download=False).path == snapshot
+    with pytest.raises(ModelNotFoundError):
+        find_model("someone/bert-base-uncased", download=False)
+
+
 def names() -> list[str]:
     return [info.name for info in list_models()]
 

@@ -2,6 +2,7 @@
 
 import json
 import logging
+import threading
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from safetensors.torch import load_file, save_file
 from transformers.utils import logging as transformers_logging
 
 import mha_viz as mv
+from mha_viz.checkpoints.trial import _TrialProcess
 from mha_viz.errors import (
     ArgumentError,
     BrokenCheckpointError,
@@ -28,6 +30,7 @@ from tests.making.checkpoints import (
     save,
     tokenizer,
 )
+from tests.waiting import wait_for
 
 
 def change_weights(folder: Path, **changes: torch.Tensor | None) -> None:
@@ -165,6 +168,7 @@ def test_one_stack_that_is_said_to_be_two(folders, tmp_path, base):
         {"id2label": 5},
         {"return_dict": False},
         {"quantization_config": 5},
+        {"quantization_config": {"quant_method": "gptq", "bits": 4}},
         {"num_attention_heads": 0},
     ],
     ids=str,
@@ -234,3 +238,11 @@ def test_a_model_of_images_says_what_to_do_instead(tmp_path):
     (images / "preprocessor_config.json").write_text("{}")
     with pytest.raises(BrokenCheckpointError, match=r"reads images .* mv\.capture"):
         mv.load(str(images))
+
+
+def test_trial_process_is_prepared_in_a_thread_that_holds_up_no_end(monkeypatch):
+    process, threads = _TrialProcess(), []
+    monkeypatch.setattr(process, "_prepare", lambda: threads.append(threading.current_thread()))
+    process.prepare()
+    wait_for(lambda: threads, "the thread")
+    assert threads[0].daemon and threads[0] is not threading.current_thread()
