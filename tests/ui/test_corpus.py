@@ -33,6 +33,17 @@ def study(page):
     return mv.Study.load(shown.folder)
 
 
+def test_parts_of_the_page_are_those_that_the_study_has_numbers_for(page, study):
+    (bar,) = (
+        part.proto
+        for part in page.get("bidi_component")
+        if part.proto.component_name == "mha_viz.contents_bar"
+    )
+    names = [link["name"] for link in json.loads(bar.json)]
+    assert ("Pairs" in names) == bool(study.pair_measures)
+    assert ("Best heads" in names) == study.has_trees
+
+
 INTERVAL = {"Low": "low", "High": "high"}
 NSUBJ = "relation == 'nsubj' and direction == 'to_head'"
 # The key of the table, the link, what the study says, and its columns by those of the table.

@@ -1,5 +1,8 @@
 """The Intervene page without a browser: its numbers, its switches, and what a switch costs."""
 
+from types import SimpleNamespace
+
+import numpy as np
 import pytest
 
 import mha_viz as mv
@@ -167,3 +170,16 @@ def test_several_gaps_and_where_they_are():
 def test_text_without_a_word_to_mask_leaves_the_page_alive(text):
     app = intervene(model="tiny-bert", text=text)
     assert not app.exception and not app.error and not app.metric
+
+
+def test_nearest_group_is_of_the_other_heads_with_the_most_similar_rows(monkeypatch):
+    view = SimpleNamespace(layer=1, head=0, chosen=(1, 0))
+    apart = np.zeros((6, 6))
+    apart[3] = (0.4, 0.9, 0.2, 0.0, 0.3, 0.8)
+    monkeypatch.setattr(switches.reporting, "likeness", lambda *_: apart)
+    scene = SimpleNamespace(record=SimpleNamespace(n_heads=3))
+    assert list(switches._nearest_group(scene, view).values()) == [((0, 2), (1, 1), (0, 0))]
+    monkeypatch.setattr(switches.reporting, "likeness", lambda *_: apart[:1, :1])
+    lone = SimpleNamespace(layer=0, head=0, chosen=(0, 0))
+    scene.record.n_heads = 1
+    assert switches._nearest_group(scene, lone) == {}  # there is no other head
