@@ -1,5 +1,6 @@
 """Small JSON files of a kind and a version, read with suspicion: anyone can send anything."""
 
+import hashlib
 import json
 import re
 from collections.abc import Collection
@@ -9,6 +10,7 @@ from typing import Any
 
 from mha_viz.errors import RecordError
 
+HASH = "sha256"  # of all other fields; files of before have none
 MAX_NUMBER = 1e100  # of what is measured: the difference of two stays finite
 _HALF = re.compile("[\ud800-\udfff]")
 
@@ -26,6 +28,7 @@ class JsonKind:
     def to_bytes(self, fields: dict[str, Any]) -> bytes:
         """Encode fields with the kind and the version."""
         content = {"kind": self.kind, "version": self.version, **fields}
+        content[HASH] = _hash(content)
         return (json.dumps(content, indent=1, allow_nan=False) + "\n").encode()
 
     def read(self, path: Path) -> bytes:
@@ -51,11 +54,18 @@ class JsonKind:
             raise self.wrong(file, "it is not JSON") from error
         if not isinstance(content, dict):
             raise self.wrong(file, "it is not an object")
+        given = content.pop(HASH, None)
         if content.get("kind") != self.kind or set(content) != {*names, "kind", "version"}:
             raise self.wrong(file, f"its kind or its fields are not those of “{self.kind}”")
         if content["version"] != self.version:
             version = f"its version is {content['version']!r:.40}, and {self.version} is known here"
             raise self.wrong(file, version)
+        try:
+            is_unchanged = given is None or given == _hash(content)
+        except RecursionError as error:
+            raise self.wrong(file, "its values are nested too deeply") from error
+        if not is_unchanged:
+            raise self.wrong(file, "it was damaged or changed since it was written")
         return {name: content[name] for name in names}
 
     def wrong(self, file: str | Path, reason: str) -> RecordError:
@@ -64,6 +74,11 @@ class JsonKind:
             f"{file} is not {self.called} that can be opened here: {reason}. Give a file that "
             f"{self.writers} wrote."
         )
+
+
+def _hash(content: dict[str, Any]) -> str:
+    """Return the SHA-256 of the fields, in whatever order and spacing they are written."""
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
 def is_whole(value: Any, low: int = 0, high: int = 2**53 - 1) -> bool:

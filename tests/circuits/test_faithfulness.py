@@ -3,7 +3,9 @@
 import itertools
 import json
 import math
+import random
 import statistics
+from contextlib import suppress
 from dataclasses import replace
 
 import pytest
@@ -11,6 +13,7 @@ import pytest
 from mha_viz.circuits.tasks.faithfulness import faithfulness, find_heads
 from mha_viz.circuits.tasks.tasks import make_task
 from mha_viz.circuits.tasks.tested_heads import Faithfulness, Outcome
+from mha_viz.core.json_file import HASH
 from mha_viz.errors import ArgumentError, RecordError, WriteError
 from tests.circuits.plain_paths import PlainPaths, put
 from tests.circuits.test_path_effect import predicting
@@ -173,9 +176,24 @@ def test_a_file_opens_again(saved, tmp_path):
 def test_a_file_of_somebody_is_checked(saved, tmp_path, change):
     path = tmp_path / "circuit.json"
     saved.save(path)
-    path.write_text(json.dumps(json.loads(path.read_text()) | change))
+    content = json.loads(path.read_text())
+    del content[HASH]  # as files of before have none
+    path.write_text(json.dumps(content))
+    assert Faithfulness.load(path) == saved
+    path.write_text(json.dumps(content | change))
     with pytest.raises(RecordError):
         Faithfulness.load(path)
+
+
+def test_a_flipped_bit_of_a_file_is_refused(saved, tmp_path):
+    sound, draw, opened = saved.to_bytes(), random.Random(3), 0
+    for _ in range(200):
+        damaged = bytearray(sound)
+        damaged[draw.randrange(len(sound))] ^= 1 << draw.randrange(8)
+        with suppress(RecordError):  # a space that became a tab says the same
+            assert Faithfulness.from_bytes(bytes(damaged), "a file") == saved
+            opened += 1
+    assert opened < 20
 
 
 @pytest.mark.parametrize("content", [b"", b"[]", b"\xff\xfe", b"[" * 10**5, b" " * 10**6 + b"{}"])

@@ -291,13 +291,18 @@ def test_a_file_opens_as_the_same_graph(tmp_path):
         (dict(kind="mha_viz circuit"), "kind"),
         (dict(value=1e300), "finite"),
         (dict(token=7), "texts"),
+        (dict(text="x" * 1_000_001), "texts"),
         (dict(position=99), "position"),
         (dict(n_heads=1), "edge"),
         (dict(names=[[0, 99, "x"]]), "names"),
+        (dict(sha256="0" * 64), "changed"),
     ],
 )
 def test_a_damaged_file_is_refused_in_a_sentence(unfolded, change, said):
-    content = json.loads(unfolded.to_bytes()) | change
+    content = json.loads(unfolded.to_bytes())
+    if "sha256" not in change:
+        del content["sha256"]  # as files of before have none
+    content |= change
     with pytest.raises(RecordError, match=said):
         PredictionGraph.from_bytes(json.dumps(content).encode())
 

@@ -2,6 +2,7 @@
 
 import json
 import pickle
+import random
 import struct
 from pathlib import Path
 
@@ -11,7 +12,9 @@ import torch
 from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 
+from mha_viz.core.attention.scoring import Scoring, Sight
 from mha_viz.core.record import file as record_file
+from mha_viz.core.record.patterns import ComputedPatterns
 from mha_viz.core.record.record import AttentionRecord, Token
 from mha_viz.errors import RecordError, WriteError
 from tests.core.records import D_HEAD, HEADS, LAYERS, TOKENS, make, tokens_of
@@ -62,7 +65,7 @@ def test_the_file_is_safetensors_with_a_readable_header(tmp_path):
         assert set(file.keys()) == {"pattern", "z", "query", "key", "value"}
         header = file.metadata()
         assert np.array_equal(file.get_tensor("pattern"), make().pattern.numpy())
-    assert header["format"] == record_file.FORMAT
+    assert header["format"] == record_file.FORMAT and len(header[record_file.HASH]) == 64
     described = json.loads(header["record"])
     assert described == make().describe() and described["shape"] == [2, 3, 5, 5]
 
@@ -134,7 +137,8 @@ def test_a_file_too_large_is_not_read(tmp_path, monkeypatch):
 def forged(path: Path, tensors: dict | None = None, drop: str = "", **changes) -> Path:
     """A file as `save` writes it, with something else in its header or its tensors."""
     record = make()
-    kept = {"pattern": record.pattern, "z": record.z} | (tensors or {})
+    share = changes.pop("pattern_share", 1.0)
+    kept = {"pattern": share * record.pattern, "z": record.z} | (tensors or {})
     description = record.describe() | changes
     description.pop(drop, None)
     save_file(kept, path, {"format": record_file.FORMAT, "record": json.dumps(description)})
@@ -170,6 +174,10 @@ def forged(path: Path, tensors: dict | None = None, drop: str = "", **changes) -
         dict(drop="shape"),
         dict(tensors={"pattern_2": torch.ones(LAYERS, HEADS, TOKENS, TOKENS)}),
         dict(layers=[1, 2, 3]),
+        dict(tensors={"z": make().z.index_fill(3, torch.tensor(2), torch.nan)}),
+        dict(tensors={"value": make().value / 0}),
+        dict(tensors={"pattern": make().pattern * torch.tensor([1, 1, 1, 0.5, 1])[:, None]}),
+        dict(tensors={"sink": torch.full((LAYERS, HEADS, TOKENS), 0.25)}, pattern_share=0.5),
     ],
     ids=lambda changes: str(changes)[:60],
 )
@@ -177,6 +185,39 @@ def test_a_forged_file_is_refused(tmp_path, changes, as_users_have_it):
     assert AttentionRecord.load(forged(tmp_path / "good")).labels == make().labels
     with pytest.raises(RecordError):
         AttentionRecord.load(forged(tmp_path / "bad", **changes))
+
+
+def test_rows_that_a_sink_or_a_removal_left_open_without_a_hash(tmp_path):
+    whole, sink = make().pattern, torch.full((LAYERS, HEADS, TOKENS), 0.25)
+    left = make(pattern=0.75 * whole, sink=sink).without_first(renormalize=False)
+    nothing = make(pattern=whole * torch.tensor([0, 1, 1, 1, 1])[:, None])
+    for number, record in enumerate((left, left.merge_words(), nothing, make().without_first())):
+        path = record.save(tmp_path / f"r{number}")
+        with safe_open(path, framework="pt") as file:
+            metadata = file.metadata()
+        del metadata[record_file.HASH]  # as in files of before
+        save_file(load_file(path), path, metadata)
+        assert AttentionRecord.load(path) == record
+
+
+@pytest.mark.parametrize("computed", [False, True])
+def test_a_flipped_bit_anywhere_is_refused(tmp_path, computed):
+    record = make()
+    if computed:
+        scoring = (Scoring(0.5, sight=Sight(before=3)), Scoring(0.25, sinks=torch.ones(HEADS)))
+        record = make(
+            pattern=None,
+            patterns=ComputedPatterns(tuple(record.query), tuple(record.key), scoring),
+        )
+    path, draw = record.save(tmp_path / "r"), random.Random(11)
+    sound = path.read_bytes()
+    assert AttentionRecord.load(path) == record
+    for _ in range(300):
+        damaged = bytearray(sound)
+        damaged[draw.randrange(len(sound))] ^= 1 << draw.randrange(8)
+        path.write_bytes(damaged)
+        with pytest.raises(RecordError):
+            AttentionRecord.load(path)
 
 
 @pytest.mark.parametrize("header", ["[]", "{", "[" * 100_000, "NaN"])

@@ -1,5 +1,6 @@
 """The file format of a record: safetensors, with a JSON description in its header. No pickle."""
 
+import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import astuple
@@ -23,6 +24,8 @@ COMPUTED = "mha_viz.record.2"  # holds what computes the weights in place of the
 MAX_FILE_BYTES = 4 * 10**9  # a record of 48 layers x 25 heads x 900 tokens still fits
 MAX_HEADER_BYTES = 8_000_000  # lists in lists take twenty times as much once they are read
 TENSORS = ("pattern", "z", "query", "key", "value", "removed", "sink", "allowed")
+HASH = "sha256"  # of all else in the file; files of before have none
+_LEAST_REST = 0.01  # of a row: what half precision leaves of 1
 _TEXTS = ("model", "family", "part", "text")
 _FLAGS = ("causal", "merged")
 # What a file that is no record makes the libraries and the checks below raise.
@@ -49,12 +52,11 @@ def parts(record: Any) -> list[memoryview]:
     stored = {n: t if t.dtype in _KINDS else t.float() for n, t in tensors(record).items()}
     # the widest numbers first, so that each tensor begins at a multiple of its numbers' size
     ordered = sorted(stored.items(), key=lambda item: -item[1].itemsize)
-    header: dict[str, Any] = {
-        "__metadata__": {
-            "format": COMPUTED if isinstance(record.patterns, ComputedPatterns) else FORMAT,
-            "record": _json(describe(record)),
-        }
+    metadata = {
+        "format": COMPUTED if isinstance(record.patterns, ComputedPatterns) else FORMAT,
+        "record": _json(describe(record)),
     }
+    header: dict[str, Any] = {"__metadata__": metadata | {HASH: _hash(metadata, stored)}}
     end = 0
     for name, tensor in ordered:
         begin, end = end, end + tensor.nbytes
@@ -69,6 +71,15 @@ def parts(record: Any) -> list[memoryview]:
         )
     start = memoryview(len(text).to_bytes(8, "little") + text)
     return [start, *(_bytes(tensor) for _, tensor in ordered)]
+
+
+def _hash(metadata: Mapping[str, str], stored: Mapping[str, Tensor]) -> str:
+    """Return the SHA-256 of what a file says and holds, however its tensors lie in it."""
+    kinds = [[name, _KINDS[one.dtype], list(one.shape)] for name, one in sorted(stored.items())]
+    found = hashlib.sha256(json.dumps([metadata["format"], metadata["record"], kinds]).encode())
+    for _, tensor in sorted(stored.items()):
+        found.update(_bytes(tensor))
+    return found.hexdigest()
 
 
 def tensors(record: Any) -> dict[str, Tensor]:
@@ -174,6 +185,7 @@ def read(path: Path) -> dict[str, Any]:
                     f"header, got {header.get('format')!r:.40}."
                 )
             found = {name: file.get_tensor(name) for name in file.keys()}
+        _check_hash(header, found)
         raw = json.loads(header["record"])
         if header["format"] == COMPUTED:
             patterns: Patterns = _computed(_of(list, raw.pop("computed")), found)
@@ -183,11 +195,49 @@ def read(path: Path) -> dict[str, Any]:
             raise ValueError("it holds no pattern")
         if foreign := set(found) - set(TENSORS[1:]):
             raise ValueError(f"it holds what no record has: {', '.join(sorted(foreign)):.80}")
+        _check_values(found)
+        if HASH not in header and isinstance(patterns, StoredPatterns):
+            _check_rows(patterns.weights, bool(raw["merged"]), found)
         return {**found, "patterns": patterns, **_fields(raw, patterns.shape)}
     except RecordError:
         raise
     except _FAULTS as error:
         raise RecordError(f"{path.name} cannot be read as a record: {error!s:.300}") from error
+
+
+def _check_hash(header: Mapping[str, str], found: Mapping[str, Tensor]) -> None:
+    if foreign := set(header) - {"format", "record", HASH}:
+        raise ValueError(f"its header has a field of no record: {', '.join(sorted(foreign)):.80}")
+    if HASH in header and _hash(header, found) != header[HASH]:
+        raise ValueError("it was damaged or changed since it was written: its hash is another")
+
+
+def _check_values(found: Mapping[str, Tensor]) -> None:
+    """Check what was kept beside the weights; the record checks those."""
+    for name, tensor in found.items():
+        if tensor.is_floating_point() and not bool(torch.isfinite(tensor).all()):
+            raise ValueError(f"its {name} holds numbers that are not finite")
+
+
+def _check_rows(weights: Tensor, is_merged: bool, found: Mapping[str, Tensor]) -> None:
+    """Check the sums of rows of weights: 1, or what a sink and what was removed left; 0 for none.
+
+    A row of a merged word is the mean of its tokens' rows, of which some may see nothing.
+    """
+    if is_merged or weights.ndim != 4 or not weights.is_floating_point():
+        return
+    sums = weights.sum(-1)
+    rest = torch.ones_like(sums)
+    for name in ("sink", "removed"):
+        if name in found and found[name].shape == sums.shape:
+            rest = rest * (1 - found[name].float())
+    wrong = torch.stack([(sums - one).abs() > _LEAST_REST for one in (1.0, 0.0, rest)]).all(0)
+    if bool(wrong.any()):
+        layer, head, row = wrong.nonzero()[0].tolist()
+        raise ValueError(
+            f"the weights of token {row} sum to {float(sums[layer, head, row]):.3g} in L{layer} "
+            f"H{head}, and not to 1 or to what its sink and the tokens left out leave"
+        )
 
 
 def _fields(raw: Mapping[str, Any], shape: tuple[int, ...]) -> dict[str, Any]:

@@ -275,6 +275,8 @@ class ComputedPatterns(Patterns):
             or (bias is not None and not _fits(bias, heads, queries, keys))
         ):
             raise RecordError("sinks, mask or bias of a layer do not fit its queries and keys.")
+        if sinks is not None and not bool(sinks.isfinite().all()):
+            raise RecordError(f"sinks must be finite numbers. {_BROKEN}")
 
     def rows(self, layer: int, rows: Rows, heads: Sequence[int] | None = None) -> HeadRows:
         """Return some rows of some heads (None for all), up to the last key that is seen."""
@@ -319,4 +321,6 @@ class ComputedPatterns(Patterns):
 
 def _fits(bias: Tensor, heads: int, queries: int, keys: int) -> bool:
     shapes = (1, queries, keys), (heads, queries, keys)
-    return tuple(bias.shape) in shapes and bias.is_floating_point() and not bias.isnan().any()
+    return (
+        tuple(bias.shape) in shapes and bias.is_floating_point() and bool((bias < torch.inf).all())
+    )

@@ -32,8 +32,9 @@ def _whole() -> bytes:
         return make().save(Path(folder) / "r").read_bytes()
 
 
-CONTENT = _whole()
-HEADER, NUMBERS = parts_of(CONTENT)
+HEADER, NUMBERS = parts_of(_whole())
+del HEADER["__metadata__"][file.HASH]  # anybody can leave it out
+CONTENT = joined(HEADER, NUMBERS)
 ABOUT = json.loads(HEADER["__metadata__"]["record"])
 
 
