@@ -113,6 +113,11 @@ def test_sizes_that_make_no_layer(given, error, words):
         lab.Sizes(**dict(n=4, d_model=64, n_heads=8) | given)
 
 
+def test_largest_sizes_make_a_layer():
+    sizes = lab.Sizes(**lab.MOST)
+    assert sizes.n_kv_heads == sizes.n_heads == 100_000
+
+
 # -- measured
 
 

@@ -24,6 +24,12 @@ TEXT = "The old dog slept while the young cat watched the old dog."
 SELF = BY_KEY["self"]
 
 
+def test_tasks_on_paper_are_those_that_the_patterns_alone_answer():
+    scores = report(mv.load("tiny-bert").trace(TEXT)).scores
+    on_paper = {task.key for task in TASKS if task.on_paper}
+    assert on_paper == {t.key for t in TASKS if t.needs == "pairs" or t.metric in scores}
+
+
 @pytest.mark.parametrize("name", ["tiny-bert", "tiny-gpt2", "tiny-llama"])
 def test_the_best_head_is_the_metric_s_and_has_100_points(name):
     model = mv.load(name)

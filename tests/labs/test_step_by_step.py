@@ -10,6 +10,7 @@ from mha_viz.errors import ArgumentError, ShapeError, TextError
 from mha_viz.learn.activations import record_activations, spread
 from mha_viz.learn.labs.step_by_step import code as step_code
 from mha_viz.learn.labs.step_by_step import numbers as lab
+from mha_viz.learn.labs.step_by_step.tables import step_table
 from mha_viz.learn.labs.step_by_step.taught import BUGS, run_taught, taught_code
 from tests.making.comparing import close
 from tests.making.families import build
@@ -125,6 +126,19 @@ def test_every_step_follows_from_the_one_before(shipped):
     np.testing.assert_allclose(found.output, output, **close)
 
 
+@pytest.mark.parametrize(
+    ("family", "texts"),
+    [("distilbert", ["scale", "output-biased"]), ("t5", ["scale-factor", "output"])],
+)
+def test_texts_of_scale_and_output_follow_the_model(family, texts):
+    model = build(family)
+    record = model.trace("the cat sat on a mat", keep=EVERYTHING, part=model.parts[0])
+    found = walk(model, record, 1, 1)
+    made = [step_table(key, found, record, 1) for key in ("scale", "output")]
+    assert [step.text for step in made] == texts
+    assert bool(made[0].notes) == ("sqrt" not in made[0].formula) == (family == "t5")
+
+
 @pytest.mark.parametrize("causal", [True, False])
 def test_the_code_that_is_taught_everywhere_equals_one_matrix_per_head(causal):
     random = torch.Generator().manual_seed(7)
@@ -218,5 +232,8 @@ def test_what_the_lab_does_not_take(shipped):
     for queries, keys in (((), ("a",)), (("a",), ("b",) * 9)):
         with pytest.raises(TextError, match="1 to 8 words"):
             lab.cross(queries, keys)
+    ones = AttentionWeights(*torch.ones(3, 2, 10, 7), torch.ones(2, 7, 10))
+    with pytest.raises(ShapeError, match=r"\b5 numbers.* 7\b"):  # 10 / 2 heads
+        run_taught(ones, torch.ones(3, 10), torch.ones(3, 10), causal=False)
     with pytest.raises(ShapeError, match="compared"):
         lab.gap(torch.ones(2), torch.ones(3))

@@ -37,6 +37,7 @@ def best(name, metric):
 def test_game_of_three_tasks_sums_points_and_hints():
     app = lab("find-the-head", text=TEXT, model="tiny-gpt2", tasks="previous,self,twins")
     check(app)
+    assert app.button(key=f"{K}nobody")  # a task of a label, which no head may have
     choose(app, best("tiny-gpt2", "previous_token"))
     assert "100 points" in press(app, "answer")
     press(app, "next")
@@ -47,6 +48,7 @@ def test_game_of_three_tasks_sums_points_and_hints():
     text = press(app, "answer")
     assert "80 points" in text or "30 points" in text  # each hint costs 10
     press(app, "next")
+    assert not any(button.key == f"{K}nobody" for button in app.button)
     choose(app, (0, 0), (0, 0))
     assert app.button(key=f"{K}answer").disabled  # a pair needs two heads
     choose(app, (0, 0), (1, 1))

@@ -11,6 +11,8 @@ from PIL import Image
 import mha_viz as mv
 from mha_viz.core.amounts import of_bytes, short
 from mha_viz.core.stored_runs import read
+from mha_viz.learn.frame import charts
+from mha_viz.learn.frame.texts import Texts
 from mha_viz.learn.labs.any_pattern import numbers as any_pattern
 from mha_viz.learn.labs.any_pattern import patterns
 from mha_viz.learn.labs.convolution import inputs, learning
@@ -23,6 +25,7 @@ from mha_viz.learn.labs.shared_keys import numbers as shared_keys
 from mha_viz.learn.labs.soft_lookup.numbers import example, lookup
 from mha_viz.learn.labs.two_places import numbers as two_places
 from mha_viz.learn.labs.value_output.numbers import bill, slice_shares
+from mha_viz.web.theme import format_number
 from tests.making.comparing import near
 from tests.ui.compare_app import check, figures, matrices, table, written
 from tests.ui.lab_app import done_once, lab, link
@@ -67,7 +70,14 @@ def test_own_reflection_writes_weights_and_half_sums():
 # -- two places ------------------------------------------------------------------------------------
 
 
-def test_two_places_shows_a_training_under_its_settings_only():
+def test_two_places_shows_a_training_under_its_settings_only(monkeypatch):
+    values, markdown = {}, Texts.markdown
+
+    def record(texts, name, /, **given):
+        values[name] = given
+        markdown(texts, name, **given)
+
+    monkeypatch.setattr(Texts, "markdown", record)
     app = lab("two-places", "few", "rank", rank="1", steps="100", width="8", seed="1")
     assert check(app) and not figures(app)
     with done_once("mha_viz.learn.labs.two_places.numbers.learn"):
@@ -76,6 +86,10 @@ def test_two_places_shows_a_training_under_its_settings_only():
     check(app)
     curve = table(app, "step", "2 heads, mean")
     assert curve["2 heads, mean"].iloc[-1] == near(float(runs[2].both[:, -1].mean()))
+    ends = torch.stack([runs[2].first, runs[2].second])[:, :, -1].sort(0).values.mean(1)
+    of_two = values["learned.accuracy"]
+    assert [float(of_two["other"]), float(of_two["better"])] == near(ends.tolist())
+    assert float(values["best.accuracy"]["last"]) == near(float(runs[8].both[:, -1].mean()))
     ranks = table(app, "heads", "scores Q Kᵀ")
     assert list(ranks["heads"]) == [1, 2, 4, 8]  # 16 do not divide a width of 8
     assert (ranks["scores Q Kᵀ"] <= ranks["d_head"]).all()
@@ -132,7 +146,11 @@ def test_value_output_numbers_are_those_of_the_model():
 FOLDS = dict.fromkeys(("sharpness", "at-the-border", "one-head", "cost"), "1")
 
 
-def test_convolution_numbers_are_those_of_conv2d_and_its_heads():
+def test_convolution_numbers_are_those_of_conv2d_and_its_heads(monkeypatch):
+    shown_sums, formula = {}, charts.matrix_formula
+    monkeypatch.setattr(
+        charts, "matrix_formula", lambda x, title: formula(shown_sums.setdefault(title, x), title)
+    )
     app = lab("convolution", "both", "tiles", "sharpness", preset="edge", side="16", alpha="3",
               row="3", column="5", **FOLDS)  # fmt: skip
     check(app)
@@ -145,6 +163,7 @@ def test_convolution_numbers_are_those_of_conv2d_and_its_heads():
     assert shown["Conv2d"].to_numpy() == near(exact.numpy())
     chosen = float(shown.query("row == 3 and column == 5")["attention"].iloc[0])
     assert table(app, "rows down")["adds (first channel)"].sum() == near(chosen)
+    assert float(shown_sums["they add"].sum()) == near(chosen)
     assert len(table(app, "alpha", "bound")) > 10
     pictures = [matrix for matrix in matrices(app) if matrix["scale"] == "grey"]
     assert [matrix["marked"] for matrix in pictures[:4]] == [[[3, 5]]] * 4
@@ -183,7 +202,8 @@ def few_fit_steps(monkeypatch):
 
 
 def test_any_pattern_fits_are_shown_and_kept_under_their_settings(few_fit_steps):
-    app = lab("any-pattern", "errors", pattern="near", tokens="5", seed="3", rank="1")
+    app = lab("any-pattern", "errors", pattern="near", tokens="5", seed="3", rank="1",
+              **{"fixed-pattern": "1"})  # fmt: skip
     assert check(app) and len(figures(app)) == 1
     app.button(key="any-pattern-fit").click().run()
     check(app)
@@ -191,6 +211,8 @@ def test_any_pattern_fits_are_shown_and_kept_under_their_settings(few_fit_steps)
     shown = table(app, "KL", "scores off")
     assert shown["KL"].to_numpy() == near(expected.kl.numpy())
     assert (shown["scores off"] >= shown["scores off, at least"] - 1e-3).all()
+    apart = (expected.pattern[:2] - expected.target).flatten(1).norm(dim=1)
+    assert list(table(app, "Â")["‖A − Â‖, 5 × 5"][:2]) == list(map(format_number, apart.tolist()))
     n_figures = len(figures(app))
     for seed, n in ((4, 1), (3, n_figures)):
         app.number_input(key="any-pattern-seed").set_value(seed).run()
@@ -235,6 +257,7 @@ def test_cost_tables_follow_the_controls():
     fused = table(app, "One layer").set_index("One layer")
     assert fused.loc["products, fused", "n = 50"] == fused.loc["products, weights kept", "n = 50"]
     assert fused.loc["memory, fused", "n = 100"] == of_bytes(4 * 8 * 8 * 100)
+    assert fused.loc["key-value cache", "n = 100"] == of_bytes(4 * 2 * 8 * 200 * 2 * 64)
     assert {name: link(app)[name] for name in sizes} == {k: str(v) for k, v in sizes.items()}
 
 
@@ -252,11 +275,11 @@ def test_cost_of_sizes_that_make_no_layer_is_refused_and_can_be_mended():
 def test_induction_circuit_tables_are_those_of_its_numbers():
     folds = dict.fromkeys(("patterns", "score", "composition", "cut", "senders"), "1")
     app = lab("induction-circuit", "shares", "senders-figure", "edges", "test", words="6",
-              seed="2", word="1", **folds)  # fmt: skip
+              seed="2", word="0", **folds)  # fmt: skip
     check(app)
     model = mv.load(induction.MODEL)
     circuit = induction.find_circuit(model, 6, 2)
-    score = induction.score_difference(model, circuit, circuit.readers[0], 1)
+    score = induction.score_difference(model, circuit, circuit.readers[0], 0)
     first = table(app, "component", "share")["component"].iloc[0]
     assert first == induction.by_key_component(score).component[0]
     loss = induction.cuts(circuit).loss
@@ -268,7 +291,7 @@ def test_induction_circuit_tables_are_those_of_its_numbers():
     shown, expected = table(app, "edges", "faithfulness"), stored.curve
     assert list(shown.faithfulness) == near(list(expected.faithfulness))
     assert list(table(app, "heads", "share").share) == near(list(stored.tested.table().share))
-    assert link(app) == {"words": "6", "seed": "2", "word": "1", **folds}
+    assert link(app) == {"words": "6", "seed": "2", "word": "0", **folds}
 
 
 # -- shared keys -----------------------------------------------------------------------------------

@@ -1,5 +1,7 @@
 """Lab 4's page: every step of every kind of model, controls, and the code beside the numbers."""
 
+import re
+
 import pytest
 
 import mha_viz as mv
@@ -46,6 +48,8 @@ def test_mask_that_is_switched_on_changes_numbers_and_code():
     exec(app.code[0].value, made)
     expected = [[f"{weight:.2f}" for weight in row[:8]] for row in made["weights"][3][:8].tolist()]
     assert written(app, "weights") == expected
+    cut = next(line.value for line in app.caption if line.value.count(" of ") == 2)
+    assert list(map(int, re.findall(r"\d+", cut))) == 2 * [0, 7, len(made["weights"][3])]
     check(lab(KEY, **link(app) | {"step": "compare"}))
 
 
