@@ -5,6 +5,7 @@ from functools import partial
 
 import pytest
 import torch
+import torch.nn.modules.module as registration
 
 import mha_viz as mv
 from mha_viz.checkpoints import untrained_copy as module
@@ -90,6 +91,21 @@ def test_a_twin_is_made_while_others_load(folders, models):
         loaded, twins = threads.map(lambda make: [make() for _ in range(5)], (load, twin))
     assert all(model.dtype == torch.bfloat16 for model in loaded)
     assert all(equal(weights(untrained), expected) for untrained in twins)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_the_default_dtype_of_other_threads_stays_while_a_model_is_built(dtype):
+    """Torch's is that of all threads: their tensors would be of half precision meanwhile."""
+    seen = set()
+
+    def note(*_: object) -> None:
+        seen.add(torch.get_default_dtype())
+
+    with registration.register_module_parameter_registration_hook(note):
+        model = mv.load("tiny-gpt2", dtype=dtype)  # its config.json names float16
+        both = model, untrained_copy(model)
+    assert seen == {torch.float32}
+    assert {w.dtype for one in both for w in weights(one).values()} == {getattr(torch, dtype)}
 
 
 def test_a_config_that_has_grown_is_refused_before_it_is_built(monkeypatch):
