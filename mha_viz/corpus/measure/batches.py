@@ -1,5 +1,6 @@
 """Batches of texts, with little padding, and the way of their numbers back from the device."""
 
+from bisect import bisect_right
 from collections.abc import Callable, Generator, Hashable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -11,6 +12,8 @@ from torch import Tensor
 
 from mha_viz.core.cancellation import check_cancelled
 from mha_viz.corpus.sources.source import Item
+from mha_viz.corpus.treebank.alignment import align_words
+from mha_viz.corpus.treebank.trees import Sentence
 from mha_viz.errors import ArgumentError, TextError
 from mha_viz.text.encoding import Reader, encode_texts
 from mha_viz.text.tokens import Encoded
@@ -58,9 +61,9 @@ def batches(
 ) -> tuple[list[Batch], list[tuple[str, str]]]:
     """Encode and pack the texts of a shard; batches depend on texts, budget and `of_pass` alone.
 
-    A batch has at most `batch_tokens` tokens, padding included; a longer text goes alone. Another
-    pass costs as much as `of_pass` tokens of padding; see `pass_tokens`. The second value has the
-    place and reason of each text that cannot be encoded.
+    A batch has at most `batch_tokens` tokens, padding included; a longer text goes alone, and so do
+    those that have other weights in a padded batch than alone. Another pass costs as much as `of_pass` tokens of padding; see `pass_tokens`. The second value has the
+    place and reason of each text that cannot be encoded, or has a tree of which no word is read.
     """
     if batch_tokens < 1:
         raise ArgumentError(f"batch_tokens={batch_tokens}: expected 1 or more.")
@@ -69,13 +72,28 @@ def batches(
     for item in items:
         check_cancelled()
         try:
-            pairs.append((item, encode_texts(reader, item.text)[0]))
+            encoded = encode_texts(reader, item.text)[0]
+            if item.sentence is not None:
+                _check_words(encoded, item.sentence)
+            pairs.append((item, encoded))
         except TextError as error:
             skipped.append((item.place, str(error)))
     pairs.sort(key=lambda pair: (_length(*pair), pair[0].number))
-    ends = _cuts([_length(*pair) for pair in pairs], batch_tokens, of_pass)
+    lengths = [_length(*pair) for pair in pairs]
+    n_together = bisect_right(lengths, reader.pad_limit)
+    ends = _cuts(lengths[:n_together], batch_tokens, of_pass)
+    ends += range(n_together + 1, len(pairs) + 1)
     packed = [pairs[begin:end] for begin, end in zip([0, *ends], ends, strict=False)]
     return [Batch(*map(tuple, zip(*pairs, strict=True))) for pairs in packed], skipped
+
+
+def _check_words(encoded: Encoded, sentence: Sentence) -> None:
+    """Raise TextError unless the model reads a word of a text that has a tree."""
+    if not bool(align_words(encoded.tokens, sentence).covered.any()):
+        raise TextError(
+            f"None of its {len(sentence.words)} words is among the {len(encoded.input_ids)} tokens "
+            "that the model reads of it."
+        )
 
 
 def prepared(
