@@ -52,10 +52,13 @@ else:
     page = st.navigation({"": list(tools.values()), "Learn": list(labs.values())}, position="top")
     state.on_page_enter(page.url_path)
     reconnect.restore_texts()
-    class_page.follow(page.url_path or FIRST)
+    is_shown = class_page.follow(page.url_path or FIRST)
     try:
         timed = figures.runs.timed(page.url_path or "explore")
         with state.restoring_ends(), ready.run_mark(), page_lock.page_run(), timed:
-            page.run() if places.has_place() else messages.server_full()
+            if not places.has_place():
+                messages.server_full()
+            elif is_shown:
+                page.run()
     finally:
         memory.go_on()  # torch and transformers load behind the page, where it did not need them

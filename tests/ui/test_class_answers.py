@@ -211,6 +211,8 @@ def test_a_damaged_file_of_classes_is_an_error_of_ours(shared):
 
 def _question() -> None:
     """Runs as an app, so it imports what it needs."""
+    import streamlit as st
+
     from mha_viz.learn.frame import class_page, frame
     from mha_viz.learn.frame.choices import Choices
     from mha_viz.learn.frame.contents import BY_KEY
@@ -219,6 +221,7 @@ def _question() -> None:
     frame.predict(
         Choices(BY_KEY["soft-lookup"]), "temperature", "What?", ["one", "two"], 1, "So it is."
     )
+    st.markdown("Weights of the lab")
 
 
 def pupil(code: str = "") -> AppTest:
@@ -261,6 +264,7 @@ def test_pupils_vote_before_the_answer_and_see_the_class_after_it():
     before = said(first)
     first.button[0].click().run()
     assert "1 answer" in said(first) and "1 answer" not in before
+    assert "Weights" in said(first) and "Weights" not in before and "Weights" in said(pupil())
     first.button[0].click().run()
     first.radio[0].set_value("two").run()  # the answer is hidden again, but has been seen
     assert counted(code) == (1, 0)
@@ -292,11 +296,12 @@ def test_a_page_that_is_loaded_again_is_in_its_class_and_votes_once(cookies):
     cookies |= kept(page)
     page.radio[0].set_value("one").run()
     again = pupil()  # from an address that does not name the class
-    assert code in again.sidebar.caption[0].value
+    assert code in again.sidebar.caption[0].value and again.radio[0].value == "one"
     again.radio[0].set_value("two").run()
     assert counted(code) == (0, 1) and kept(again) == cookies
     again.button[0].click().run()
     once_more = pupil()
+    assert once_more.radio[0].value == "two" and "Weights" in said(once_more)
     once_more.radio[0].set_value("one").run()
     assert counted(code) == (0, 1)  # the answer has been seen
 
@@ -367,9 +372,12 @@ def test_pupils_follow_their_teacher_from_stop_to_stop(cookies):
     assert classes().counts(code, key, 3) == (0, 1, 0)
     page.run()
     assert where(page) == STOPS[3].page  # nobody has moved the class
-    cookies |= own  # the teacher's other window follows, too; a page that comes late does
-    late = AppTest.from_function(_linked, args=("class",), default_timeout=300).run()
-    assert where(late) == "class" and late.code[0].value.endswith(f"/class?class={code}")
+    cookies |= own
+    other = AppTest.from_function(_linked, args=("class",), default_timeout=300).run()
+    assert where(other) == "class" and other.code[0].value.endswith(f"/class?class={code}")
+    teacher.button(key="class-bring-1").click().run()
+    assert where(other.run()) == STOPS[0].page and where(teacher) == "teach"
+    teacher.button(key="class-bring-4").click().run()
     cookies.clear()
     late = AppTest.from_function(_linked, args=("class",), default_timeout=300)
     late.query_params["class"] = code

@@ -19,7 +19,7 @@ from mha_viz.ui.widgets.messages.messages import plain, stop_on_error
 ADDRESS = "class"
 _OPEN = "class-open-page"
 _TICKS = 0.5  # seconds in which a browser hears of a run, and its last questions arrive
-_TEACHERS = (ADDRESS, "teach")  # pages on which a teacher stays while the class moves on
+_LEADS = "teach"  # the page on which a teacher stays while the class moves on
 
 
 def draw() -> None:
@@ -63,23 +63,25 @@ def _count() -> None:
         st.caption(f"Browsers in the class: {classroom.size()}. The teacher’s is not counted.")
 
 
-def follow(page: str) -> None:
+def follow(page: str) -> bool:
     """Join the class that the address names, and keep the open page where the class is.
 
-    For the start of every run. A stop whose page is no lab asks its question here, above the page.
-    Where the class cannot be reached, the page is drawn without it.
+    For the start of every run. A stop whose page is no lab asks its question here, above the page;
+    return False where the page is not to be drawn before the answer. Where the class cannot be
+    reached, the page is drawn without it.
     """
     try:
-        _follow(page)
+        return _follow(page)
     except ClassError as error:
         with st.sidebar:
             _wait_for_class(str(error))
+    return True
 
 
-def _follow(page: str) -> None:
+def _follow(page: str) -> bool:
     classroom.join_named_class()
     if classroom.code() is None:
-        return
+        return True
     st.session_state[_OPEN] = streamlit_run.page_hash()
     if _is_due(page):
         _go()
@@ -89,7 +91,10 @@ def _follow(page: str) -> None:
     if stop is not None and stop.page == page and stop.question:
         asked, intro = stop.asked, "**Predict before you switch heads off.**"
         question = f"{intro} {plain(asked.question)}"
-        frame.ask(f"lesson-{page}", question, asked.options, asked.right, asked.because)
+        if not frame.ask(f"lesson-{page}", question, asked.options, asked.right, asked.because):
+            st.caption(frame.REST_WAITS)
+            return False
+    return True
 
 
 @st.fragment(run_every=classroom.REFRESH_SECONDS)
@@ -113,9 +118,12 @@ def _stop_at(number: int) -> Stop | None:
 def _is_due(page: str) -> bool:
     """Return whether the class was brought to a stop since this page was opened or last went."""
     stop, moves = classroom.place()
-    moved = moves > st.session_state.setdefault(f"class-moves-{classroom.code()}", moves)
-    stays = classroom.leads() and page in _TEACHERS
-    return _stop_at(stop) is not None and (moved or page == ADDRESS) and not stays
+    seen, leads = f"class-moves-{classroom.code()}", classroom.leads()
+    moved = moves > st.session_state.setdefault(seen, moves)
+    if leads and page == _LEADS:  # this window brings the class on; its others follow
+        st.session_state[seen] = moves
+        return False
+    return _stop_at(stop) is not None and (moved or (page == ADDRESS and not leads))
 
 
 def _go() -> None:

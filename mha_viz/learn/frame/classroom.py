@@ -121,6 +121,14 @@ def code() -> str | None:
     return found if found is not None and found in classes() else None
 
 
+def is_joined() -> bool:
+    """Return whether this page is in a class, and that class can be reached."""
+    try:
+        return code() is not None
+    except ClassError:  # the question says so
+        return False
+
+
 def leads() -> bool:
     """Tell whether this browser opened the class that its page is in."""
     joined = code()
@@ -153,6 +161,20 @@ def begin() -> None:
 def end() -> None:
     """Forget the class and all its votes."""
     classes().close(st.session_state.pop(_JOINED))
+
+
+def earlier_answer(question: Hashable, options: Sequence[str]) -> tuple[str | None, bool]:
+    """Return what this browser answered before its page was loaded again, and if it saw the answer.
+
+    Outside of a class nothing is known.
+    """
+    with continue_without_class():
+        if (joined := code()) is not None:
+            asked = question, tuple(options)
+            option, is_seen = classes().answer(joined, asked, _browser())
+            is_option = isinstance(option, int) and 0 <= option < len(options)
+            return (options[option] if is_option and option is not None else None), is_seen
+    return None, False
 
 
 def prediction(

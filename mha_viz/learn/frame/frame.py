@@ -13,6 +13,7 @@ from streamlit.delta_generator import DeltaGenerator
 from mha_viz.learn.frame import block_map, classroom
 from mha_viz.learn.frame.choices import Choices, Numbers, among, numbers
 from mha_viz.learn.frame.contents import BY_KEY, LABS, Lab
+from mha_viz.ui.operating.streamlit_run import end_run
 from mha_viz.ui.run.page_lock import one_thread
 from mha_viz.ui.run.ready import fragment
 from mha_viz.ui.state import state
@@ -23,6 +24,9 @@ from mha_viz.ui.widgets.messages.messages import plain, stop_on_error
 
 P = ParamSpec("P")
 EXIT = "exit"  # the question at the end of a lab
+REST_WAITS = "In a class, the rest of the page comes with the answer."
+_FIRST = "class-first-question"  # of the lab that is open: to a class, all below it waits for it
+_HIDDEN = "class-rest-hidden"  # whether that is so
 
 
 def part(draw: Callable[Concatenate[Choices, P], None]) -> Callable[Concatenate[Choices, P], None]:
@@ -57,6 +61,7 @@ def sidebar(lab: Lab | None = None) -> None:
 def begin(lab: Lab) -> None:
     """Draw number and title of a lab, its question, its goal and its prerequisites."""
     number = LABS.index(lab) + 1
+    st.session_state.pop(_FIRST, None)
     st.title(f"{number}. {lab.title}", anchor=False)
     st.markdown(lab.about)
     st.caption(plan(lab))
@@ -111,11 +116,28 @@ def predict(
 ) -> None:
     """Ask a question before the lab is run, or at its exit; a button shows answer and reason."""
     intro = "One question before you go." if name == EXIT else "Predict before you run."
-    ask(choices.key(f"predict-{name}"), f"**{intro}** {question}", options, right, because)
+    key = choices.key(f"predict-{name}")
+    is_seen = ask(key, f"**{intro}** {question}", options, right, because)
+    first = st.session_state.setdefault(_FIRST, key)
+    if key != first:
+        return
+    if not is_seen and classroom.is_joined():
+        st.session_state[_HIDDEN] = True
+        st.caption(REST_WAITS)
+        end_run()
+    if st.session_state.pop(_HIDDEN, False):
+        st.rerun()  # of the whole page: this may be a part of it
 
 
-def ask(key: str, question: str, options: Sequence[str], right: int, because: str) -> None:
-    """Ask a question on which a class can vote; answers and votes are kept by `key`."""
+def ask(key: str, question: str, options: Sequence[str], right: int, because: str) -> bool:
+    """Ask a question on which a class can vote; answers and votes are kept by `key`.
+
+    Return whether its answer was shown: in a class, what would give it away waits for that.
+    """
+    seen_key = f"{key}-seen"
+    if key not in st.session_state:
+        earlier = classroom.earlier_answer(key, options)
+        st.session_state[key], st.session_state[seen_key] = earlier
     with st.container(border=True):
         st.markdown(f":material/psychology_alt: {question}")
         chosen = st.radio(
@@ -131,6 +153,7 @@ def ask(key: str, question: str, options: Sequence[str], right: int, because: st
         @guarded
         def turn() -> None:
             st.session_state[open_key] = not st.session_state.get(open_key, False)
+            st.session_state[seen_key] = True
 
         is_open = st.session_state.get(open_key, False)
         classroom.prediction(key, options, chosen, is_open)
@@ -140,6 +163,7 @@ def ask(key: str, question: str, options: Sequence[str], right: int, because: st
         if is_open:
             verdict = "" if chosen is None else "Yes. " if chosen == options[right] else "No. "
             st.info(f"**{verdict}{options[right]}.** {because}", icon=":material/lightbulb:")
+        return bool(st.session_state.get(seen_key))
 
 
 def row() -> DeltaGenerator:

@@ -245,6 +245,12 @@ class Classes:
             new = "insert or replace into votes values (?, ?, ?, ?, ?)"
             self._write((new, *vote), (_USE, code))
 
+    def answer(self, code: str, question: Hashable, browser: str) -> tuple[int | None, bool]:
+        """Return the option that a browser chose, if any, and whether it has seen the answer."""
+        noted = "select option, seen from votes where code = ? and question = ? and browser = ?"
+        found = self._all(noted, code, repr(question), browser)
+        return (found[0][0], bool(found[0][1])) if found else (None, False)
+
     def counts(self, code: str, question: Hashable, options: int) -> tuple[int, ...]:
         """Count the votes for each option."""
         votes = "select option, count(*) from votes where code = ? and question = ? group by option"
