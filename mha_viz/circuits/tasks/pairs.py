@@ -19,6 +19,12 @@ MAX_BYTES = 1_000_000  # of a file of pairs
 Source = str | Path | pd.DataFrame | Sequence[Any]  # which are rows of four texts
 Rows = Iterable[tuple[object, Sequence[object]]]  # each with its number or name
 _MASK = "[MASK]"
+# Words that name a column of such a table, ours and others'; a text is mostly longer.
+_HEADINGS = frozenset(
+    "clean corrupt corrupted answer wrong right correct incorrect original counterfactual prompt "
+    "text sentence good bad target foil distractor alternative source base label "
+    "clean_text corrupt_text corrupted_text wrong_answer right_answer correct_answer".split()
+)
 
 
 def read_pairs(source: Source) -> tuple[dict[str, Pair], list[str]]:
@@ -78,7 +84,12 @@ def _lines(text: str) -> Rows:
     except csv.Error as error:
         raise ArgumentError(f"These lines cannot be read as a table: {error}.") from error
     named = [cell.strip().lower() for cell in rows[0][1]] if rows else []
-    if not set(Pair._fields) <= set(named):
+    if missing := [field for field in Pair._fields if field not in named]:
+        if len(_HEADINGS.intersection(named)) > 1 and all(len(cell.split()) < 3 for cell in named):
+            raise ArgumentError(
+                f"The first line names columns ({', '.join(named)}), and lacks "
+                f"{', '.join(missing)}: expected clean, corrupt, answer and wrong, or no names."
+            )
         return list(rows)
     places = [named.index(field) for field in Pair._fields]
     return [
