@@ -11,6 +11,10 @@ from typing import Annotated, Any, get_origin
 import typer
 from typer.core import TyperCommand
 
+from mha_viz.cli.flags import in_flags
+from mha_viz.cli.notes import set_quiet
+from mha_viz.errors import ArgumentError, MhaVizError
+
 _HELP = tomllib.loads((files(__package__) / "help.toml").read_text("utf-8"))
 
 
@@ -23,6 +27,16 @@ class Command(TyperCommand):
             end = args.index("--") if "--" in args else len(args)
             args = ["--format=json" if a == "--json" else a for a in args[:end]] + args[end:]
         return super().parse_args(ctx, args)
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command; an error that names an argument of the library names its flag."""
+        try:
+            return super().invoke(ctx)
+        except MhaVizError as error:
+            told = in_flags(str(error), self.params)
+            if told == str(error):
+                raise
+            raise ArgumentError(told) from error.__cause__
 
 
 def add(group: typer.Typer, name: str | None = None) -> Callable[[Callable[..., None]], Any]:
@@ -39,6 +53,7 @@ def _flat(function: Callable[..., None]) -> Callable[..., None]:
 
     @wraps(function)
     def command(**given: Any) -> None:
+        set_quiet(given.pop("quiet"))
         for name, kind in groups.items():
             given[name] = kind(**{part: given.pop(part) for part in parts[name]})
         function(**given)
@@ -51,6 +66,8 @@ def _flat(function: Callable[..., None]) -> Callable[..., None]:
             known = known | _HELP["groups"].get(kind.__name__, {})
         found = parts.get(name, {name: one}).values()
         flat += [_option(part, known | texts) for part in found]
+    quiet = Parameter("quiet", Parameter.KEYWORD_ONLY, default=False, annotation=bool)
+    flat.append(_option(quiet, _HELP["shared"]))
     command.__signature__ = Signature(flat)  # type: ignore[attr-defined]  # read by typer
     return command
 

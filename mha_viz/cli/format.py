@@ -24,15 +24,17 @@ if TYPE_CHECKING:
     from mha_viz.core.record.record import AttentionRecord
 
 N_PAIRS = 20  # rows of the table of a head
+_WIDEST = 10_000  # letters, more than any table has in a line
+_LONGEST_WORD = 40  # letters of a word that a table does not break
 
 
 # What `show` can write, what commands can whose result is a table, what `report` can, and what
 # `trace` and `models` can.
-Format = StrEnum("Format", ["table", "csv", "json", "html", "png", "svg"])
+Format = StrEnum("Format", ["table", "csv", "json", "html", "png", "svg", "pdf"])
 TableFormat = StrEnum("TableFormat", ["table", "csv", "json", "markdown", "latex"])
 ReportFormat = StrEnum("ReportFormat", ["table", "csv", "json", "parquet"])
 ListFormat = StrEnum("ListFormat", ["table", "json"])
-PICTURES = (Format.html, Format.png, Format.svg)
+PICTURES = (Format.html, Format.png, Format.svg, Format.pdf)
 
 
 def strongest_heads(record: AttentionRecord) -> list[dict[str, Any]]:
@@ -113,6 +115,7 @@ def grid(names: list[str], rows: list[list[str]], first_number: int, *, tight: b
     """
     from rich import box
     from rich.console import Console
+    from rich.measure import Measurement
     from rich.table import Table
     from rich.text import Text as Plain
 
@@ -127,10 +130,36 @@ def grid(names: list[str], rows: list[list[str]], first_number: int, *, tight: b
     # A pipe or a file has no width of its own: as wide as COLUMNS says, else as it takes.
     known = sys.stdout.isatty() or os.environ.get("COLUMNS", "").isdigit()
     console = Console(file=io.StringIO(), width=None if known else 200)
+    room, words = console.width, _widths(names, rows, 0)
+    for column, width in zip(table.columns, words, strict=True):
+        column.width = width
+    console.width = _WIDEST
+    frame = Measurement.get(console, console.options, table).minimum - sum(words)
+    for column, width in zip(table.columns, _widths(names, rows, room - frame), strict=True):
+        column.width = width
     console.print(table)
     assert isinstance(console.file, io.StringIO)
     lines = console.file.getvalue().splitlines()
     return "\n".join(line.rstrip() for line in lines).strip("\n") + "\n"
+
+
+def _widths(names: list[str], rows: list[list[str]], room: int) -> list[int]:
+    """Return the columns' widths: as they need or, in less room, none narrower than its words.
+
+    The narrowest are widened first. Where the words need more than `room`, so does the table.
+    """
+    from rich.cells import cell_len
+
+    columns = list(zip(names, *rows, strict=True))
+    most = [max(cell_len(line) for cell in cells for line in cell.split("\n")) for cells in columns]
+    words = [max(map(cell_len, (" ".join(cells)).split()), default=1) for cells in columns]
+    widths = [min(word, _LONGEST_WORD) for word in words]
+    for _ in range(room - sum(widths)):
+        short = [i for i, width in enumerate(widths) if width < most[i]]
+        if not short:
+            break
+        widths[min(short, key=widths.__getitem__)] += 1
+    return widths
 
 
 def head_csv(record: AttentionRecord, layer: int, head: int) -> str:

@@ -22,6 +22,7 @@ from mha_viz.cli import format as formats
 from mha_viz.cli import server as cli_server
 from mha_viz.cli import streams as cli_streams
 from mha_viz.cli.format import Format, ListFormat, ReportFormat
+from mha_viz.cli.notes import tell
 from mha_viz.errors import ArgumentError, MhaVizError
 from mha_viz.extras import require
 
@@ -161,7 +162,7 @@ def trace(
     record = _trace(source)
     if out is not None:
         record.save(out)
-        typer.echo(f"wrote {out}", err=True)
+        tell(f"wrote {out}")
     facts = formats.strongest_heads(record)
     if kind is ListFormat.json:
         typer.echo(json.dumps({**formats.record_header(record), "facts": facts}, indent=2))

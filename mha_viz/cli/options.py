@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -13,6 +13,9 @@ import typer
 
 from mha_viz.cli import format as formats
 from mha_viz.cli.format import Format, ListFormat, ReportFormat, TableFormat
+from mha_viz.cli.notes import print_notes, tell
+from mha_viz.cli.notes import progress as progress
+from mha_viz.cli.notes import progress_line as progress_line
 from mha_viz.cli.texts import check_second, read_text
 from mha_viz.core.amounts import of_bytes
 from mha_viz.core.names import Dtype
@@ -38,9 +41,19 @@ Pair = Annotated[
 ]
 Column = Literal["single", "double"]  # of a paper
 _PAIR_BYTES = 40  # of a row of the CSV of a head
+DEFAULT_MODEL = "tiny-gpt2"  # of every command
 SHOWN = 20  # rows of a long table to read; files and JSON have all
 
-_TABLE = "txt"  # the ending of a table to read; a name without one is a table, too
+# The endings of formats that are not their names; a file without one is a table to read.
+_ENDINGS = {"table": ("txt",), "markdown": ("md", "markdown"), "latex": ("tex", "latex")}
+
+
+def _endings(kinds: Iterable[Any]) -> dict[str, Any]:
+    """Return the format of each ending."""
+    return {end: kind for kind in kinds for end in _ENDINGS.get(str(kind), (str(kind),))}
+
+
+_KNOWN_ENDINGS = frozenset(_endings([*Format, *TableFormat, *ReportFormat]))
 
 
 def _check_ending(option: str, path: Path, known: Iterable[str], hint: str = "") -> None:
@@ -50,10 +63,10 @@ def _check_ending(option: str, path: Path, known: Iterable[str], hint: str = "")
         raise WriteError(f"{option} {path} ends in {path.suffix}; expected {expected}{hint}.")
 
 
-def _file(names: tuple[str, ...], what: str, *endings: str, parents: bool = False) -> Any:
+def _file(names: tuple[str, ...], what: str, *endings: str) -> Any:
     """Return the option of a file to write, which is refused before anything is loaded.
 
-    `endings` are those that it may have, besides none; () for any. `parents` makes folders.
+    `endings` are those that it may have, besides none; () for any.
     """
 
     def parse(given: str) -> Path:
@@ -63,7 +76,7 @@ def _file(names: tuple[str, ...], what: str, *endings: str, parents: bool = Fals
             raise WriteError(f"{names[0]} expects the name of a file to write, got {wrong}.")
         if endings and path.suffix:
             _check_ending(names[0], path, endings)
-        check_writable(path, parents=parents)
+        check_writable(path)
         return path
 
     return typer.Option(*names, parser=parse, metavar="FILE", help=f"{what} (written atomically).")
@@ -72,7 +85,7 @@ def _file(names: tuple[str, ...], what: str, *endings: str, parents: bool = Fals
 _OUT, _RECORD = ("--out", "-o"), "File for the record, .safetensors"
 _CHOICE = "File for the tested choice, .json, which opens again"
 Out = Annotated[Path | None, _file(_OUT, "File to write")]
-RecordOut = Annotated[Path | None, _file(_OUT, _RECORD, "safetensors", parents=True)]
+RecordOut = Annotated[Path | None, _file(_OUT, _RECORD, "safetensors")]
 JsonOut = Annotated[Path | None, _file(("--save",), _CHOICE, "json")]
 _FORMAT = ("--format", "-f")
 
@@ -80,17 +93,26 @@ _FORMAT = ("--format", "-f")
 def _format_of(context: Any, param: Any, requested: Any) -> Any:
     """Return the format: the one requested, else that of the file's ending, else a table.
 
-    It is decided before the command begins. Options on the command line come first, so that --out
-    is known where this one was not given. Typer's own types of context and parameter are not those
-    that it hands over.
+    A file whose ending names another format than the one requested is refused. It is decided
+    before the command begins. Options on the command line come first, so that --out is known where
+    this one was not given. Typer's own types of context and parameter are not those that it hands
+    over.
     """
     out: Path | None = context.params.get("out")
     source = context.get_parameter_source(param.name or "")
-    if out is None or not out.suffix or source is None or source.name != "DEFAULT":
+    if out is None or not out.suffix or source is None:
         return requested
-    known = {_TABLE if kind == "table" else str(kind): kind for kind in type(requested)}
-    _check_ending("--out", out, known, "; any other name takes --format")
-    return known[out.suffix[1:].lower()]
+    known, ending = _endings(type(requested)), out.suffix[1:].lower()
+    if source.name == "DEFAULT":
+        _check_ending("--out", out, known, "; any other name takes --format")
+        return known[ending]
+    if ending in _KNOWN_ENDINGS and known.get(ending) is not requested:
+        right = next(end for end, kind in known.items() if kind is requested)
+        raise WriteError(
+            f"--out {out} ends in {out.suffix}, and --format is {requested}: leave one out, or "
+            f"give a file that ends in .{right}."
+        )
+    return requested
 
 
 _JSON = "--json is short for --format json."
@@ -100,6 +122,8 @@ _AS_ENDING = typer.Option(
 ShowAs = Annotated[Format, _AS_ENDING]
 ReportAs = Annotated[ReportFormat, _AS_ENDING]
 TableAs = Annotated[TableFormat, _AS_ENDING]
+# Beside an --out that is a folder, whose name says nothing of a format.
+TableBesideFolder = Annotated[TableFormat, typer.Option(*_FORMAT, help=_JSON)]
 ListAs = Annotated[ListFormat, typer.Option(*_FORMAT, help=_JSON)]
 
 
@@ -107,7 +131,7 @@ ListAs = Annotated[ListFormat, typer.Option(*_FORMAT, help=_JSON)]
 class Checkpoint:
     """The model of a command, and how it is loaded."""
 
-    model: str = "tiny-gpt2"
+    model: str = DEFAULT_MODEL
     device: str = "auto"
     dtype: Dtype = "float32"
 
@@ -128,23 +152,16 @@ class Checkpoint:
 
 
 @dataclass(kw_only=True)
-class BertCheckpoint(Checkpoint):
-    """The model of a command that takes one of any kind."""
-
-    model: str = "tiny-bert"
-
-
-@dataclass(kw_only=True)
 class NamedCheckpoint(Checkpoint):
     """The model of a command about nothing else."""
 
     model: Annotated[
         str, typer.Argument(metavar="MODEL", help="Shipped name, folder or Hub id.")
-    ] = "tiny-gpt2"
+    ] = DEFAULT_MODEL
 
 
 @dataclass(kw_only=True)
-class TextRun(BertCheckpoint):
+class TextRun(Checkpoint):
     """A text, and the model that it runs through."""
 
     text: Text
@@ -189,8 +206,13 @@ class TaskChoice:
 
     def make(self, model: AttentionModel) -> Task:
         """Make the task for a model, and print which pairs were left out."""
-        from mha_viz.circuits.tasks.tasks import make_task
+        from mha_viz.circuits.tasks.tasks import TASKS, make_task
 
+        if self.task is not None and self.task not in TASKS and "|" not in self.task:
+            raise ArgumentError(
+                f"There is no task {self.task!r:.80}: give {', '.join(TASKS)}, or your own "
+                "pairs by --pairs FILE or --template TEXT."
+            )
         made = make_task(model, self._given[0], self.examples, self.seed)
         print_notes(made.left_out)
         return made
@@ -228,17 +250,11 @@ def devices(given: str) -> list[str] | str | None:
     return found
 
 
-def print_notes(notes: Iterable[str]) -> None:
-    """Print to standard error what the user should know of a result."""
-    for note in notes:
-        typer.echo(f"note: {note}", err=True)
-
-
 def deliver(content: str | bytes, out: Path | None) -> None:
     """Write a result into its file, or print it; bytes never go to a terminal."""
     if out is not None:
         write_file(out, content if isinstance(content, bytes) else content.encode())
-        typer.echo(f"wrote {out}", err=True)
+        tell(f"wrote {out}")
     elif isinstance(content, str):
         typer.echo(content, nl=False)
     elif sys.stdout.isatty():
@@ -291,15 +307,3 @@ def parse_head(given: str, refusal: str) -> tuple[int, int]:
     if len(heads) != 1:
         raise ArgumentError(f"{refusal}, got {given!r}.")
     return heads[0]
-
-
-def progress(what: str) -> Callable[[int, int], None] | None:
-    """Return a callback that shows progress on a terminal; None where there is none."""
-    if not sys.stderr.isatty():
-        return None
-
-    def show(done: int, total: int) -> None:
-        end = "\n" if done >= total else ""
-        typer.echo(f"\r{what}: {done:,} of {total:,} {end}", err=True, nl=False)
-
-    return show

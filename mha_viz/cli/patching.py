@@ -6,9 +6,8 @@ from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-import typer
-
 from mha_viz.cli import options
+from mha_viz.cli.notes import tell
 from mha_viz.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -31,17 +30,19 @@ def ablate(
     tracked: options.Tracked,
     output: options.TableOutput,
     how: How = "zero",
-    factor: float = 0.0,
+    factor: float | None = None,
     source: str | None = None,
     top: int = 10,
     pair: options.Pair = None,
 ) -> None:
     """Change heads and show what the model predicts then."""
     chosen = options.parse_heads(heads)
+    if (how == "scale") != (factor is not None):
+        raise ArgumentError("--how scale and --factor belong together: give both, or neither.")
     from mha_viz.interventions.ablation import ablate
 
     loaded = checkpoint.load()
-    change: dict[str, Any] = dict(factor=factor, source=source, text_pair=pair, top_k=top)
+    change: dict[str, Any] = dict(factor=factor or 0.0, source=source, text_pair=pair, top_k=top)
     found = ablate(loaded, text, chosen, how, **change, **vars(tracked))
     numbers: dict[str, object] = {
         "kl_nats": found.kl,
@@ -229,7 +230,7 @@ def faithfulness(
     found = faithfulness(loaded, behaviour, chosen, options.progress("test"))
     if save is not None:
         found.save(save)
-        typer.echo(f"wrote {save}", err=True)
+        tell(f"wrote {save}")
     if found.held_out.refusal:
         options.print_notes([found.held_out.refusal])
     names = ", ".join(f"L{layer} H{head}" for layer, head in found.heads)
@@ -288,7 +289,7 @@ def report(
 
     loaded, step = checkpoint.load(), options.progress("measured")
     page = circuit_report(loaded, task.make(loaded), out, step, enough=enough, column=column)
-    typer.echo(f"wrote {page}", err=True)
+    tell(f"wrote {page}")
 
 
 def _parse_receiver(given: str) -> Receiver:

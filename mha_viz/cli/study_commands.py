@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from typer.core import TyperGroup
 
 from mha_viz.cli import command, options
 from mha_viz.cli.format import TableFormat
+from mha_viz.cli.notes import tell
 from mha_viz.core.amounts import of_bytes
 from mha_viz.core.names import Dtype
 from mha_viz.core.reprs import count
@@ -81,7 +81,7 @@ def make(
     source: str,
     out: str,
     settings: _StudyOptions,
-    model: str = "tiny-bert",
+    model: str = options.DEFAULT_MODEL,
     device: str = "auto",
     dtype: Dtype = "float32",
 ) -> None:
@@ -110,7 +110,7 @@ def study_set(
     by: str = "entropy",
     device: str = "auto",
     dtype: Dtype = "float32",
-    file_format: options.TableAs = TableFormat.table,
+    file_format: options.TableBesideFolder = TableFormat.table,
 ) -> None:
     """Study several models or checkpoints over the same texts: a row a head, a column a model."""
     from mha_viz.core.metrics import METRICS
@@ -133,7 +133,7 @@ def study_set(
 @command.add(app)
 def probe(
     source: str,
-    checkpoint: options.BertCheckpoint,
+    checkpoint: options.Checkpoint,
     draw: _Draw,
     output: options.TableOutput,
     best: int = 5,
@@ -241,6 +241,8 @@ def compare(
     first: Folder, second: Folder, output: options.TableOutput, by: str = "metrics", limit: int = 20
 ) -> None:
     """Show which heads differ between two studies, in metrics or in what they find in trees."""
+    if limit < 1:
+        raise ArgumentError(f"--limit must be 1 or more, got {limit}.")
     from mha_viz.corpus.query.comparison import (
         compare,
         compare_distributions,
@@ -267,7 +269,7 @@ def report(
 ) -> None:
     """Write a page with a study's tables, figures and commands, and each of them as a file."""
     chosen = None if head is None else options.parse_head(head, "Figures show one head")
-    typer.echo(f"wrote {_open(study).report(out, by, chosen, column)}", err=True)
+    tell(f"wrote {_open(study).report(out, by, chosen, column)}")
 
 
 @command.add(app)
@@ -309,26 +311,24 @@ def _print_skipped(found: Study) -> None:
 
 
 def _progress(folder: Path | None = None) -> Callable[[Progress], None]:
-    """Return a callback that shows progress on a terminal.
+    """Return a callback that shows progress.
 
     Once it can be told, it also says how much space the study in `folder` will take, if much.
     """
     from mha_viz.corpus.run.progress import space_note
 
-    n_seen = 0
+    n_seen, show_line = 0, options.progress_line()
 
     def show(now: Progress) -> None:
         nonlocal folder, n_seen
-        if sys.stderr.isatty():
-            line = now.in_words()
-            typer.echo(f"\r{line:<70}", err=True, nl=now.n_texts == now.n_total)
+        show_line(now.in_words(), now.n_texts == now.n_total)
         if folder is None or now.n_texts == n_seen:
             return
         n_seen = now.n_texts
         if (note := space_note(folder, now.n_total)) is not None:
             folder = None
             if note:
-                typer.echo(f"\nnote: {note}", err=True)
+                tell(f"\nnote: {note}")
 
     return show
 
@@ -346,7 +346,7 @@ def _sigterm_as_interrupt(out: str) -> Iterator[None]:
         yield
     except (KeyboardInterrupt, SystemExit):
         if is_address(out) or Path(out, "study.json").exists():
-            typer.echo("\nnote: stopped; the same command goes on from here", err=True)
+            tell("\nnote: stopped; the same command goes on from here")
         raise
     finally:
         signal.signal(signal.SIGTERM, before)

@@ -13,6 +13,8 @@ _TEXT_ENDINGS = frozenset(
     ".txt .text .md .rst .csv .tsv .json .jsonl .conllu .parquet .gz .zip .log .html .htm .xml "
     ".tex .pdf .doc .docx .odt .rtf .xlsx .py .ipynb .yaml .yml".split()
 )
+# Of files whose lines hold more than a text.
+_TABLE_ENDINGS = frozenset(".csv .tsv .json .jsonl .conllu .parquet .xlsx .ipynb".split())
 
 
 def _is_file_name(given: str) -> bool:
@@ -80,6 +82,11 @@ def read_texts(given: str) -> list[str]:
             )
         clean_text(given)
         return [given]
+    if is_file and path.suffix.lower() in _TABLE_ENDINGS:
+        raise TextError(
+            f"{path} is a table, of which each line would be read as a text: give a file with one "
+            "text a line, or its column on standard input with - in its place."
+        )
     if is_file and path.stat().st_size > MAX_FILE_BYTES:
         raise TextError(f"{path} is larger than {MAX_FILE_BYTES:,} bytes: give fewer texts.")
     try:

@@ -74,11 +74,16 @@ def test_heads_that_are_none(given) -> None:
     ("arguments", "message"),
     [
         (("ablate", TEXT, "--heads", "9.9"), "0..3"),
-        (("ablate", TEXT, "--heads", "0.0", "--how", "patch_z"), "source"),
+        (("ablate", TEXT, "--heads", "0.0", "--how", "patch_z"), "--how patch_z needs --source,"),
+        (("ablate", TEXT, "--heads", "0.0", "--top", "0"), "--top must"),
+        (("ablate", TEXT, "--heads", "0.0", "--factor", "2"), "--how scale"),
+        (("ablate", TEXT, "--heads", "0.0", "--how", "scale"), "--factor"),
+        (("circuits", "edges", "phrase", "--examples", "4", "--measure", "-1"), "--measure must"),
+        (("circuits", "faithfulness", "pairs.csv"), "--pairs"),
         (("ablate", TEXT, "--heads", "0.0", "--target", "extraordinarily"), "token"),
         (("importance", TEXT, "--method", "magic"), "'ablation'"),
         (("importance", "-"), "no text"),
-        (("prune", TEXT, "--steps", "0"), "steps"),
+        (("prune", TEXT, "--steps", "0"), "--steps and --seeds must"),
     ],
 )
 def test_what_cannot_be_done_is_one_line_and_exit_code_2(arguments, message) -> None:

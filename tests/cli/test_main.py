@@ -25,7 +25,7 @@ from tests.making.comparing import near
 
 @pytest.fixture(scope="module")
 def record() -> mv.AttentionRecord:
-    return mv.load("tiny-bert").trace(TEXT)
+    return mv.load("tiny-gpt2").trace(TEXT)
 
 
 @pytest.fixture(autouse=True)
@@ -37,8 +37,9 @@ def _loaded_once(monkeypatch):
 # -- trace ---------------------------------------------------------------------------------------
 
 
-def test_trace_json_is_for_programs(record):
-    shown = json.loads(call("trace", TEXT, "--pair", "A dog ran", "--json").stdout)
+def test_trace_json_is_for_programs():
+    given = ("trace", TEXT, "--model", "tiny-bert", "--pair", "A dog ran")
+    shown = json.loads(call(*given, "--json").stdout)
     pair = mv.load("tiny-bert").trace(TEXT, "A dog ran")
     n = len(pair.tokens)
     assert shown["shape"] == {"layers": 4, "heads": 8, "queries": n, "keys": n}
@@ -49,7 +50,7 @@ def test_trace_json_is_for_programs(record):
 
 
 def test_trace_writes_a_record(record, tmp_path):
-    out = tmp_path / "new" / "r.safetensors"
+    out = tmp_path / "r.safetensors"
     done = call("trace", TEXT, "--out", str(out))
     assert f"wrote {out}" in done.stderr
     assert torch.equal(mv.AttentionRecord.load(out).pattern, record.pattern)
@@ -83,8 +84,10 @@ def test_show_csv_holds_every_weight_exactly(record):
     assert [int(row["query_position"]) for row in rows[::n]] == list(range(n))
 
 
-def test_show_json_of_merged_words_without_special_tokens(record):
-    out = call("show", TEXT, "-l", "-1", "-H", "-8", "-f", "json", "--words", "--no-special").stdout
+def test_show_json_of_merged_words_without_special_tokens():
+    out = call("show", TEXT, "-l", "-1", "-H", "-8", "-f", "json", "--words", "--no-special",
+               "-m", "tiny-bert").stdout  # fmt: skip
+    record = mv.load("tiny-bert").trace(TEXT)
     shown, expected = json.loads(out), record.merge_words().without_special()
     assert (shown["layer"], shown["head"], shown["merged"]) == (3, 0, True)
     assert [token["text"] for token in shown["tokens"]] == TEXT.split()
@@ -109,6 +112,14 @@ def test_a_picture_does_not_go_to_a_terminal(monkeypatch):
 )
 def test_a_table_needs_a_head(arguments):
     assert "--layer and --head" in call("show", TEXT, *arguments, code=2).stderr
+
+
+def test_show_writes_every_picture_by_its_ending(tmp_path):
+    for ending, start in (("pdf", b"%PDF"), ("png", b"\x89PNG"), ("svg", b"<?xml")):
+        for head in (("-l", "0", "-H", "1"), ()):  # one head, or all
+            out = tmp_path / f"{len(head)}.{ending}"
+            assert call("show", TEXT, *head, "--out", str(out), "--quiet").stderr == ""
+            assert out.read_bytes().startswith(start)
 
 
 # -- models and the app --------------------------------------------------------------------------
@@ -188,7 +199,7 @@ def test_the_app_is_found_inside_and_beside_the_package(monkeypatch, tmp_path):
     [
         (("trace", " "), "text is empty"),
         (("trace", TEXT, "--model", "no/such"), "no/such"),
-        (("trace", TEXT, "--model", "tiny-gpt2", "--pair", "x"), "one text"),
+        (("trace", TEXT, "--pair", "x"), "one text"),
         (("trace", TEXT, "--part", "cross"), "self"),
         (("trace", "half \udce4"), "Unicode"),
         (("trace", TEXT, "-o", "/"), "a file"),
@@ -222,4 +233,5 @@ def test_json_is_short_for_format_json_on_every_command_that_has_it() -> None:
         short = call(*command, "--json").stdout
         assert short == call(*command, "--format", "json").stdout and json.loads(short)
     assert call(*asked, "--json", "-f", "csv").stdout.startswith('"token",')
-    assert "- | j | son" in call("trace", "--", "--json").stdout  # behind -- it is a text
+    tokens = mv.load("tiny-gpt2").trace("--json").labels
+    assert " | ".join(tokens) in call("trace", "--", "--json").stdout  # behind -- it is a text

@@ -76,11 +76,15 @@ def test_out_of_an_ending_that_nobody_knows_is_refused_with_those_that_are(
     command: tuple[str, ...],
 ) -> None:
     assert "--out heads.csv.bak" in refusal(*command, "--out", "heads.csv.bak")
+    for out in ("heads.csv", "heads.svg", "heads.pdf"):  # it would not hold what it is called
+        told = refusal(*command, "--out", out, "--json")
+        assert f"--out {out}" in told and ".json" in told
     assert not os.listdir()
 
 
 def test_a_record_and_a_tested_choice_have_endings_of_their_own() -> None:
     assert ".safetensors" in refusal("trace", TEXT, "--out", "x.csv")
+    assert "no/x" in refusal("trace", TEXT, "--out", "no/x.safetensors")  # as of other commands
     choice = ("circuits", "faithfulness", "phrase")
     assert ".json" in refusal(*choice, "--save", "x.csv")
     assert not os.listdir()
@@ -89,8 +93,10 @@ def test_a_record_and_a_tested_choice_have_endings_of_their_own() -> None:
 @pytest.mark.parametrize("file", ["NOFILE.CSV", "./texts", "/no/texts", "~/a"])
 def test_a_file_that_is_not_there_is_no_text(file: str) -> None:
     Path("here").mkdir()
+    Path("table.tsv").write_text("clean\tcorrupt\na\tb")
     for command in ("importance", "prune"):
         assert file in refusal(command, file)
+        assert "table.tsv" in refusal(command, "table.tsv")  # its lines are no texts
 
 
 def test_a_command_that_takes_a_text_reads_no_file_and_measures_no_name() -> None:

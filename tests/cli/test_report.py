@@ -21,7 +21,7 @@ def _loaded_once(monkeypatch):
     monkeypatch.setattr(loading, "load", functools.cache(loading.load))
 
 
-def reported(model: str = "tiny-bert", *texts: str, baseline: bool = True) -> pd.DataFrame:
+def reported(model: str = "tiny-gpt2", *texts: str, baseline: bool = True) -> pd.DataFrame:
     """Return what the library says of the same text."""
     loaded = loading.load(model)
     record = loaded.trace(*(texts or (TEXT,)), keep=KEEP)
@@ -56,8 +56,8 @@ def test_report_holds_what_the_library_says(form, tmp_path):
 
 
 def test_report_prints_a_line_for_each_head():
-    out = call("report", TEXT, "--model", "tiny-gpt2").stdout
-    table = reported("tiny-gpt2")
+    out = call("report", TEXT).stdout
+    table = reported()
     lines = [line for line in out.splitlines() if line.startswith(" L")]
     assert [line.split()[:2] for line in lines] == [
         [f"L{i}", f"H{j}"] for i in range(4) for j in range(8)
@@ -69,12 +69,32 @@ def test_report_prints_a_line_for_each_head():
     assert "nan" not in out
 
 
+WIDE = (
+    ("report", TEXT),
+    ("circuits", "paths", TEXT, "The walking dog sat"),
+    ("circuits", "composition"),
+    ("circuits", "logits", TEXT),
+)
+
+
+@pytest.mark.parametrize("columns", ["60", "120"])
+@pytest.mark.parametrize("command", WIDE, ids=lambda command: command[1])
+def test_a_table_in_few_columns_breaks_no_word(command, columns):
+    wide, narrow = (
+        call(*command, env={"COLUMNS": width}).stdout.replace("─", "") for width in ("300", columns)
+    )
+    assert sorted(wide.split()) == sorted(narrow.split())
+
+
 def test_report_of_words_of_a_pair_and_without_baseline():
     pair = (TEXT, "A dog ran")
     words = mv.load("tiny-bert").trace(*pair, keep=KEEP).merge_words()
-    done = call("report", TEXT, "--pair", pair[1], "--words", "-f", "csv")
+    bert = ("--model", "tiny-bert")
+    done = call("report", TEXT, "--pair", pair[1], "--words", "-f", "csv", *bert)
     assert_same(read(done.stdout_bytes, "csv"), mv.head_report(words, loading.load("tiny-bert")))
     assert done.stderr.startswith("note: ")
+    quiet = call("report", TEXT, "--pair", pair[1], "--words", "-f", "csv", *bert, "-q")
+    assert quiet.stdout == done.stdout and quiet.stderr == ""
     bare = read(call("report", TEXT, "--no-baseline", "-f", "csv").stdout_bytes, "csv")
     assert not [name for name in bare if name.endswith("_random")]
     own = {
@@ -92,7 +112,7 @@ def test_report_of_words_of_a_pair_and_without_baseline():
 def test_report_says_what_is_not_defined(monkeypatch):
     table = reported(baseline=False).assign(twin=None)
     table["entropy"] = np.nan
-    record = loading.load("tiny-bert").trace(TEXT)
+    record = loading.load("tiny-gpt2").trace(TEXT)
     drawn = cli.formats.report(record, table, cli.ReportFormat.table)
     line = next(line for line in drawn.splitlines() if line.startswith(" L0 H0"))
     assert line.split()[2] == "–" and "nan" not in drawn and "None" not in drawn

@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 import mha_viz as mv
+from mha_viz.cli import notes
 from tests.cli.command import call
 
 LINES = "The cat sat because it was tired.\nRain fell all night.\n\nHe saw her because she came.\n"
@@ -24,10 +25,22 @@ def texts(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def study(texts: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("study") / "mine"
-    done = call("study", str(texts), "--model", "tiny-bert", "--out", str(out))
-    assert "3 texts" in done.stdout
-    assert "3 texts" in call("study", "--out", str(out), str(texts)).stdout  # opened, not measured
+    given = ("--out", str(out), str(texts), "--model", "tiny-bert")
+    assert "3 texts" in call("study", *given).stdout
+    assert "3 texts" in call("study", *given).stdout  # opened, not measured
     return out
+
+
+def test_progress_without_a_terminal_is_a_line_now_and_then(
+    texts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make = ("study", str(texts), "--out")
+    monkeypatch.setattr(notes, "PROGRESS_SECONDS", 1e9)
+    assert "of 3" not in call(*make, str(tmp_path / "soon")).stderr  # done before it is due
+    monkeypatch.setattr(notes, "PROGRESS_SECONDS", 0.0)
+    lines = call(*make, str(tmp_path / "told")).stderr.splitlines()
+    assert any("3 of 3" in line for line in lines) and not any("\r" in line for line in lines)
+    assert call(*make, str(tmp_path / "quiet"), "--quiet").stderr == ""
 
 
 def test_show_labels_or_a_metric(study: Path) -> None:
@@ -55,11 +68,12 @@ def test_examples_are_those_of_the_library(study: Path) -> None:
         assert shown["text"].tolist() == found["text"].tolist()
         assert shown["value"].to_numpy() == pytest.approx(found["value"].to_numpy(), rel=1e-3)
     assert "layer.head" in call(*asked[:4], "2", code=2).stderr
+    assert "--head" in call(*asked[:4], "9.9", code=2).stderr
 
 
 def test_a_treebank_shows_who_finds_which_relation(tmp_path: Path) -> None:
     out = str(tmp_path / "trees")
-    call("study", "sample", "--sample", "40", "--out", out)
+    call("study", "sample", "--sample", "40", "--model", "tiny-bert", "--out", out)
     done = call("study", "show", out)
     assert "L0 H3" in done.stdout
     rows = json.loads(call("study", "show", out, "--by", "relations", "-f", "json").stdout)["rows"]
@@ -126,6 +140,7 @@ def test_verify_names_the_file_that_has_changed(study: Path, tmp_path: Path) -> 
         (["nowhere.txt", "--out", "x"], "nowhere.txt"),
         (["show", "nowhere"], "no study"),
         (["compare", "nowhere", "folder"], "no study"),
+        (["compare", "nowhere", "folder", "--limit", "-3"], "--limit"),
         (["texts.txt", "--out", "folder"], "folder"),
         (["texts.txt", "--out", "x", "--sample", "0"], "1 or more"),
         (["empty.txt", "--out", "x"], "no text"),
