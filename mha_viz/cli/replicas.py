@@ -5,7 +5,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from collections import deque
 from collections.abc import Iterable
@@ -16,6 +15,7 @@ from pathlib import Path
 import typer
 
 from mha_viz.cli.server import announce_address, bracketed, free_ports, host_to_call
+from mha_viz.corpus.store.temporary import REPLICAS, delete_left_behind, temporary_folder
 from mha_viz.errors import MhaVizError
 from mha_viz.ui.operating.settings import PREFIX, Settings
 from mha_viz.ui.state.class_answers import classes
@@ -83,8 +83,8 @@ def serve(host: str, port: int, n: int, settings: Settings) -> None:
     ports = list(islice(free_ports(host, port), n))
     if len(ports) < n:
         raise MhaVizError(f"There are no {n} free ports after {port}: choose another --port.")
-    with tempfile.TemporaryDirectory(prefix="mha-viz-replicas-", ignore_cleanup_errors=True) as at:
-        folder = Path(at)
+    delete_left_behind()
+    with temporary_folder(REPLICAS) as folder:
         os.environ |= shared_settings(host, n, settings, folder)
         classes()  # where the shared folder cannot be written, now is the time to say so
         app = [sys.executable, "-m", "mha_viz", "app", "--host", host, "--port"]

@@ -1,9 +1,13 @@
 """A byte of a study that was changed after it was written is never shown, but told."""
 
 import json
+import os
 import random
 import re
 import shutil
+import subprocess
+import sys
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,6 +19,7 @@ from mha_viz.corpus.query.verification import verify_study
 from mha_viz.corpus.run import run
 from mha_viz.corpus.sources import source as sources
 from mha_viz.corpus.store import blocks
+from mha_viz.corpus.store.temporary import STUDIES, delete_left_behind, temporary_folder
 from mha_viz.corpus.treebank.trees import sample_lines
 from mha_viz.errors import StudyError
 
@@ -129,3 +134,30 @@ def test_parts_with_a_changed_bit_are_not_added_up(
             make()
         path.write_bytes(content)
     assert verify_study(make().folder).n_bytes > 0
+
+
+_HOLD = """
+from mha_viz.corpus.store.temporary import STUDIES, temporary_folder
+with temporary_folder(STUDIES) as folder:
+    (folder / "own.txt").write_text("A visitor's text.")
+    print(folder, flush=True)
+    input()
+"""
+
+
+def test_temporary_folders_of_killed_processes_are_deleted_at_the_next_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    command, pipe = [sys.executable, "-c", _HOLD], subprocess.PIPE
+    env = os.environ | {"TMPDIR": str(tmp_path)}
+    both = [subprocess.Popen(command, env=env, stdin=pipe, stdout=pipe, text=True) for _ in "ab"]
+    folders = [Path(one.stdout.readline().strip()) for one in both if one.stdout]
+    both[0].kill()
+    both[0].wait()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    (tmp_path / "others").mkdir()
+    with temporary_folder(STUDIES) as own:
+        assert delete_left_behind() == folders[:1]
+        assert {path.name for path in tmp_path.iterdir()} == {"others", own.name, folders[1].name}
+    both[1].communicate("\n")
+    assert [path.name for path in tmp_path.iterdir()] == ["others"]

@@ -5,13 +5,12 @@ import json
 import os
 import re
 import shutil
-import tempfile
 import threading
 import time
 import weakref
 from collections import Counter
 from collections.abc import Collection
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from functools import cache
 from pathlib import Path, PurePath
 
@@ -23,6 +22,7 @@ from mha_viz.corpus.run.progress import BEGUN
 from mha_viz.corpus.sources.documents import DOCUMENT
 from mha_viz.corpus.sources.readers import GZIP
 from mha_viz.corpus.store.integrity import LockedError, locked
+from mha_viz.corpus.store.temporary import STUDIES, temporary_folder
 from mha_viz.corpus.treebank.trees import SAMPLE
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import ArgumentError, WriteError
@@ -51,10 +51,11 @@ class Studies:
     """
 
     def __init__(self, folder: Path | None = None) -> None:
-        self._folder = folder or Path(tempfile.mkdtemp(prefix="mha-viz-studies-"))
+        held = ExitStack()
+        self._folder = folder or held.enter_context(temporary_folder(STUDIES))
         self._folder.mkdir(parents=True, exist_ok=True)
         if folder is None:
-            self._deletion = weakref.finalize(self, _delete_while_written, self._folder)
+            self._deletion = weakref.finalize(self, _delete_while_written, self._folder, held)
         self._lock = threading.RLock()
         self._made: dict[str, StudyJob] = {}  # of this process
 
@@ -255,9 +256,10 @@ def _delete(folder: Path) -> bool:
     return True
 
 
-def _delete_while_written(folder: Path) -> None:
+def _delete_while_written(folder: Path, held: ExitStack) -> None:
     """Delete a folder, again and again while a study may still write into it."""
     end = time.monotonic() + DELETING
+    held.close()
     while folder.exists() and time.monotonic() < end:
         shutil.rmtree(folder, ignore_errors=True)
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from streamlit import config
 
+from mha_viz.corpus.store.temporary import delete_left_behind
 from mha_viz.errors import SettingsError
 from mha_viz.ui.jobs.jobs import jobs
 from mha_viz.ui.operating import (
@@ -48,6 +49,7 @@ def begin() -> None:
         config.set_option("server.maxWidgetStateSize", largest)
         config.set_option("logger.enableRich", False)  # it prints errors past the log
         log_redaction.begin()
+    delete_left_behind()  # texts of visitors, by servers that were killed
     streamlit_run.keep_queued_messages()
     descriptors.raise_limit()
     malloc_trim.share_arenas()
