@@ -3,12 +3,31 @@
 A message says what was expected, what came, and what to do next.
 """
 
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
+
+# Control characters but for tabs and ends of lines, and those that turn the direction of a text.
+_UNSEEN = re.compile("[\0-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+
+
+def escaped(message: str) -> str:
+    """Escape what a message quotes and nobody would see, or would see in another order.
+
+    >>> escaped("no model “\u202egpt.exe”")
+    'no model “⟨U+202E⟩gpt.exe”'
+    """
+    return _UNSEEN.sub(lambda found: f"⟨U+{ord(found[0]):04X}⟩", message)
 
 
 class MhaVizError(Exception):
     """Base of all errors raised on purpose; its text may be shown to a user as it is."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(
+            *(escaped(one) if isinstance(one, str) else one for one in args), **options
+        )
 
 
 class ShapeError(MhaVizError, ValueError):

@@ -23,7 +23,7 @@ from mha_viz.cli import server as cli_server
 from mha_viz.cli import streams as cli_streams
 from mha_viz.cli.format import Format, ListFormat, ReportFormat
 from mha_viz.cli.notes import tell
-from mha_viz.errors import ArgumentError, MhaVizError
+from mha_viz.errors import ArgumentError, MhaVizError, escaped
 from mha_viz.extras import require
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ class _Commands(TyperGroup):
 
 
 def _fail(message: str) -> None:
-    typer.echo(f"error: {' '.join(message.split())}", err=True)
+    typer.echo(f"error: {escaped(' '.join(message.split()))}", err=True)
     raise typer.Exit(FAILED)
 
 

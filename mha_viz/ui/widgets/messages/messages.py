@@ -7,7 +7,7 @@ from contextlib import contextmanager
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from mha_viz.errors import MhaVizError
+from mha_viz.errors import MhaVizError, escaped
 from mha_viz.ui.operating.streamlit_run import end_run
 from mha_viz.ui.run import places
 from mha_viz.ui.run.page_lock import page_run
@@ -52,13 +52,23 @@ def problems(already_shown: Iterable[str] = ()) -> list[str]:
     return every
 
 
+def clear_next(count: int) -> None:
+    """Empty the next places, which an earlier run may have filled.
+
+    Streamlit leaves what this run does not draw again on the screen until it ends: what was said of
+    the text before would stand beside the new one.
+    """
+    for _ in range(count):
+        st.empty()
+
+
 def plain(text: str) -> str:
     """Escape text for Streamlit's markdown: no links, no HTML, no formulas, no icons.
 
     Streamlit looks for addresses, :names: and arrows after it has removed the backslashes: an
     invisible word joiner breaks those up.
     """
-    parted = _READ_LATE.sub("\\g<0>\u2060", text)
+    parted = _READ_LATE.sub("\\g<0>\u2060", escaped(text))
     return "".join("\\" + char if char in _MARKDOWN else char for char in parted)
 
 
