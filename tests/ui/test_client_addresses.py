@@ -73,6 +73,6 @@ def test_counted_with_named_proxies_is_every_other_address(trusting):
 def test_trusted_proxies_are_addresses_and_networks():
     found = read({"MHA_VIZ_TRUSTED_PROXIES": ", ".join(PROXIES)}).settings
     assert found.trusted_proxies == PROXIES
-    for wrong in ("proxy.example", "10.0.0.0/99"):
+    for wrong in ("proxy.example", "10.0.0.0/99", "0.0.0.0/0", "::/0", "0.0.0.0/1", "2000::/3"):
         with pytest.raises(SettingsError, match="addresses or networks"):
             read({"MHA_VIZ_TRUSTED_PROXIES": wrong})

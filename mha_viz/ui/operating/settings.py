@@ -25,6 +25,7 @@ _OTHERS = {FILE, f"{PREFIX}BENCH_CACHE"}  # of the environment, and no settings
 _SWITCHES = {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}
 _ORIGIN = re.compile(r"https?://(\*\.)?[a-z0-9.-]+(:\d{1,5})?\Z", re.IGNORECASE)
 _CLUSTER = re.compile(r"(auto|[A-Za-z0-9.-]+:\d{1,5})\Z")
+_WIDEST = {4: 8, 6: 7}  # 10.0.0.0/8 and fc00::/7 are the widest networks that are private
 _MIN_TOKEN = 16  # characters: what is shorter may be guessed
 _MAX_BYTES = 2**16  # of a settings file
 
@@ -197,9 +198,10 @@ def _compared(choice: Field[Any], value: Any) -> tuple[str, bool, Any]:
 
 
 def _is_network(value: str) -> bool:
+    """Return whether a value is an address or a network; none of half the internet is a proxy's."""
     with suppress(ValueError):
-        ip_network(value, strict=False)
-        return True
+        network = ip_network(value, strict=False)
+        return network.prefixlen >= _WIDEST[network.version]
     return False
 
 
@@ -221,7 +223,8 @@ _LISTS: dict[str, tuple[str, Callable[[str], object]]] = {
     "models": ("a list of models on the Hub, each as owner/name", is_hub_id),
     "embedded_in": ("a list of origins, each as https://example.org", _ORIGIN.match),
     "trusted_proxies": (
-        "a list of addresses or networks, each as 10.0.0.7 or 10.0.0.0/8",
+        "a list of addresses or networks, each as 10.0.0.7 or 10.0.0.0/8, and none wider than /8 "
+        "(of IPv6 /7)",
         _is_network,
     ),
 }
