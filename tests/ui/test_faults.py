@@ -6,11 +6,15 @@ import re
 from pathlib import Path
 
 import pytest
+import torch
 from streamlit.testing.v1 import AppTest
 
-from mha_viz.errors import TextError, WriteError
+from mha_viz.corpus.store.integrity import LOCK
+from mha_viz.errors import LimitError, TextError, WriteError
+from mha_viz.ui.operating import log_redaction
 from mha_viz.ui.run import studies
 from mha_viz.ui.state import faults
+from mha_viz.ui.widgets.messages.messages import plain
 from tests.faults.disk import full_disk
 
 UI = Path(faults.__file__).parents[1]
@@ -20,12 +24,26 @@ _CALLBACK = re.compile("on_(click|select|(\\w+_)?change)")
 def test_our_errors_are_said_and_others_named(caplog):
     assert faults.sentence(TextError("Type a sentence.")) == "Type a sentence."
     assert faults.sentence(MemoryError()) and not caplog.records
+    turned = "“\u202egpt\x1b[2J\u2069”"  # as somebody may have typed it
+    for shown in (faults.sentence(TextError(turned)), plain(turned)):
+        assert "202E" in shown and not set("\u202e\x1b\u2069") & set(shown)
     assert "/srv" not in faults.sentence(FileNotFoundError(errno.ENOENT, "No such file", "/srv/x"))
     caplog.clear()
     assert not caplog.records
     assert "KeyError" in faults.sentence(KeyError("secret"))
     assert "secret" not in faults.sentence(KeyError("secret"))
     assert "secret" in caplog.text  # the server's log has what the page has not
+
+
+def test_a_public_log_has_messages_of_torch_and_of_ours_without_what_they_quote():
+    with pytest.raises(RuntimeError) as raised:
+        torch.nn.Linear(2, 3)(torch.zeros(1, 5))
+    assert "1x5 and 2x3" in log_redaction._places(raised.value)[0]
+    for quoted in ("“Xylophone”", "'Xylophone'", '"Xylophone"'):
+        (line,) = log_redaction._places(LimitError(f"There is no room for {quoted} now."))
+        assert "no room for … now" in line and "Xylophone" not in line
+    for other in (KeyError("Xylophone"), TextError("Xylophone"), RuntimeError("Xylophone")):
+        assert "Xylophone" not in "".join(log_redaction._places(other))
 
 
 @pytest.mark.parametrize(
@@ -49,7 +67,7 @@ def test_texts_that_the_disk_does_not_take_leave_no_half_of_them():
         kept.add_texts(b"A text.\n" * 1000, "texts.txt")
     assert "disk" in faults.sentence(raised.value)
     assert kept.own() == {}
-    assert [path for path in kept._folder.rglob("*") if path.is_file()] == []
+    assert [path.name for path in kept._folder.rglob("*") if path.is_file()] == [LOCK]
     assert kept.add_texts(b"A text.\n" * 1000, "texts.txt") in kept.own()  # once there is room
 
 

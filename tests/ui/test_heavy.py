@@ -14,6 +14,7 @@ from mha_viz.ui.run import heavy
 from tests.making.comparing import close
 from tests.ui.compare_app import check, said, table
 from tests.ui.intervene_app import intact, intervene, press
+from tests.waiting import PATIENCE
 
 GPT2 = ("tiny-gpt2", "cpu", "float32")
 TEXTS = ("A dog ran home.", "Birds sing.")
@@ -37,6 +38,16 @@ def elsewhere(monkeypatch):
     monkeypatch.setattr(heavy, "_fits_twice", lambda n_bytes: True)
     yield lane
     lane.workers.put_away()
+
+
+def test_work_without_progress_is_said_to_be_stuck(elsewhere, monkeypatch):
+    monkeypatch.setattr(heavy, "SILENCE", 0.01)
+    said = threading.Event()
+    frozen = Work("frozen", lambda tell: said.wait(PATIENCE))
+    assert heavy.do(frozen, lambda news: None, lambda seconds: said.set())
+    monkeypatch.setattr(heavy, "SILENCE", PATIENCE)
+    at_work = Work("at work", lambda tell: [tell(number) for number in range(9)])
+    assert len(heavy.do(at_work, lambda news: None, lambda seconds: 1 / 0)) == 9
 
 
 def importance(seconds):

@@ -8,7 +8,7 @@ from mha_viz.core.reprs import count
 from mha_viz.corpus.query.study import Study
 from mha_viz.errors import ArgumentError
 from mha_viz.ui.corpus import TEXTS
-from mha_viz.ui.run import memory
+from mha_viz.ui.run import heavy, memory
 from mha_viz.ui.run.studies import MAX_MEGABYTES, MAX_TEXTS, SUFFIXES, describe, studies
 from mha_viz.ui.run.study_job import StudyJob
 from mha_viz.ui.state import allowed, faults, own_address, state
@@ -16,7 +16,7 @@ from mha_viz.ui.state.faults import guarded
 from mha_viz.ui.state.views import Corpus
 from mha_viz.ui.widgets.controls import choosing, lazy_sections
 from mha_viz.ui.widgets.messages.messages import plain
-from mha_viz.ui.widgets.messages.progress import waiting
+from mha_viz.ui.widgets.messages.progress import silence, waiting
 
 
 def choose() -> None:
@@ -130,7 +130,9 @@ def _progress(making: StudyJob, key: str, can_stop: bool) -> None:
         st.rerun()
     progress = making.progress
     share = progress.n_texts / progress.n_total if progress.n_total else 0.0
-    place = making.waiting
-    st.progress(min(share, 1.0), progress.in_words() if place is None else waiting(place))
+    place, silent = making.waiting, making.silent_seconds
+    words = progress.in_words() if place is None else waiting(place)
+    words += f". {silence(silent)}." if silent >= heavy.SILENCE else ""
+    st.progress(min(share, 1.0), words)
     if can_stop:
         st.button("Stop", key=f"{key}-stop", icon=":material/stop:", on_click=guarded(making.stop))

@@ -3,18 +3,35 @@
 Messages of libraries, and above all of exceptions, carry what they were given: the text of a
 visitor, the path of a file. So a record keeps its level, its logger and the place in the code, and
 of an exception its kinds and the places that it passed. Our own messages are written with care and
-stay.
+stay, and those of torch, which tell of shapes, precisions and memory; what they quote does not.
 """
 
 import faulthandler
 import io
 import logging
 import os
+import re
 import sys
 import threading
 import traceback
+from pathlib import Path
+
+from mha_viz.errors import (
+    ClassError,
+    DTypeError,
+    JobError,
+    LimitError,
+    OutOfMemoryError,
+    SettingsError,
+    ShapeError,
+)
 
 OURS = "mha_viz"
+# Of these nothing typed is in the message but what stands in quotes.
+_OWN = ClassError, DTypeError, JobError, LimitError, OutOfMemoryError, SettingsError, ShapeError
+_QUOTED = re.compile("“.*?”|'.*?'|\".*?\"", re.DOTALL)
+_LONGEST = 300  # characters of a message
+_CODE = {"mha_viz", "torch"}  # packages that raise torch's errors
 _log = logging.getLogger(f"{OURS}.log")
 
 
@@ -48,11 +65,21 @@ def _places(error: BaseException) -> list[str]:
     each: BaseException | None = error
     while each is not None and id(each) not in seen:
         seen.add(id(each))
-        found.append(f"  {type(each).__module__}.{type(each).__qualname__}, raised at")
         passed = traceback.extract_tb(each.__traceback__)
+        said = _message(each, passed[-1].filename if passed else "")
+        found.append(f"  {type(each).__module__}.{type(each).__qualname__}{said}, raised at")
         found += [f"    {frame.filename}:{frame.lineno} in {frame.name}" for frame in passed]
         each = each.__cause__ or each.__context__
     return found
+
+
+def _message(error: BaseException, file: str) -> str:
+    """Return the message of an error of ours or of torch, without what it quotes; else ""."""
+    is_of_torch = type(error) is RuntimeError and bool(_CODE & set(Path(file).parts))
+    if not (is_of_torch or isinstance(error, _OWN)):
+        return ""
+    lines = _QUOTED.sub("…", str(error)).split()
+    return f" ({' '.join(lines)[:_LONGEST]})"
 
 
 def _unexpected(error: BaseException | None) -> None:

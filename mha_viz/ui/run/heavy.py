@@ -1,5 +1,6 @@
 """Heavy work of pages: functions of the library, on models by their names."""
 
+import time
 from collections.abc import Callable, Hashable
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
@@ -16,6 +17,7 @@ from mha_viz.ui.run.page_lock import n_parameters, one_thread, release_slot
 LIBRARIES = 10**9  # bytes that a process takes before its model, and work to spare
 _SMALL = 30_000_000  # parameters; matrices of smaller models gain little from several threads
 
+SILENCE = 60.0  # seconds without progress after which work may be stuck
 RATE = 2 * 10**10  # parameters times tokens in a second, of one thread
 
 
@@ -102,20 +104,32 @@ def session(for_all: bool = False) -> str:
     return "" if for_all else streamlit_run.session_id() or ""
 
 
-def do(work: Work, on_progress: OnProgress) -> Any:
+def do(
+    work: Work,
+    on_progress: OnProgress,
+    on_silence: Callable[[float], object] = lambda seconds: None,
+) -> Any:
     """Return the result of work, which a newer click or a closed page cancels.
 
     `on_progress` is called with a place in the queue, or the progress of the function, and returns
-    the share that is done, where it knows.
+    the share that is done, where it knows. `on_silence` is called with the seconds in which there
+    was no progress, again and again once they are `SILENCE`.
     """
     before: object = None
     share: float | None = None
+    heard = told = time.monotonic()
 
     def look(news: Waiting | tuple[Any, ...]) -> float | None:
-        nonlocal before, share
+        nonlocal before, share, heard, told
         streamlit_run.raise_if_superseded()
+        now = time.monotonic()
         if news and news != before:
-            share, before = on_progress(news), news
+            share, before, heard = on_progress(news), news, now
+        elif isinstance(news, Waiting):
+            heard = now
+        elif now - max(heard, told) >= SILENCE:
+            on_silence(now - heard)
+            told = now
         return share
 
     with release_slot():  # the page computes nothing meanwhile

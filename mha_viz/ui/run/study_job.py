@@ -65,6 +65,7 @@ class StudyJob:
         self._on_abandoned = on_abandoned
         self._ticket: Ticket | None = None
         self._stopped = False
+        self._heard = time.monotonic()  # when it last made progress, or began
 
     @property
     def runs(self) -> bool:
@@ -88,6 +89,13 @@ class StudyJob:
         return None if self._ticket is None else self._ticket.waiting
 
     @property
+    def silent_seconds(self) -> float:
+        """The seconds since it last made progress, was queued or began."""
+        if self.waiting is not None:
+            self._heard = time.monotonic()
+        return time.monotonic() - self._heard
+
+    @property
     def error(self) -> BaseException | None:
         """The error that it failed with; None where it was stopped."""
         return None if self._ticket is None else self._ticket.error
@@ -108,6 +116,7 @@ class StudyJob:
                 return
         else:
             self.progress, self._stopped, self.tries = BEGUN, False, self.tries + 1
+            self._heard = time.monotonic()
         make = partial(self._make, model, self.tries)
         work = Work(("study", str(self.folder)), make, patient=True)
         self._ticket = heavy.submit(work, for_all=for_all)
@@ -132,7 +141,7 @@ class StudyJob:
             check()
 
         def on_progress(progress: Progress) -> None:
-            self.progress = progress
+            self.progress, self._heard = progress, time.monotonic()
             check_cancelled()
 
         own: dict[str, Any] = {"column": self._column, "group": self._group, "join": self._join}

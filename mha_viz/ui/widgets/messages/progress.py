@@ -59,18 +59,23 @@ def done(
     bar, stop = st.progress(0.0, begin), (place or st).empty()
     stop.button("Stop", key=key, icon=":material/stop:")
     time_left = TimeLeft()
+    job_share = 0.0
 
     def on_news(news: Waiting | tuple[Any, ...]) -> float | None:
+        nonlocal job_share
         if isinstance(news, Waiting):
             bar.progress(0.0, waiting(news))
             return None
         share, label = words(*news)
-        left = time_left.after(share)
-        bar.progress(min(share, 1.0), label if left is None else f"{label}, {about(left)} left")
+        left, job_share = time_left.after(share), min(share, 1.0)
+        bar.progress(job_share, label if left is None else f"{label}, {about(left)} left")
         return share
 
+    def on_silence(seconds: float) -> None:
+        bar.progress(job_share, f"{silence(seconds)}. Stop ends it.")
+
     try:
-        return heavy.do(work, on_news)
+        return heavy.do(work, on_news, on_silence)
     finally:
         bar.empty()
         stop.empty()
@@ -92,6 +97,15 @@ def waiting(place: Waiting) -> str:
     ('Waiting: 2 before you, about 70 seconds', 'Waiting: 1 before you, a few seconds')
     """
     return f"Waiting: {place.before} before you, {about(place.seconds)}"
+
+
+def silence(seconds: float) -> str:
+    """Say that work may be stuck.
+
+    >>> silence(64.0)
+    'No progress for about 60 seconds: it may be stuck'
+    """
+    return f"No progress for {about(seconds)}: it may be stuck"
 
 
 def about(seconds: float) -> str:
