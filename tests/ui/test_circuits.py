@@ -301,7 +301,7 @@ def test_any_text_of_any_model_in_every_section(models, model, text, section):
 
 
 REFUSED = {  # the link, which kind of message it gets, what that names, and what mends it
-    "key": (dict(circuit="looks", versus_key="999"), "warning", "", ""),
+    "key": (dict(circuit="looks", versus_key="999"), "warning", "versus_key=999", ""),
     "quantity": (dict(quantity="<b>"), "warning", "<b>", ""),
     "target": (dict(target="zyxwvut"), "error", "zyxwvut", "ask_target"),
     "pin": (DOG_CAT | dict(graph_pins="L3H1@99"), "error", "L3 H1 @99", "pinned"),

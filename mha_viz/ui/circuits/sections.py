@@ -46,9 +46,14 @@ _MEASURING = {
 def fit(scene: Scene) -> None:
     """Replace a token that a link asks for and this text does not have."""
     view, (queries, keys) = state.of(Circuits), scene.record.shape[2:]
-    if max(view.query + 1 - queries, view.key + 1 - keys, view.versus_key + 1 - keys) > 0:
-        state.add_problem("The link names a token that this text does not have. Showing others.")
-        state.change(query=-1, key=-1, versus_key=-1)
+    n_tokens = {"query": queries, "key": keys, "versus_key": keys}
+    absent = {name: getattr(view, name) for name, n in n_tokens.items() if getattr(view, name) >= n}
+    if absent:
+        named = ", ".join(f"{name}={position}" for name, position in absent.items())
+        state.add_problem(
+            f"The link names a token that this text does not have ({named}). Showing another."
+        )
+        state.change(**dict.fromkeys(absent, -1))
 
 
 def draw(scene: Scene) -> None:
