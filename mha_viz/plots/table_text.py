@@ -134,6 +134,8 @@ def _tex(text: object) -> str:
 
 
 def _decimals(value: Any) -> str:
+    if value is pd.NA or value is None:  # such as the head of a component that is none
+        return "–"
     if not isinstance(value, float | np.floating):
         return str(value)
     value = float(value)

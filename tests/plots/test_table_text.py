@@ -41,6 +41,8 @@ def test_markdown_has_a_row_a_line_and_numbers_on_the_right() -> None:
     assert ways == "| :-- | --: | --: | --: | --: |"
     assert rows[0] == "| L0 H1 | 0.333 | 2.0e-07 | 1345 | True |"
     assert rows[1].split(" | ")[1:] == ["–", "0.040", "7", "False |"]
+    whole = pd.DataFrame({"component": ["embedding"], "head": pd.array([None], "Int64")})
+    assert table_markdown(whole).splitlines()[-1] == "| embedding | – |"
 
 
 @given(st.text(), st.text())

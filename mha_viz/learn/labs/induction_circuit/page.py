@@ -118,7 +118,7 @@ def _heads(choices: Choices, task: lab.Findings) -> None:
     figures.show(
         importance_map(writes.heads.numpy(), "", "logits", low=low, high=high, dark=look.dark()),
         key=choices.key("writes"),
-        table=writes.table(),
+        table=writes.table().drop(columns=["layer", "head"]),  # components have names
         **TEXTS.figure("writes-figure"),
     )
     _link("heads", "writes", averaged=1)
