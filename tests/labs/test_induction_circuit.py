@@ -1,5 +1,7 @@
 """Lab 13's numbers, beside hooks on transformers' own model and other ways to the same number."""
 
+from unittest.mock import MagicMock
+
 import numpy as np
 import pytest
 import torch
@@ -69,6 +71,19 @@ def test_a_pair_is_ranked_among_all(model, found):
     assert ranked.rank_between == 1 + int((block > mine).sum())
     assert ranked.total == int((~z.isnan()).sum()) == 6 * 64
     assert ranked.rank_between == 1  # as the lab's picture shows
+    block = z[:8, 24:].flatten()  # of the first layer and the last
+    ranks = [lab.ranked(model, (0, 1), (3, head)).rank_between for head in (2, 5)]
+    assert ranks == [1 + int((block > z[1, 24 + head]).sum()) for head in (2, 5)]
+
+
+def test_explaining_tells_of_each_of_its_four_steps(model, monkeypatch):
+    done, findings = [], MagicMock(return_value=MagicMock(spec=lab.Findings))
+    for name in ("make_task", "task_accuracy", "task_attribution", "find_heads", "faithfulness",
+                 "edge_effects", "edge_faithfulness"):  # fmt: skip
+        monkeypatch.setattr(lab, name, MagicMock())
+    monkeypatch.setattr(lab, "Findings", findings)
+    lab.explain(model, on_step=done.append)
+    assert done == [1, 2, 3, 4]
 
 
 def test_why_a_word_looks_behind_its_first_place(model, found):
@@ -129,6 +144,9 @@ def test_the_cut_of_one_reader_is_made_up_for_and_that_of_all_is_not(found):
     assert abs(one) < 0.1 * every
     others = table.more["All others of that layer → all readers, keys"]
     assert every > 1 > 10 * abs(others)
+    heads = [(0, head) for head in range(8) if (0, head) not in found.writers]
+    expected = lab.loss_with_cut(found, heads, list(found.readers))
+    assert others + found.second_loss == near(expected)
     by_sender = lab.cut_by_sender(found)
     assert (0, int(by_sender.more.argmax())) == found.writers[0]
     assert by_sender.more[found.writers[0][1]] == pytest.approx(every)

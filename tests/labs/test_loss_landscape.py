@@ -17,6 +17,13 @@ def weights():
     return list(learning.film(2, 40, 0.01, all_weights=True).weights.values())
 
 
+def test_new_layers_have_weights_of_xavier():
+    model = learning.TinyTransformer(2, torch.Generator().manual_seed(0))
+    for weight in (w for layer in model.attention for w in layer.parameters()):
+        assert float(weight.std()) == pytest.approx(1 / 8, rel=0.05)  # 1 / √d_model
+        assert float(weight.abs().max()) <= 3**0.5 / 8
+
+
 def _symmetric(values, seed):
     random = torch.Generator().manual_seed(seed)
     turned = torch.linalg.qr(

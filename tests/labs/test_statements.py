@@ -2,15 +2,18 @@
 
 import itertools
 import math
+from unittest.mock import MagicMock
 
 import numpy as np
 import pytest
 import torch
 
 import mha_viz as mv
+from mha_viz.core.stored_runs import read
 from mha_viz.errors import ArgumentError, ShapeError
+from mha_viz.interventions.pruning import PruningCurve
 from mha_viz.interventions.robustness import Robustness
-from mha_viz.learn.labs.statements import measured
+from mha_viz.learn.labs.statements import measured, numbers
 from mha_viz.learn.labs.statements.numbers import (
     BY_KEY,
     FAILS,
@@ -246,3 +249,18 @@ def test_failure_is_the_worst_head_of_each_layer():
     sides = measured.of_loss(found, 3)["failure"]
     assert [v.word for v in judge(BY_KEY["failure"], sides)] == [FAILS, UNDEFINED, HOLDS]
     assert sides.more[measured.HARMED].tolist()[::2] == [0.5, 0.0]
+
+
+def test_heads_are_removed_on_texts_that_their_order_has_not_seen(monkeypatch):
+    calls = []
+
+    def record(model, texts, order):
+        calls.append((texts, order))
+        return MagicMock(spec=PruningCurve, removed=[order])
+
+    monkeypatch.setattr(numbers, "pruning_curve", record)
+    numbers.removal(mv.load("tiny-gpt2"))
+    (known, first), (unseen, order) = calls
+    assert not set(known) & set(unseen) and order == first == "ablation"
+    for stored in read(numbers.REMOVED).values():
+        assert (stored.same.n_texts, stored.other.n_texts) == (len(known), len(unseen))
