@@ -7,8 +7,8 @@ import pytest
 from ray.exceptions import RayActorError, RayTaskError
 
 from mha_viz.corpus.run import cluster as clusters
-from mha_viz.corpus.run.cluster import _Pool, _room, _windows
-from mha_viz.corpus.run.worker import Task
+from mha_viz.corpus.run.cluster import _Actor, _Pool, _room, _windows
+from mha_viz.corpus.run.worker import Task, Worker
 from mha_viz.corpus.sources.source import Item
 from mha_viz.errors import StudyError, WriteError
 
@@ -113,3 +113,11 @@ def test_errors_of_an_actor_are_those_of_one_machine(
     monkeypatch.setattr(pool, "_run", run)
     with pytest.raises(RayTaskError, match="a trace"):  # no error of ours: not tried again
         list(pool.measured(TASKS, lambda _: True))
+
+
+def test_an_actor_prepares_the_plan_that_it_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+    plans: list[str] = []
+    monkeypatch.setattr(clusters.ray, "get", lambda sent: f"the {sent}")
+    monkeypatch.setattr(Worker, "__init__", lambda _, plan: plans.append(plan))
+    _Actor(["plan"])
+    assert plans == ["the plan"]

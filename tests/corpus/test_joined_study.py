@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import mha_viz as mv
+from mha_viz.corpus.sources import documents
 from mha_viz.corpus.sources import source as sources
 from mha_viz.corpus.treebank.relations import head_vs_tree
 from mha_viz.errors import ArgumentError, SourceError
@@ -131,3 +132,11 @@ def test_what_has_no_documents_is_refused_before_anything_is_made(
     with pytest.raises(ArgumentError, match=r"join.*'document'"):
         mv.study(bert, treebank, tmp_path / "study", join="paragraph")
     assert not (tmp_path / "study").exists()
+
+
+def test_size_of_a_sentence_is_that_of_its_tokens_however_long(bert: Any) -> None:
+    budget = documents._TokenBudget(bert.reader)
+    for n_letters in (40, 100 * budget.most, 100 * (budget.most + 1)):  # the last is not tokenized
+        text = "a " * (n_letters // 2)
+        n_tokens = n_letters // 2 if n_letters <= 100 * budget.most else budget.most + 1
+        assert budget.size(text) == n_tokens

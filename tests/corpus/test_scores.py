@@ -4,12 +4,12 @@ import functools
 
 import numpy as np
 import pytest
+import torch
 
 import mha_viz as mv
 from mha_viz.corpus.measure.measuring import BatchMeasure, BatchOptions
-from mha_viz.corpus.measure.padded import (
-    is_punctuation,
-)
+from mha_viz.corpus.measure.padded import PaddedTexts, is_punctuation
+from mha_viz.corpus.measure.profiles import FAR, rows_of
 from mha_viz.corpus.measure.scores import SCORES
 from tests.corpus.reference import (
     TEXTS,
@@ -72,3 +72,12 @@ def test_punctuation_is_known_by_the_characters_of_the_text(masked: mv.Attention
     found = {t.text for t in encoded.tokens if is_punctuation(t, encoded.text)}
     assert {",", "'", "!"} <= found
     assert not {"well", "it", "s", "3", "[CLS]"} & {text.lower() for text in found}
+
+
+def test_rows_of_counts_the_queries_that_see_a_bin():
+    texts = PaddedTexts.of(one_batch(model("bert"), ["The cat sat. " * 15]).encoded, causal=True)
+    n = texts.real.shape[1]
+    seen = torch.zeros(1, n, n, dtype=torch.bool)
+    seen[..., 0] = True  # of all queries, which see nothing else
+    counts = rows_of(texts, seen)["offset"]
+    assert counts[0] == n - FAR - 1 > 1 and counts.sum() == n
