@@ -5,7 +5,14 @@ import pytest
 from scipy import stats
 
 from mha_viz.core.metrics.chance import discoveries, q_values
-from mha_viz.core.metrics.units import difference, interval, jackknife, paired_p_value
+from mha_viz.core.metrics.units import (
+    WITHIN,
+    difference,
+    freedom_of,
+    interval,
+    jackknife,
+    paired_p_value,
+)
 
 
 def draw(kind: str, n_units: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, float]:
@@ -72,6 +79,32 @@ def coverage(kind: str, n_units: int, n_studies: int) -> float:
 @pytest.mark.parametrize("n_units", [20, 50, 200])
 def test_interval_covers_the_mean_as_often_as_it_says(kind: str, n_units: int):
     assert 0.93 <= coverage(kind, n_units, 10_000) <= 0.97
+
+
+@pytest.mark.parametrize("n_units", [8, 20, 60])
+def test_interval_of_uneven_documents_covers_their_common_mean(n_units: int):
+    """Documents of 1 to 61 texts, with skewed values; Student's interval covers 88 to 93 %."""
+    rng = np.random.default_rng(1)
+    n = np.minimum(61, np.ceil(rng.lognormal(1.3, 1.1, 400)))
+    sums = n * rng.beta([[0.3], [2], [1]], [[3], [5], [1]], (3, 400))  # one mean a document
+    pick = np.random.default_rng(n_units).integers(400, size=(2_000, n_units))
+    counts = np.broadcast_to(n[pick], (3, *pick.shape)).reshape(-1, n_units)
+    drawn, true = jackknife(sums[:, pick].reshape(-1, n_units), counts), sums.sum(1) / n.sum()
+    low, high = (end.reshape(3, -1) for end in interval(drawn))
+    assert 0.935 <= ((low <= true[:, None]) & (true[:, None] <= high)).mean() <= 0.965
+    apart = np.abs(drawn.mean.reshape(3, -1) - true[:, None]) / drawn.error.reshape(3, -1)
+    assert (apart <= stats.t.ppf(0.975, n_units - 1)).mean() < 0.93
+
+
+def test_freedom_is_that_of_the_quadratic_form():
+    n = np.array([1.0, 4, 0, 9, 2, 25, 1])
+    p = n / n.sum()
+    residual = np.eye(7) - np.outer(n, np.ones(7)) / n.sum()
+    form = residual.T @ np.diag(np.where(n > 0, (1 - p) ** -2.0, 0)) @ residual
+    product = form @ np.diag(n * (1 + (n - 1) * WITHIN))
+    expected = np.trace(product) ** 2 / np.trace(product @ product)
+    assert freedom_of(n[None]) == pytest.approx(expected)
+    assert freedom_of(np.full((1, 9), 5.0)) == pytest.approx(8)
 
 
 def test_interval_of_skewed_units_covers_more_than_a_bootstraps():

@@ -7,6 +7,7 @@ from jaxtyping import Float, Int, Num
 
 MIN_UNITS = 10  # of fewer an interval covers too seldom for a label or a verdict
 LEVEL = 0.95  # of intervals
+WITHIN = 0.1  # correlation of the texts of a unit that the degrees of freedom assume
 PerUnit = Float[np.ndarray, "row unit"]
 
 
@@ -17,6 +18,7 @@ class Jackknife(NamedTuple):
     error: Float[np.ndarray, "row"]  # its standard error; NaN of fewer than two units
     skewness: Float[np.ndarray, "row"]  # of the units' influences; 0 where these are all equal
     n_units: Int[np.ndarray, "row"]  # that have any count
+    freedom: Float[np.ndarray, "row"]  # degrees of freedom of the error; see `freedom_of`
 
 
 @np.errstate(all="ignore")  # a damaged file holds any numbers
@@ -37,7 +39,8 @@ def jackknife(sums: PerUnit, counts: PerUnit) -> Jackknife:
     squares = (apart**2).sum(-1)
     error = np.sqrt(squares / (n * (n - 1)))
     skewness = (apart**3).sum(-1) / n / (squares / n) ** 1.5
-    return Jackknife(mean, error, np.where(squares > 0, skewness, 0.0), n)
+    skewness = np.where(squares > 0, skewness, 0.0)
+    return Jackknife(mean, error, skewness, n, freedom_of(counts))
 
 
 def _influences(
@@ -50,6 +53,31 @@ def _influences(
     moved = (n - 1)[:, None] * (sums - mean[:, None] * counts)
     moved = np.where(there, moved / (total[:, None] - counts), 0.0)
     return mean, np.where(there, moved - (moved.sum(-1) / n)[:, None], 0.0), n
+
+
+@np.errstate(all="ignore")  # a damaged file holds any numbers
+def freedom_of(counts: PerUnit) -> Float[np.ndarray, "row"]:
+    """Compute the degrees of freedom of the jackknife's error from the sizes of the units.
+
+    The squared error is about Q = sum(a_g (s_g - m n_g)^2) / N^2 with a_g = (1 - n_g / N)^-2. If
+    texts have one variance, and those of a unit correlate by `WITHIN`, the sum of unit g has the
+    variance w_g = n_g (1 + (n_g - 1) WITHIN), and Q has 2 E(Q)^2 / Var(Q) degrees of freedom. Units
+    of one size have one less than they are; where few units hold most texts, it is far less.
+
+    Source: Satterthwaite 1946; for the variance of clusters Bell and McCaffrey 2002.
+
+    >>> freedom_of(np.array([[7.0] * 8, [1.0] * 7 + [43.0]])).round(1)
+    array([7., 1.])
+    """
+    p = counts / counts.sum(-1, keepdims=True)
+    w = counts * (1 + (counts - 1) * WITHIN)
+    a = np.where(counts > 0, (1 - p) ** -2.0, 0.0)
+    # Sums less their share of the total have the covariance diag(w) + p y' + y p'.
+    y = p * w.sum(-1, keepdims=True) / 2 - w
+    expected = (a * (w + 2 * p * y)).sum(-1)
+    squares = (a * p**2).sum(-1) * (a * y**2).sum(-1) + (a * p * y).sum(-1) ** 2
+    squares = 2 * squares + (a**2 * w * (w + 4 * p * y)).sum(-1)
+    return np.minimum(expected**2 / squares, (counts > 0).sum(-1) - 1)
 
 
 Shares = tuple[PerUnit, PerUnit]  # sums and counts
@@ -88,20 +116,23 @@ def t_quantile(n_units: Num[np.ndarray, "row"]) -> Float[np.ndarray, "row"]:
 
 
 def interval(found: Jackknife) -> tuple[Float[np.ndarray, "row"], Float[np.ndarray, "row"]]:
-    """Compute the 95 % interval of means, allowing for skewed units and for few of them.
+    """Compute the 95 % interval of means, allowing for skewed units, uneven ones, and few of them.
 
-    With t Student's quantile and k = skewness / sqrt(G), its ends are m - h(t) error and
-    m - h(-t) error, where h(x) = (3 / k) (cbrt(1 + k (x - k / 6)) - 1) takes the skewness out of
-    the studentised mean; without skewness h(x) = x. NaN of fewer than two units.
+    With t Student's quantile for f degrees of freedom (`freedom_of`) and
+    k = skewness sqrt(f / (G (G - 1))), its ends are m - h(t) error and m - h(-t) error, where
+    h(x) = (3 / k) (cbrt(1 + k (x - k / 6)) - 1) takes the skewness out of the studentised mean;
+    without skewness h(x) = x. NaN of fewer than two units.
 
-    Source: Hall 1992, "On the removal of skewness by transformation"; we take Student's quantiles.
+    Source: Hall 1992, "On the removal of skewness by transformation"; we take Student's quantiles,
+    and less of the skewness where a few large units make it.
 
     >>> low, high = interval(jackknife(np.arange(9.0)[None], np.ones((1, 9))))
     >>> low.round(2), high.round(2)
     (array([1.89]), array([6.11]))
     """
-    k = found.skewness / np.sqrt(np.maximum(found.n_units, 1))
-    t = t_quantile(found.n_units)
+    n, freedom = np.maximum(found.n_units, 2), np.nan_to_num(found.freedom)
+    k = found.skewness * np.sqrt(freedom / (n * (n - 1)))
+    t = t_quantile(freedom + 1)
     bent = np.abs(k) > 1e-6
     slope = np.where(bent, k, 1.0)
 
