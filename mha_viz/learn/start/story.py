@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from mha_viz.core.metrics import EarnedLabel
+from mha_viz.core.metrics import EarnedLabel, Label
 from mha_viz.core.record.fields import merge
 from mha_viz.core.reprs import count
 from mha_viz.learn.frame.texts import read_texts
@@ -166,12 +166,19 @@ def _known(earned: Sequence[EarnedLabel]) -> list[EarnedLabel]:
 
 def _named(row: Sequence[Sequence[EarnedLabel]]) -> str:
     """Name the heads of a layer by their first label."""
-    kinds: dict[str, list[str]] = {}
+    kinds: dict[Label, list[str]] = {}
     for head, earned in enumerate(row):
         for one in _known(earned)[:1]:
-            kinds.setdefault(one.label.title, []).append(f"H{head} {one.score:.2f}")
+            kinds.setdefault(one.label, []).append(f"H{head} {one.score:.2f}")
     if not kinds:
         return TEXTS("heads.none")
-    said = "; ".join(f"{title} ({', '.join(heads)})" for title, heads in kinds.items())
+    said = "; ".join(
+        TEXTS(
+            "heads.induction" if label.key == "induction" else "heads.named",
+            title=label.title,
+            heads=", ".join(heads),
+        )
+        for label, heads in kinds.items()
+    )
     sinks = any(one.label.key == "first_token" for earned in row for one in earned)
     return TEXTS("heads.some", heads=said, rest=TEXTS("heads.rest") if sinks else "").strip()

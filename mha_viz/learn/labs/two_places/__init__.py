@@ -1,1 +1,1 @@
-"""Lab 3: one head cannot look at two places."""
+"""Lab 3: one head cannot keep two places apart."""

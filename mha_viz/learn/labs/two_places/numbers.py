@@ -1,4 +1,4 @@
-"""Lab 3: one head cannot look at two places separately, and too many heads are each too narrow."""
+"""Lab 3: one head cannot keep two places apart, and too many heads are each too narrow."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
