@@ -100,8 +100,8 @@ class Faithfulness:
         carry = sum(value >= self.held_out.alone for value in self.random_alone)
         needed = sum(value <= self.held_out.missing for value in self.random_missing)
         return (
-            f"{carry} of {n} random sets of this size carry as much alone; without {needed} of {n} "
-            "as little is left."
+            f"{carry} of {n} random sets of this size carry as much alone; removing {needed} of "
+            f"the {n} leaves as little."
         )
 
     def table(self) -> pd.DataFrame:
