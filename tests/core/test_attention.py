@@ -1,13 +1,14 @@
 """The attention function against torch's own, against the definition, and at its edges."""
 
 import math
+import warnings
 
 import pytest
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from mha_viz.core.attention.attention import attention, reference_attention
+from mha_viz.core.attention.attention import attention, reference_attention, scores
 from mha_viz.errors import ArgumentError, DTypeError, MhaVizError, ShapeError
 from tests.core.attention_by_definition import (
     D_HEAD,
@@ -143,6 +144,9 @@ def test_the_pattern_is_written_where_out_says(dtype: torch.dtype) -> None:
     out = torch.full((2, HEADS, QUERY, KEY), torch.nan, dtype=dtype)
     got, pattern = attention(*parts, mask, out=out)
     assert pattern.data_ptr() == out.data_ptr()
+    with warnings.catch_warnings():  # torch warns of an `out` of another shape
+        warnings.simplefilter("error")
+        scores(*parts[:2], out=out.clone())
     last_place = max(ROUNDING, 4 * torch.finfo(dtype).eps)
     close(out, want_pattern, last_place)
     close(got, want, last_place)

@@ -1,5 +1,6 @@
 """Writing a file: it is whole or as it was before, and what is no plain file is never replaced."""
 
+import json
 import os
 import stat
 import subprocess
@@ -13,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from mha_viz.core import output_file
+from mha_viz.core.json_file import JsonKind
 from mha_viz.core.output_file import check_writable, write_file
 from mha_viz.errors import WriteError
 from tests.faults.disk import full_disk
@@ -230,3 +232,10 @@ def test_the_standard_streams_go_on_where_they_are(tmp_path):
 def test_a_stream_that_is_not_open():
     with pytest.raises(WriteError, match="Bad file descriptor"):
         write_file("/dev/fd/987", NEW)
+
+
+def test_json_files_hold_no_numbers_that_json_has_not():
+    kind = JsonKind("kind", 1, 1000, "called", "writers")
+    assert json.loads(kind.to_bytes({"x": 1.5}))["x"] == 1.5
+    with pytest.raises(ValueError, match="JSON compliant"):
+        kind.to_bytes({"x": float("nan")})
