@@ -94,6 +94,7 @@ def test_pruning_runs_from_all_heads_to_none() -> None:
     assert list(first.x) == [1, 0.5, 0] and list(first.y) == [2, 3, 7]
     assert list(low.y) == [1.5, 2.5, 6.5] and list(high.y) == [2.5, 3.5, 7.5]
     assert list(second.y) == [3, 4, 8] and set(level.y) == {2.0}
+    assert first.connectgaps is second.connectgaps is False
 
 
 def test_pruning_refuses() -> None:

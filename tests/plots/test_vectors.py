@@ -17,6 +17,8 @@ def test_every_vector_is_an_arrow_from_the_origin():
         (x, y, 0, 0) for x, y in VECTORS
     ]
     assert "length 2.236" in texts(figure)
+    low, high = figure.layout.xaxis.range
+    assert -low == high >= 3 and figure.layout.yaxis.range == (low, high)
 
 
 def test_on_the_line_every_product_is_that_of_the_chosen_with_itself():
