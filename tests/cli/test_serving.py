@@ -2,6 +2,7 @@
 
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from threading import Thread
+from threading import enumerate as enumerate_threads
 
 import pytest
 from streamlit.web import cli as streamlit
@@ -45,7 +46,10 @@ def test_announce_address_waits_until_the_server_answers(monkeypatch, capsys):
     monkeypatch.setattr(
         server, "_is_serving", lambda *place: calls.append(is_serving(*place)) or calls[-1]
     )
+    threads = set(enumerate_threads())
     with server.announce_address("127.0.0.1", port):
+        (announcing,) = set(enumerate_threads()) - threads
+        assert announcing.daemon  # it holds up no command that ends
         wait_for(lambda: len(calls) > 1, "a second call")
         assert not any(calls) and not is_printed()  # the port is taken, but nobody answers there
         http_server.server_activate()

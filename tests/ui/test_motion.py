@@ -6,6 +6,7 @@ import streamlit as st
 from mha_viz.learn.frame import choices as choices_module
 from mha_viz.learn.frame.choices import Choices
 from mha_viz.learn.frame.contents import BY_KEY
+from mha_viz.prediction.arguments import check_index
 
 
 @pytest.fixture
@@ -65,3 +66,11 @@ def test_an_address_is_written_once_a_choice_rests(monkeypatch):
     choices.moving = False
     choices.publish()
     assert written == [1]
+
+
+def test_an_error_of_a_step_becomes_a_sentence_on_the_page(player, monkeypatch):
+    choices = _Choices()
+    monkeypatch.setattr(choices, "set", lambda *given: check_index("step", 2, 2))
+    choices.play("temperature", 5.0, (5.0, 1.0), "the temperature")
+    _sent(player, 1, True)
+    assert len(st.session_state["faults"]) == 1
