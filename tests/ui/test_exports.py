@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 import mha_viz as mv
+from mha_viz.core.amounts import of_bytes
+from mha_viz.core.record.visible import visible_keys
 from mha_viz.ui.state.views import View
 from mha_viz.ui.widgets.exports import exports
 from tests.faults.disk import full_disk
@@ -64,3 +66,7 @@ def test_csv_confirmed_estimates_the_size_of_the_file(name, monkeypatch):
     number, unit = labels[0].rpartition("about ")[2].split()
     n_bytes = len(exports.csv(record, View(layer=1, head=2)))
     assert unit == "kB" and 1000 * float(number) == pytest.approx(n_bytes, rel=0.2)
+    monkeypatch.setattr(exports, "CELL_BYTES", 0)
+    exports._csv_confirmed(record, View(layer=1, head=2))
+    n_hidden = int((~visible_keys(record, 1)).sum())  # each takes the comma behind it
+    assert labels[1].rpartition("about ")[2] == of_bytes(n_hidden)
