@@ -164,3 +164,10 @@ def test_heads_that_would_not_fit_into_memory_are_refused(monkeypatch: pytest.Mo
     monkeypatch.setattr(module, "MAX_BYTES", 1000)
     with pytest.raises(ArgumentError):
         composition(mv.load("tiny-gpt2"))
+
+
+def test_heads_of_a_single_layer_do_not_compose():
+    config = tf.GPT2Config(vocab_size=60, n_positions=16, n_embd=12, n_layer=1, n_head=2)
+    network = tf.GPT2LMHeadModel._from_config(config, attn_implementation=IMPLEMENTATION)
+    model = AttentionModel(spread(network), tokenizer(pairs=False), name="one layer")
+    assert composition(model, "K").zscore.isnan().all()

@@ -46,4 +46,5 @@ def test_a_heads_tokens_are_those_whose_logits_it_moves_most(name):
         if number not in (found.promoted_ids[0], found.suppressed_ids[0]):
             other = mv.logit_attribution(model, text, number, found.suppressed_ids[0])
             assert -1e-5 <= float(other.heads[2, 5]) <= difference + 1e-5
-    assert len(found.table()) == 4
+    assert len(found.table()) == 4 and not found.raised.requires_grad
+    assert len(head_tokens(model, text, 2, 5).promoted) == 10

@@ -128,6 +128,7 @@ def test_match_heads_of_other_tokens_compares_words() -> None:
     )
     found = match_heads([a], [b])
     assert found.n_rows == len(common) == 5  # without [CLS] and [SEP]
+    assert len({found, match_heads([a], [b])}) == 2  # matches are hashable, and equal by identity
 
     def row(record: AttentionRecord, head: int, query: int, side: int) -> np.ndarray:
         weights = record.pattern.flatten(0, 1)[head, query].double().numpy()
