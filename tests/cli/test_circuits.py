@@ -167,3 +167,11 @@ def test_pairs_of_a_file_are_tested_and_what_does_not_fit_is_named(gpt, tmp_path
 def test_what_cannot_be_done_is_one_line(arguments, message) -> None:
     done = call("circuits", *arguments, code=2)
     assert message in done.stderr and done.stderr.count("\n") == 1
+
+
+def test_title_of_scores_names_all_three_tokens(gpt) -> None:
+    places = {"--query": 3, "--key": 2, "--versus": 1}
+    given = [text for name, place in places.items() for text in (name, str(place))]
+    title = call("circuits", "scores", TEXT, "-l", "2", "-H", "1", *given).stdout
+    tokens = gpt.trace(TEXT).tokens
+    assert all(f"{tokens[place].text} ({place})" in title for place in places.values())
