@@ -69,6 +69,7 @@ def test_targets(gpt):
     assert mv.ablate(gpt, TEXT, HEADS, target=he).target == found.target
     alone = mv.ablate(gpt, TEXT, HEADS, target="he")
     assert alone.against is None and alone.logit_difference_after is None
+    assert alone.logit_difference_before is None
 
 
 def test_a_target_after_white_space_has_no_space_of_its_own(gpt):

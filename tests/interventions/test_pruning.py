@@ -128,6 +128,7 @@ def test_orders_that_are_none(models):
         [*EVERY[:-1], (0, 0)],
         [*EVERY[:-1], (LAYERS, 0)],
         [],
+        [(1, -1) if head == (0, HEADS - 1) else head for head in EVERY],
         [*EVERY[:-1], (LAYERS - 2, HEADS + HEADS - 1)],
     ):
         with pytest.raises(ArgumentError, match=f"each of the {TOTAL} heads"):

@@ -1,11 +1,14 @@
 """Text written step by step: against one pass over the whole, and transformers' own generation."""
 
+import inspect
+
 import pytest
 import torch
 import transformers as tf
 
 import mha_viz as mv
 from mha_viz.engine.attention_function import IMPLEMENTATION
+from mha_viz.engine.cached_run import CACHE_ARGUMENTS
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import ArgumentError, AttentionUnavailableError
 from mha_viz.prediction.generation import draw, sampling_probabilities, upcoming
@@ -108,10 +111,17 @@ def test_back_and_on_again_is_the_same_text(gpt):
     writing = mv.Writing(gpt, PROMPT, temperature=1.0, top_k=20, seed=5)
     list(writing.steps(6))
     before, probabilities = ids(writing), [token.probability for token in writing.written]
+    sizes = []
+    hook = gpt.network.register_forward_pre_hook(
+        lambda _, args, given: sizes.append((given["input_ids"].shape[1], given["logits_to_keep"])),
+        with_kwargs=True,
+    )
     writing.back()
     writing.back(5)
     assert len(writing) == 0 and writing.text == PROMPT
     list(writing.steps(6))
+    hook.remove()
+    assert set(sizes) == {(1, 1)}  # one token and one row of logits at a time
     assert ids(writing) == before
     assert [token.probability for token in writing.written] == near(probabilities)
 
@@ -262,6 +272,24 @@ def test_models_that_cannot_write(gpt):
     model = AttentionModel(network, small_tokenizer(template=False), name="both-sides")
     with pytest.raises(AttentionUnavailableError, match="what comes after them"):
         mv.Writing(model, SHORT)
+
+
+@pytest.mark.parametrize("name", CACHE_ARGUMENTS)
+def test_the_cache_is_passed_by_the_name_that_the_forward_has(gpt, monkeypatch, name):
+    expected = [token.id for token in mv.Writing(gpt, PROMPT).steps(4)]
+    forward = gpt.network.forward
+    parameters = inspect.signature(forward).parameters
+    (own,) = parameters.keys() & set(CACHE_ARGUMENTS)
+
+    def renamed(*args, **inputs):
+        assert name == own or own not in inputs
+        return forward(*args, **{own if key == name else key: inputs[key] for key in inputs})
+
+    renamed.__signature__ = inspect.Signature(
+        [each.replace(name=name) if each.name == own else each for each in parameters.values()]
+    )
+    monkeypatch.setattr(gpt.network, "forward", renamed)
+    assert [token.id for token in mv.Writing(gpt, PROMPT).steps(4)] == expected
 
 
 def test_a_family_that_leaves_other_rows_is_refused(monkeypatch):
