@@ -55,10 +55,13 @@ def test_lab_with_all_folds_open_is_whole_and_answers_every_question(key):
     assert not app.warning and link(app).keys() <= {"model", "text"}
     questions = [button for button in app.button if "-predict-" in button.key]
     before = len(app.info)
+    closed = {button.label for button in questions}
     for button in questions:
         button.click()
     check(app.run())
     assert len(app.info) == before + len(questions) > 0
+    opened = {button.label for button in app.button if "-predict-" in button.key}
+    assert [label.split()[0] for label in (*closed, *opened)] == ["Show", "Hide"]
 
 
 @pytest.mark.parametrize("key", KEYS)
