@@ -12,7 +12,7 @@ from mha_viz.core.attention.multi_head import AttentionWeights
 from mha_viz.core.metrics.output_weights import OutputWeights
 from mha_viz.core.names import MATRICES
 from mha_viz.core.record.patterns import MOST_BYTES, STORED_BYTES
-from mha_viz.engine.backend import choose_backend
+from mha_viz.engine.backend import choose_backend, pad_limit
 from mha_viz.engine.projections import LayerProjections
 from mha_viz.engine.run import PARTS, Backend
 from mha_viz.errors import ArgumentError, AttentionUnavailableError, TextError
@@ -53,6 +53,7 @@ class LoadedNetwork:
         self._cut: float = math.inf  # tokens whose weights are stored, where texts are cut
         self._target_tokenizer: PreTrainedTokenizerBase | None = None
         self._decoder_start: int | None = None
+        self.pad_limit = math.inf
         if len(self.parts) > 1:
             self._target_tokenizer = target_tokenizer(tokenizer)
             self._decoder_start = decoder_start(network, self._target_tokenizer)
@@ -110,7 +111,7 @@ class LoadedNetwork:
     def _reader(self, n_ctx: int) -> Reader:
         two_texts = len(self.parts) > 1
         about = (self.tokenizer, self.name, n_ctx, self.d_vocab, two_texts)
-        return Reader(*about, self._decoder_start, self._target_tokenizer)
+        return Reader(*about, self._decoder_start, self._target_tokenizer, self.pad_limit)
 
     def check_part(self, part: str) -> None:
         """Raise ArgumentError unless it is one of `parts`."""
@@ -209,6 +210,9 @@ class LoadedNetwork:
         source = encode(self.tokenizer, _SAMPLE, max_length=min(self.n_ctx, 16))
         target = decoder_text(self._reader(self.n_ctx), _SAMPLE) if len(self.parts) > 1 else None
         self.backend, runs, reason = choose_backend(self.network, source, target, self.d_vocab)
+        if target is None:
+            pad = self.tokenizer.pad_token_id or 0
+            self.pad_limit = pad_limit(self.network, self.backend, source, self.d_vocab, pad)
         first = runs[self.parts[0]]
         self.n_layers, self.n_heads = len(first.pattern), int(first.pattern[0].shape[1])
         self.d_model = int(getattr(self.config, "hidden_size", None) or self.config.d_model)
@@ -219,11 +223,19 @@ class LoadedNetwork:
         self.causal = all(bool(torch.triu(p, 1).count_nonzero() == 0) for p in first.pattern)
         if self.backend == "eager":
             self.n_ctx = self.n_stored
+        notes: tuple[str, ...] = ()
+        if self.pad_limit < math.inf:
+            longer = f" of more than {self.pad_limit:,.0f} tokens" if self.pad_limit else ""
+            notes = (
+                f"The {self.family} family gives a text{longer} other weights in a padded batch "
+                "than alone: such texts are run one by one.",
+            )
         self._projections = {part: LayerProjections.of(self.network, runs[part]) for part in runs}
         self._W_O: dict[str, OutputWeights] = {}
         if self.backend == "mha_viz":
-            return ()
+            return notes
         return (
+            *notes,
             f"The {self.family} family computes attention in a way of its own"
             + (f" ({reason})" if reason else "")
             + ": its own weights are shown, and what needs the heads' outputs is not available.",

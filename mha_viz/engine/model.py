@@ -143,7 +143,8 @@ class AttentionModel(LoadedNetwork):
         if not texts:
             raise ArgumentError("trace_batch needs at least one text.")
         encoded = [encode_texts(self.reader, text)[0] for text in texts]
-        if self.runs_by_rows(max(len(item.input_ids) for item in encoded)):
+        lengths = {len(item.input_ids) for item in encoded}
+        if self.runs_by_rows(max(lengths)) or (len(lengths) > 1 and max(lengths) > self.pad_limit):
             return [self.trace_encoded(item, keep=keep)["self"] for item in encoded]
         left = run_texts(self, encoded, None, keep)["self"]
         return [record_of(self, "self", left, i, (item, None)) for i, item in enumerate(encoded)]

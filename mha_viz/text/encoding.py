@@ -1,6 +1,7 @@
 """Texts of a model as tokens: one or a pair, an encoder's and its decoder's; its vocabulary."""
 
 import copy
+import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -31,6 +32,8 @@ class Reader:
     # the number of the token that a decoder's text begins with; None for the padding
     start: object = None
     target_tokenizer: PreTrainedTokenizerBase | None = None  # the decoder's, if it is another
+    # tokens of the longest text that has the same weights beside a longer one, padded, as alone
+    pad_limit: float = math.inf
 
 
 def encode_texts(reader: Reader, text: str, text_pair: str | None = None) -> Texts:
