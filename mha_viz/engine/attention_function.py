@@ -100,7 +100,8 @@ def _attend(
         if probe.attentions is not None:
             probe.attentions.append(attend)
         probe.take(module, scale, pattern=pattern, z=z, query=query, key=key, value=value)
-    return z.transpose(1, 2), pattern
+    # Contiguous as from the eager functions, for some families (JetMoE) take a view of it.
+    return z.transpose(1, 2).contiguous(), pattern
 
 
 def _changed_inputs(

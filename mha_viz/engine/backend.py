@@ -1,13 +1,25 @@
 """The choice between our attention function and a family's own weights."""
 
+import math
 from dataclasses import replace
+from typing import Any
 
 import torch
+from torch import nn
 from transformers import PreTrainedModel
 
 from mha_viz.engine.attention_function import IMPLEMENTATION, register
 from mha_viz.engine.probe import KEEPABLE, Probe
-from mha_viz.engine.run import Backend, Batch, Run, check_own, rounding, run
+from mha_viz.engine.run import (
+    INSTEAD,
+    Backend,
+    Batch,
+    Run,
+    check_own,
+    own_weights,
+    rounding,
+    run,
+)
 from mha_viz.errors import AttentionUnavailableError, MhaVizError
 from mha_viz.text.tokens import Encoded
 
@@ -23,18 +35,54 @@ def choose_backend(
     gets ours here. A network that is refused keeps the one that it had. Returns (backend, what the
     run left behind, why the backend is not "mha_viz" or "").
     """
-    # Which tokens they are does not matter here, only that the model has them.
-    sources, targets = (
-        None if text is None else [replace(text, input_ids=[i % d_vocab for i in text.input_ids])]
-        for text in (source, target)
-    )
-    assert sources is not None
+    sources = [_known_to(source, d_vocab)]
+    targets = None if target is None else [_known_to(target, d_vocab)]
     before = network.config._attn_implementation
     try:
         return _try_both(network, sources, targets)
     except MhaVizError:
         _switch(network, before)
         raise
+
+
+def pad_limit(
+    network: PreTrainedModel, backend: Backend, source: Encoded, d_vocab: int, pad: int
+) -> float:
+    """Return the tokens of the longest text that has the same weights in a padded batch as alone.
+
+    0 where a short text beside a longer one shows that none has (FlauBERT); where positions are
+    scaled by the length of the longest text, the length up to which they are not.
+    """
+    scaled_from = _scaled_from(network.config.get_text_config().to_dict())
+    ids = _known_to(source, d_vocab).input_ids[: int(min(scaled_from, len(source.input_ids)))]
+    n = -(-len(ids) // 2)
+    if n == len(ids):
+        return scaled_from
+    short, long = (replace(source, input_ids=part, token_type_ids=None) for part in (ids[:n], ids))
+    alone = run(network, backend, [short], pad=pad)["self"].pattern
+    together = run(network, backend, [short, long], pad=pad)["self"].pattern
+    most = rounding(network.dtype)
+    is_same = all(
+        bool((a[0].float() - b[0, :, :n, :n].float()).abs().max() <= most * (layer + 1) ** 0.5)
+        for layer, (a, b) in enumerate(zip(alone, together, strict=True))
+    )
+    return scaled_from if is_same else 0.0
+
+
+def _scaled_from(config: dict[str, Any]) -> float:
+    """Return the tokens beyond which a config scales rotary positions by the text's length."""
+    limits = [math.inf]
+    for rope in (config.get("rope_parameters"), config.get("rope_scaling")):
+        for part in (rope, *rope.values()) if isinstance(rope, dict) else ():
+            if isinstance(part, dict) and part.get("rope_type") in ("dynamic", "longrope"):
+                trained = part.get("original_max_position_embeddings")
+                limits.append(float(trained or config.get("max_position_embeddings") or 0))
+    return min(limits)
+
+
+def _known_to(text: Encoded, d_vocab: int) -> Encoded:
+    """Return a text in tokens that the model has; which ones does not matter here."""
+    return replace(text, input_ids=[number % d_vocab for number in text.input_ids])
 
 
 def _try_both(
@@ -48,7 +96,7 @@ def _try_both(
             raise
         except Exception as error:  # what an unknown family raises on an argument it does not know
             reason = str(error).strip().partition("\n")[0] or type(error).__name__
-    _switch(network, "eager")
+    is_eager = _switch(network, "eager")
     try:
         eager = run(network, "eager", sources, targets)
     except MemoryError:
@@ -57,18 +105,42 @@ def _try_both(
         if ours is None and isinstance(error, MhaVizError):
             raise
         if ours is None:
-            raise AttentionUnavailableError(
-                f"A plain text does not run through the {network.config.model_type} family: {error}"
-            ) from error
+            raise AttentionUnavailableError(_why_no_text_runs(network, error)) from error
     if ours is not None and (eager is None or _agree(ours, eager, network.dtype)):
         _switch(network, IMPLEMENTATION)
         return "mha_viz", ours, ""
     assert eager is not None
+    if not is_eager and network.config._attn_implementation != IMPLEMENTATION:
+        own_weights((), network)  # says how it has to be built
     check_own(eager, sources, targets, network.config.model_type)
     # A window can be as wide as one text is long, but not as two.
     sources, targets = _shorter(sources), None if targets is None else _shorter(targets)
     check_own(run(network, "eager", sources, targets), sources, targets, network.config.model_type)
     return "eager", eager, reason
+
+
+def _why_no_text_runs(network: PreTrainedModel, error: Exception) -> str:
+    """Say why a plain text gives no attention weights of a network, and what to do instead."""
+    family = network.config.model_type
+    kinds = {type(module).__name__ for module in network.modules()}
+    if not any("attention" in kind.lower() for kind in kinds):
+        return (
+            f"The {family} family has no attention: its layers mix tokens in another way. {INSTEAD}"
+        )
+    paths = [path for path, part in network.named_modules() if path and _reads_text(part)]
+    if paths or not _reads_text(network):
+        own = "needs more than one text"
+        if not _reads_text(network):
+            own = f"reads {network.main_input_name}, not text"
+        ways = [f"wrap its part that reads text, mv.wrap(network.{path})" for path in paths[-1:]]
+        ways.append("run it inside of `with mv.capture(network) as taken`")
+        return f"The {family} family {own}: {', or '.join(ways)}."
+    reason = str(error).strip().partition("\n")[0] or type(error).__name__
+    return f"A plain text does not run through the {family} family: {reason}"
+
+
+def _reads_text(module: nn.Module) -> bool:
+    return isinstance(module, PreTrainedModel) and module.main_input_name == "input_ids"
 
 
 def _switch(network: PreTrainedModel, implementation: str) -> bool:

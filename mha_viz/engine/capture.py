@@ -48,6 +48,7 @@ class Captured:
     """
 
     calls: list[Call] = field(default_factory=list)
+    hint: str = ""  # what to do where there are none
 
     @property
     def modules(self) -> list[str]:
@@ -93,7 +94,7 @@ class Captured:
             raise RecordError(
                 f"No attention was captured of {modules or 'the network'!r}: expected a call of "
                 "nn.MultiheadAttention or F.scaled_dot_product_attention inside of the block. "
-                f"There are: {', '.join(self.modules) or 'none'}."
+                f"There are: {', '.join(self.modules) or 'none'}.{self.hint}"
             )
         if not 0 <= item < (n_items := min(len(call.pattern) for call in chosen)):
             raise RecordError(f"item must be in 0..{n_items - 1}, got {item}.")
@@ -161,7 +162,9 @@ def capture(network: nn.Module) -> Iterator[Captured]:
     >>> taken.record(["a", "b", "c"]).pattern.shape
     torch.Size([1, 2, 3, 3])
     """
-    taken = Captured()
+    built = getattr(getattr(network, "config", None), "_attn_implementation", "sdpa")
+    hint = " Call network.set_attn_implementation('sdpa') first." if built != "sdpa" else ""
+    taken = Captured(hint=hint)
     stack: list[str] = []
     counter = count(1)
     runs = [0]

@@ -264,7 +264,8 @@ def recorded_mask(
     ordinary = ordinary.tril() if causal else ordinary
     if left.allowed:
         layers = [
-            None if seen is None else seen[row if len(seen) > 1 else 0, :n, :m].cpu()
+            # LayoutLM's mask has one row for all queries
+            None if seen is None else seen[row if len(seen) > 1 else 0, :n, :m].expand(n, m).cpu()
             for seen in left.allowed
         ]
         return none_if_ordinary(layers, ordinary)

@@ -25,7 +25,7 @@ Reduce = Callable[[LayerTensors], None]
 REDUCIBLE = ("tiles", "metrics")  # of the weights of a long text, made while they are there
 PARTS = ("encoder", "decoder", "cross")  # of a model with two stacks; others have one, "self"
 _PER_LAYER = ("scale", "modules", "allowed", "scored")  # lists of a `Run`
-_INSTEAD = "Choose a BERT, GPT-2, Llama, T5 or another softmax-attention model."
+INSTEAD = "Choose a BERT, GPT-2, Llama, T5 or another softmax-attention model."
 
 
 @dataclass
@@ -241,9 +241,14 @@ def own_weights(attentions: Any, network: PreTrainedModel) -> dict[str, Layers]:
             "attention weights, and takes no other any more: build it with "
             'attn_implementation="eager".'
         )
+    if getattr(network.config, "attention_type", "") == "block_sparse":
+        raise AttentionUnavailableError(
+            f"This {type(network).__name__} computes attention in blocks and gives no weights: "
+            "build it with attention_type='original_full'."
+        )
     raise AttentionUnavailableError(
         f"The {family} family gives no attention weights (batch, head, query, key), neither "
-        f"through our attention function nor through output_attentions. {_INSTEAD}"
+        f"through our attention function nor through output_attentions. {INSTEAD}"
     )
 
 
@@ -260,7 +265,7 @@ def check_own_weights(layers: Layers, queries: Batch, keys: Batch, family: str) 
             raise AttentionUnavailableError(
                 f"The {family} family gives attention weights of shape {tuple(layer.shape)} where "
                 f"a weight for every query and key has shape {tuple(expected)} (batch, head, "
-                f"query, key): they cannot be shown over the text's tokens. {_INSTEAD}"
+                f"query, key): they cannot be shown over the text's tokens. {INSTEAD}"
             )
         for row, (query, key) in enumerate(zip(queries, keys, strict=True)):
             own = layer[row, :, : len(query.input_ids), : len(key.input_ids)].float()
@@ -283,5 +288,5 @@ def _check_rows(own: Tensor, tolerance: float, family: str) -> None:
         )
         raise AttentionUnavailableError(
             f"What the {family} family gives as attention weights are none by query and key: a "
-            f"row's weights over the text's tokens {found}. {_INSTEAD}"
+            f"row's weights over the text's tokens {found}. {INSTEAD}"
         )

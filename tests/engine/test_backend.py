@@ -79,6 +79,7 @@ def test_a_family_that_takes_no_other_attention_shows_its_own():
     config = tf.FalconConfig(
         vocab_size=len(WORDS), hidden_size=20, num_hidden_layers=2, num_attention_heads=HEADS
     )
+    config._attn_implementation = "eager"
     network = spread(tf.FalconModel(config))
     model = mv.AttentionModel(network, tokenizer(pairs=False), name="mine")
     assert model.backend == "eager" and "of its own" in model.notes[0]
