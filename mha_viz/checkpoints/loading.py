@@ -1,7 +1,7 @@
 """Name, folder or Hub id -> AttentionModel, with every check that an untrusted checkpoint needs."""
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -233,12 +233,36 @@ def _from_pretrained(
             f"The weights of {folder.name} do not fit its config: {key} has shape {tuple(stored)} "
             f"in the file and {tuple(expected)} by the config."
         )
-    return network, _loading_notes(network, set(info["missing_keys"]))
+    missing, unknown = set(info["missing_keys"]), sorted(info["unexpected_keys"])
+    _check_names(network, folder.name, missing, unknown)
+    return network, _loading_notes(network, missing)
+
+
+def _check_names(
+    network: PreTrainedModel, name: str, missing: set[str], unknown: Sequence[str]
+) -> None:
+    """Refuse weights most of which have other names than the network's: it would be random."""
+    parameters = {name for name, _ in network.base_model.named_parameters()}
+    prefix = "" if network.base_model is network else f"{network.base_model_prefix}."
+    n_missing = sum(f"{prefix}{name}" in missing for name in parameters)
+    if unknown and n_missing > len(parameters) / 2:
+        raise BrokenCheckpointError(
+            f"{n_missing} of {len(parameters)} weights of {name} have other names in the file than "
+            f"in the {network.config.model_type} family (such as {unknown[0]}): they would be "
+            "random. Save the network itself with save_pretrained, without what was put around it "
+            "for its training (of DistributedDataParallel or Lightning)."
+        )
 
 
 def _loading_notes(network: PreTrainedModel, missing: set[str]) -> list[str]:
     """Say what weights missing from the file mean for someone who looks at attention."""
     parameters = {name for name, _ in network.named_parameters()}  # buffers are computed anew
+    computed = {
+        f"{name}.weight"
+        for name, module in network.named_modules()
+        if "Sinusoidal" in type(module).__name__
+    }
+    missing = missing - computed
     new = sorted(name for name in missing & parameters if "pooler" not in name.split("."))
     prefix = "" if network.base_model is network else f"{network.base_model_prefix}."
     body = [name for name in new if name.startswith(prefix)]
