@@ -81,10 +81,8 @@ def join_named_class() -> None:
 
 def _known_class() -> str | None:
     """Return the class that the browser joined or leads; pages of any other read no class."""
-    signs = st.context.cookies, st.session_state, st.query_params
-    if any(key in sign for key, sign in zip((COOKIE, _BROWSER, LEAD), signs, strict=True)):
-        return classes().of(_browser())
-    return None
+    known = COOKIE in st.context.cookies or LEAD in st.query_params
+    return classes().of(_browser()) if known or _BROWSER in st.session_state else None
 
 
 def join(code: str) -> bool:
