@@ -13,9 +13,10 @@ import typer
 
 from mha_viz.cli import format as formats
 from mha_viz.cli.format import Format, ListFormat, ReportFormat, TableFormat
-from mha_viz.cli.notes import print_notes, tell
+from mha_viz.cli.notes import print_notes as print_notes
 from mha_viz.cli.notes import progress as progress
 from mha_viz.cli.notes import progress_line as progress_line
+from mha_viz.cli.notes import tell
 from mha_viz.cli.texts import check_second, read_text
 from mha_viz.core.amounts import of_bytes
 from mha_viz.core.names import Dtype
@@ -48,7 +49,7 @@ SHOWN = 20  # rows of a long table to read; files and JSON have all
 _ENDINGS = {"table": ("txt",), "markdown": ("md", "markdown"), "latex": ("tex", "latex")}
 
 
-def _endings(kinds: Iterable[Any]) -> dict[str, Any]:
+def _endings(kinds: Any) -> dict[str, Any]:
     """Return the format of each ending."""
     return {end: kind for kind in kinds for end in _ENDINGS.get(str(kind), (str(kind),))}
 
