@@ -92,7 +92,7 @@ def _follow(page: str) -> bool:
         asked, intro = stop.asked, "**Predict before you switch heads off.**"
         question = f"{intro} {plain(asked.question)}"
         if not frame.ask(f"lesson-{page}", question, asked.options, asked.right, asked.because):
-            st.caption(frame.REST_WAITS)
+            frame.rest_waits()
             return False
     return True
 

@@ -24,7 +24,6 @@ from mha_viz.ui.widgets.messages.messages import plain, stop_on_error
 
 P = ParamSpec("P")
 EXIT = "exit"  # the question at the end of a lab
-REST_WAITS = "In a class, the rest of the page comes with the answer."
 _FIRST = "class-first-question"  # of the lab that is open: to a class, all below it waits for it
 _HIDDEN = "class-rest-hidden"  # whether that is so
 
@@ -123,7 +122,7 @@ def predict(
         return
     if not is_seen and classroom.is_joined():
         st.session_state[_HIDDEN] = True
-        st.caption(REST_WAITS)
+        rest_waits()
         end_run()
     if st.session_state.pop(_HIDDEN, False):
         st.rerun()  # of the whole page: this may be a part of it
@@ -164,6 +163,12 @@ def ask(key: str, question: str, options: Sequence[str], right: int, because: st
             verdict = "" if chosen is None else "Yes. " if chosen == options[right] else "No. "
             st.info(f"**{verdict}{options[right]}.** {because}", icon=":material/lightbulb:")
         return bool(st.session_state.get(seen_key))
+
+
+def rest_waits() -> None:
+    """Say that what would give an answer away waits; page.css then keeps no place for it."""
+    with st.container(key="rest-waits"):
+        st.caption("In a class, the rest of the page comes with the answer.")
 
 
 def row() -> DeltaGenerator:
