@@ -5,11 +5,13 @@ And what make installs into .venv is the source tree itself, from wherever it is
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 import sysconfig
 import venv
 import zipfile
+from collections.abc import Callable
 from importlib import metadata
 from pathlib import Path
 
@@ -17,6 +19,8 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from hosting import space
+from hosting.dockerfile import copied_files
 from tests.declared import PROJECT, SETTINGS, of_extra
 
 pytestmark = pytest.mark.slow
@@ -36,11 +40,34 @@ def run(*command: str | Path, cwd: Path) -> str:
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("wheel")
+    return built(ROOT, tmp_path_factory.mktemp("wheel"))
+
+
+def built(source: Path, folder: Path) -> Path:
+    """Build the wheel of a source tree or an sdist into the folder."""
     pip = (sys.executable, "-m", "pip", "wheel", "--no-index", "--no-deps", "--no-build-isolation")
-    run(*pip, "--wheel-dir", folder, ROOT, cwd=folder)
+    run(*pip, "--wheel-dir", folder, source, cwd=folder)
     (wheel,) = folder.glob("*.whl")
     return wheel
+
+
+def lay_out_sdist(folder: Path) -> Path:
+    run(sys.executable, "-m", "hatchling", "build", "-t", "sdist", "-d", folder, cwd=ROOT)
+    (sdist,) = folder.glob("*.tar.gz")
+    return sdist
+
+
+def lay_out_image(folder: Path) -> Path:
+    """Copy the files that an engine sends to the Dockerfile's `COPY . .`."""
+    for path in copied_files(ROOT, (ROOT / ".dockerignore").read_text("utf-8")):
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(ROOT / path, folder / path)
+    return folder
+
+
+def lay_out_space(folder: Path) -> Path:
+    space.lay_out(folder)
+    return folder
 
 
 @pytest.fixture(scope="module")
@@ -76,6 +103,21 @@ def test_the_wheel_holds_all_and_nothing_else(wheel: Path) -> None:
             assert f"mha_viz/shipped_models/{model}/{file}" in names
     assert {name.split("/")[0].split("-")[0] for name in names} == {"mha_viz"}
     assert not [name for name in names if name.endswith(".pyc")]
+
+
+@pytest.mark.parametrize("lay_out", [lay_out_sdist, lay_out_image, lay_out_space])
+def test_each_set_of_files_builds_the_same_wheel(
+    lay_out: Callable[[Path], Path], wheel: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "source").mkdir()
+    other = built(lay_out(tmp_path / "source"), tmp_path)
+    assert checksums(other) == checksums(wheel)
+
+
+def checksums(wheel: Path) -> dict[str, int]:
+    """Return the CRC of each file in a wheel, those that describe the wheel itself left out."""
+    files = zipfile.ZipFile(wheel).infolist()
+    return {file.filename: file.CRC for file in files if ".dist-info/" not in file.filename}
 
 
 def test_the_library_traces_with_a_shipped_model(scripts: Path, tmp_path: Path) -> None:

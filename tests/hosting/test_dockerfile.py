@@ -17,6 +17,12 @@ COPIED = {path.as_posix() for path in copied_files(ROOT, IGNORE)}
 
 def test_the_image_gets_the_app_with_its_models_and_nothing_of_the_workshop() -> None:
     assert {"app.py", ".streamlit/config.toml", "models/tiny-gpt2/model.safetensors"} <= COPIED
+    for instruction in (each for stage in STAGES for each in stage.instructions):
+        if instruction.name == "COPY" and "from" not in instruction.flags:
+            *sources, _ = instruction.words({})
+            assert all(
+                any(Path(path).is_relative_to(source) for path in COPIED) for source in sources
+            )
     assert {"mha_viz/cli/main.py", "mha_viz/learn/frame/contents.py"} <= COPIED
     tops = {path.split("/")[0] for path in COPIED}
     assert not tops & {".git", ".venv", ".github", "benchmarks", "docs", "tests"}
