@@ -8,6 +8,7 @@ MINUTES ?= 60
 
 VENV := .venv
 LOWEST := .lowest
+NEWEST := .newest
 EMPTY := build/empty
 PY := $(VENV)/bin/python
 # uv installs in seconds what takes pip minutes; UV= does without it.
@@ -45,7 +46,7 @@ NPM := $(shell command -v npm 2>/dev/null)
 NODE_STAMP := $(if $(NPM),node_modules/.installed-$(shell cat package.json package-lock.json | cksum | tr ' ' -))
 
 .DEFAULT_GOAL := help
-.PHONY: help run class test test-all test-extended test-numeric test-fast check check-javascript javascript format bench soak siege docs notebooks pictures lowest wheel wheel-try installed-wheel clean distclean image-try space fuzz mutations mutations-sample
+.PHONY: help run class test test-all test-extended test-numeric test-fast journeys check check-javascript javascript format bench soak siege docs notebooks pictures lowest newest newest-tests wheel wheel-try dist installed-wheel clean distclean image-try space fuzz mutations mutations-sample
 .DELETE_ON_ERROR:
 
 help: ## list the targets
@@ -80,6 +81,16 @@ NUMERIC := $(addprefix tests/,core engine prediction interventions reports corpu
 test-numeric: $(TEST_STAMP) ## the numeric tests again, as on other processors
 	ATEN_CPU_CAPABILITY=default ONEDNN_MAX_CPU_ISA=AVX2 MKL_ENABLE_INSTRUCTIONS=AVX2 \
 	    $(PYTEST) -m "not extended" $(NUMERIC) $(ARGS)
+
+ROUNDS ?= 100
+ROUND_LOG := build/journeys.log
+journeys: $(TEST_STAMP) $(NODE_STAMP) ## the browser journeys again and again (ROUNDS=100); rounds add up in build/
+	@mkdir -p build; for round in $$(seq $(ROUNDS)); do \
+	    said=$$($(PY) -m pytest -q -n 2 --dist loadfile -m journey tests/browser $(ARGS) 2>&1); code=$$?; \
+	    { printf '%s: exit code %s, ' "$$(git rev-parse --short HEAD)" "$$code"; \
+	        printf '%s\n' "$$said" | grep -E '[0-9] (passed|failed).* in ' | tail -n 1; printf '%s\n' "$$said" | grep -E '^(RUN AGAIN|FAILED|ERROR) '; } \
+	        >> $(ROUND_LOG); [ $$code -eq 0 ] || { printf '%s\n' "$$said"; exit $$code; }; done
+	@grep -c ' passed' $(ROUND_LOG); grep -c '^RUN AGAIN' $(ROUND_LOG) || true
 
 test-fast: $(TEST_STAMP) $(NODE_STAMP) ## tests without browsers, training and builds, for daily work
 	$(PYTEST) -m "not browser and not slow and not extended" $(ARGS)
@@ -135,6 +146,17 @@ lowest: $(NODE_STAMP) ## run the tests with the oldest versions that pyproject.t
 	    --editable ".[app,dev]"
 	$(LOWEST)/bin/python -m pytest -n auto --maxprocesses 4 --no-loadscope-reorder $(ARGS)
 
+newest: ## run the tests with the newest versions that pyproject.toml allows
+	rm -rf $(NEWEST)
+	@$(AGAIN) VENV=$(NEWEST) newest-tests
+
+newest-tests: $(NODE_STAMP) | $(PY)
+	[ -z "$(TORCH_INDEX)" ] || $(INSTALL) --index-url "$(TORCH_INDEX)" torch
+	$(INSTALL) hatchling --editable ".[app,cluster,datasets,dev,docs,maps,notebook]"
+	$(if $(UV),$(UV) pip freeze --python $(PY),$(PY) -m pip freeze)
+	$(PYTEST) -m "not extended" $(ARGS)
+	NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict
+
 # What the warning is about, and what is planned, stands in docs/architecture.md, "The site".
 docs: $(DOCS_STAMP) ## build the documentation into site/, test its links and its code
 	NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict
@@ -146,15 +168,16 @@ notebooks: $(TEST_STAMP) ## run the notebooks of the documentation and store the
 pictures: $(TEST_STAMP) ## do the pictures of the documentation still show the app?
 	$(PY) -m docs.make_pictures --check
 
-wheel: $(TEST_STAMP) ## build the wheel into dist/
-	rm -rf dist
-	$(PY) -m pip wheel --no-deps --no-build-isolation --wheel-dir dist .
+wheel: dist
 
-dist: $(TEST_STAMP) ## build what a release publishes, sdist and wheel, into dist/
+# The wheel comes from the sdist, so that an sdist without a file of the wheel cannot be built.
+dist: $(TEST_STAMP) ## build what a release publishes, the sdist and the wheel from it, into dist/
 	rm -rf dist
-	$(PY) -m hatchling build
+	$(PY) -m hatchling build --target sdist
+	$(PY) -m pip wheel --no-deps --no-build-isolation --wheel-dir dist dist/*.tar.gz
 
 wheel-try: wheel ## install the wheel into an empty environment, alone and with the app; run the command there
+	$(PY) -m pytest -n 0 tests/hosting tests/test_package.py -k "builds or hosting"
 	rm -rf $(EMPTY)
 	@$(AGAIN) VENV=$(EMPTY) installed-wheel
 
@@ -177,10 +200,10 @@ space: $(RUN_STAMP) ## lay out the files of a Hugging Face Space (OUT=folder)
 
 clean: ## remove what building and testing left
 	rm -rf build dist site .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
-	find . \( -path ./$(VENV) -o -path ./$(LOWEST) -o -path ./node_modules \) -prune -o -name __pycache__ -type d -print | xargs rm -rf
+	find . \( -path ./$(VENV) -o -path ./$(LOWEST) -o -path ./$(NEWEST) -o -path ./node_modules \) -prune -o -name __pycache__ -type d -print | xargs rm -rf
 
 distclean: clean ## remove the environment, too
-	rm -rf $(VENV) $(LOWEST) node_modules
+	rm -rf $(VENV) $(LOWEST) $(NEWEST) node_modules
 
 $(RUN_STAMP): | $(PY)
 	$(INSTALL_TORCH)

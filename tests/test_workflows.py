@@ -26,6 +26,6 @@ def test_the_workflow_runs_what_is_there() -> None:
     assert ".ci/run" in runs and (ROOT / ".ci/run").is_file()
     makefile = (ROOT / "Makefile").read_text("utf-8")
     targets = re.findall(r"\bmake ([\w-]+)", runs)
-    assert {"docs", "lowest", "wheel-try"} <= set(targets)
+    assert {"docs", "lowest", "newest", "wheel-try"} <= set(targets)
     assert not [target for target in targets if f"\n{target}:" not in makefile]
     assert "docker compose up --build" in runs and (ROOT / "compose.yaml").is_file()
