@@ -3,8 +3,10 @@
 import re
 
 import pytest
+import yaml
 
 import hatch_build
+import mha_viz
 from tests.test_package import ROOT
 
 pytestmark = pytest.mark.slow
@@ -35,3 +37,11 @@ def test_a_remote_at_a_public_host_is_an_address_without_its_secrets(
     remote: str, address: str
 ) -> None:
     assert hatch_build.public_address(remote) == address
+
+
+def test_the_citation_and_the_changelog_agree_on_version_and_release() -> None:
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text("utf-8"))
+    changelog = (ROOT / "CHANGELOG.md").read_text("utf-8")
+    dates = dict(re.findall(r"^## \[(\d+\.\d+\.\d+)\] - (\S+)$", changelog, re.M))
+    assert citation["version"] == mha_viz.__version__ == next(iter(dates))
+    assert str(citation.get("date-released", "unreleased")) == dates[citation["version"]]
