@@ -1,4 +1,4 @@
-"""Phi and Phi 3 in all rooms of the circuits; GPT-J refused."""
+"""Phi and Phi 3 in all rooms of the circuits; GPT-Neo refused."""
 
 import pytest
 import torch
@@ -8,12 +8,11 @@ import mha_viz as mv
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import AttentionUnavailableError
 from tests.circuits.test_path_effect import CLEAN, CORRUPT
-from tests.engine.test_families import D_HEAD, GPT_LIKE, LAYERS, LLAMA_LIKE, small_tokenizer
+from tests.engine.test_families import LLAMA_LIKE, SINGLE, small_tokenizer
 from tests.making.checkpoints import spread
 
 # Half of Phi's widths are rotated in pairs, so that a head takes a multiple of 4.
 PHI = {**LLAMA_LIKE, "head_dim": 12, "hidden_size": 72}
-OWN = dict(GPT_LIKE, n_embd=4 * D_HEAD, n_layer=LAYERS, n_head=4, n_positions=67, rotary_dim=4)
 TAKEN_APART = {
     "phi": tf.PhiConfig(**PHI),
     "phi with norms of queries": tf.PhiConfig(**PHI, qk_layernorm=True),
@@ -43,7 +42,7 @@ def test_parts_sum_to_the_numbers_of_the_run(name):
 
 
 def test_families_that_hand_out_weights_alone_are_refused():
-    model = made(tf.GPTJConfig(**OWN))
+    model = made(SINGLE["gpt_neo"])
     asks = [
         lambda: mv.logit_attribution(model, CLEAN),
         lambda: mv.score_attribution(model, CLEAN, 0, 0, 2, 1),
@@ -52,5 +51,5 @@ def test_families_that_hand_out_weights_alone_are_refused():
         lambda: mv.flow_graph(model, CLEAN, 3),
     ]
     for ask in asks:
-        with pytest.raises(AttentionUnavailableError, match="gptj"):
+        with pytest.raises(AttentionUnavailableError, match="gpt_neo"):
             ask()
