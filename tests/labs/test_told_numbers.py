@@ -2,6 +2,7 @@
 
 import math
 import re
+from pathlib import Path
 
 import pytest
 
@@ -32,11 +33,13 @@ def test_losses_of_lab_13_are_those_of_its_first_settings() -> None:
 
 def test_edges_of_lab_13_are_those_of_its_stored_run() -> None:
     found = read(circuit.STORED[0])
-    said = next(one for one in BY_KEY["induction-circuit"].learned if "edges" in one)
-    size, of, share = re.search(r"(\d+) of ([\d,]+) edges carry (\d+) %", said).groups()  # type: ignore[union-attr]
-    assert (int(size), int(of.replace(",", ""))) == (found.size, found.n_edges)
-    carried = found.curve.set_index("edges").faithfulness[int(size)]
-    assert int(share) == round(100 * carried)
+    lesson = next(one for one in BY_KEY["induction-circuit"].learned if "edges" in one)
+    row = found.curve.set_index("edges").loc[found.size]
+    for said in (lesson, Path("docs/circuits.md").read_text("utf-8")):
+        size, of, share = re.search(r"(\d+) of ([\d,]+) edges carry\s(\d+) %", said).groups()  # type: ignore[union-attr]
+        assert (int(size), int(of.replace(",", ""))) == (found.size, found.n_edges)
+        assert int(share) == round(100 * row.faithfulness)
+    assert f"that size carry {100 * row.random:.0f} %" in said
 
 
 def test_chance_of_lab_14_is_that_of_its_stored_run() -> None:
