@@ -1,10 +1,13 @@
 """Changes that the app makes in Streamlit."""
 
+import asyncio
 from types import SimpleNamespace
 
 import pytest
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
+from streamlit.runtime.app_session import AppSession
 from streamlit.runtime.forward_msg_queue import ForwardMsgQueue
+from streamlit.runtime.scriptrunner import RerunData
 
 from mha_viz.ui.operating import descriptors, malloc_trim, memory_limit, streamlit_run
 from mha_viz.ui.server import lifecycle
@@ -35,6 +38,7 @@ def test_a_fragment_that_overtakes_the_page_leaves_no_place_without_its_containe
 ) -> None:
     # Put back as it was after the test; and this process keeps its own limits.
     monkeypatch.setattr(ForwardMsgQueue, "clear", ForwardMsgQueue.clear)
+    monkeypatch.setattr(AppSession, "_create_scriptrunner", AppSession._create_scriptrunner)
     monkeypatch.setattr(descriptors, "raise_limit", lambda: None)
     monkeypatch.setattr(malloc_trim, "share_arenas", lambda: None)
     monkeypatch.setattr(memory_limit, "keep", lambda let_go: None)
@@ -42,6 +46,31 @@ def test_a_fragment_that_overtakes_the_page_leaves_no_place_without_its_containe
     lifecycle.begin()
     assert _queued(["outer"]) == [*PAGE[0], (0, 0)]
     assert _queued(None) == [(0, 0)]  # a run of the whole page draws all anew
+
+
+@pytest.mark.parametrize("fragment", ["polling", None])
+def test_a_fragment_waits_for_what_the_run_before_it_has_drawn(
+    fragment: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """That has ended, and the last of its messages stand in the queue of the server's thread."""
+    done: list[object] = []
+    monkeypatch.setattr(AppSession, "_create_scriptrunner", lambda session, data: done.append(data))
+    streamlit_run.finish_runs_first()
+    loop, ended = asyncio.new_event_loop(), SimpleNamespace(request_rerun=lambda data: False)
+    session = SimpleNamespace(_scriptrunner=ended, _event_loop=loop, _state=None)
+
+    def last_message() -> None:
+        done.append("drawn")
+        session._scriptrunner = None
+
+    request = RerunData(fragment_id=fragment)
+    loop.call_soon(AppSession._create_scriptrunner, session, request)
+    loop.call_soon(last_message)
+    loop.call_later(0.1, loop.stop)
+    loop.run_forever()
+    loop.close()
+    # A run of the whole page draws all anew, and need not wait.
+    assert done == (["drawn", request] if fragment else [request, "drawn"])
 
 
 @pytest.mark.parametrize(

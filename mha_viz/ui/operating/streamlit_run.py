@@ -11,8 +11,10 @@ from typing import NoReturn
 import streamlit as st
 from streamlit import runtime
 from streamlit.errors import StreamlitAPIException
+from streamlit.runtime.app_session import AppSession, AppSessionState
 from streamlit.runtime.forward_msg_queue import ForwardMsgQueue
 from streamlit.runtime.scriptrunner import (
+    RerunData,
     RerunException,
     StopException,
     get_script_run_ctx,
@@ -20,6 +22,7 @@ from streamlit.runtime.scriptrunner import (
 
 from mha_viz.ui.operating import addresses
 
+_TURN = 0.01  # seconds between two looks at whether a run has been sent
 Superseded = RerunException  # ends a run where a newer click supersedes it
 
 
@@ -93,6 +96,32 @@ def keep_queued_messages() -> None:
         clear(queue, retain_lifecycle_msgs, nothing)
 
     ForwardMsgQueue.clear = clear_for_pages  # type: ignore[assignment, method-assign]
+
+
+def finish_runs_first() -> None:
+    """Have all that a run has drawn sent before the run of a fragment begins.
+
+    A fragment that polls may ask for its run just as the thread of the page's run ends. Streamlit
+    then begins a thread for it and drops what the first has drawn and nobody has taken yet: under
+    load most of the page, which stays empty, as its fragments are told to poll no more.
+    """
+    create = AppSession._create_scriptrunner
+
+    def create_in_turn(session: AppSession, request: RerunData) -> None:
+        is_partial = bool(request.fragment_id or request.fragment_id_queue)
+        if is_partial and session._scriptrunner is not None:
+            session._event_loop.call_later(_TURN, again, session, request)
+        else:
+            create(session, request)
+
+    def again(session: AppSession, request: RerunData) -> None:
+        runner = session._scriptrunner  # another one by now, or none once all of it is sent
+        if session._state == AppSessionState.SHUTDOWN_REQUESTED:
+            return
+        if runner is None or not runner.request_rerun(request):
+            create_in_turn(session, request)
+
+    AppSession._create_scriptrunner = create_in_turn  # type: ignore[method-assign]
 
 
 def is_partial() -> bool:

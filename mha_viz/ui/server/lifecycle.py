@@ -51,6 +51,7 @@ def begin() -> None:
         log_redaction.begin()
     delete_left_behind()  # texts of visitors, by servers that were killed
     streamlit_run.keep_queued_messages()
+    streamlit_run.finish_runs_first()
     descriptors.raise_limit()
     malloc_trim.share_arenas()
     memory_limit.keep(memory.let_go)
