@@ -14,16 +14,17 @@ def page() -> None:
     scene = picking.picked(lambda scene: memory.late("mha_viz.ui.explore.drawing").fit_grid(scene))
     runs = scene.stored is None  # a stored run waits for no model, and predicts nothing
     row, panel = st.container(horizontal=True, vertical_alignment="center"), st.container()
+    switch, place = row.empty(), row.empty()  # empty at once where this text has neither
     line, is_playing = None, False
     if runs:
         writing = memory.late("mha_viz.ui.explore.writing")
         with panel:
-            scene = writing.continued(scene, row)
+            scene = writing.continued(scene, switch)
         is_playing = writing.is_playing(scene)
-        line = writing.announce(row, scene)
-    with st.container():
-        if hint := controls.example_hint():
-            st.caption(f":material/lightbulb: {hint}")
+        line = writing.announce(place, scene)
+    hint = st.empty()  # an element that a run without one empties at once, not at its end
+    if look_for := controls.example_hint():
+        hint.caption(f":material/lightbulb: {look_for}")
     memory.late("mha_viz.ui.explore.drawing").heads(scene, in_motion=is_playing)
     if line is not None:
         writing.fill(line, scene)

@@ -33,8 +33,8 @@ class _Playing(NamedTuple):
     visit: int
 
 
-def continued(scene: Scene, row: DeltaGenerator) -> Scene:
-    """Draw the panel, where the model can write; return the scene for the rest of the page."""
+def continued(scene: Scene, place: DeltaGenerator) -> Scene:
+    """Draw the panel and its switch, where the model can write; return the scene for the rest."""
     with stop_on_error():
         model = memory.model(*state.of(Explore).checkpoint)
         if scene.pair or not model.causal or objective(model.network) != "causal":
@@ -42,7 +42,7 @@ def continued(scene: Scene, row: DeltaGenerator) -> Scene:
             return scene
         target = written_scene(scene, state.of(Explore), _n_tokens(scene))
         st.session_state.setdefault("writing-open", target.written > 0)
-        is_open = row.toggle("Continue the text", key="writing-open", help=TEXTS("writing.panel"))
+        is_open = place.toggle("Continue the text", key="writing-open", help=TEXTS("writing.panel"))
         if not is_open and not target.written:
             forget()
             return scene
@@ -143,7 +143,7 @@ TOP = 3
 WAIT = "Predicting …"
 
 
-def announce(row: DeltaGenerator, scene: Scene) -> DeltaGenerator | None:
+def announce(place: DeltaGenerator, scene: Scene) -> DeltaGenerator | None:
     """Draw the line under the sentence, to be filled by `fill`; None where nothing is predicted.
 
     The prediction takes a pass of its own, so that it comes after the pictures; until then the line
@@ -151,9 +151,8 @@ def announce(row: DeltaGenerator, scene: Scene) -> DeltaGenerator | None:
     """
     if not _predicts(memory.model(*state.of(Explore).checkpoint), scene):
         return None
-    line = row.empty()
-    line.caption(memory.cache().find((scene.key, "prediction_line")) or WAIT)
-    return line
+    place.caption(memory.cache().find((scene.key, "prediction_line")) or WAIT)
+    return place
 
 
 def fill(line: DeltaGenerator, scene: Scene) -> None:

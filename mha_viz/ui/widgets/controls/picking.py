@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from mha_viz.ui.run.scene import Scene
 
 
+_WARNINGS = 6  # that a page mostly has at most
+
+
 def picked(fit: Callable[[Scene], None] | None = None, parts: Sequence[str] = ()) -> Scene:
     """Draw the bar at a page's top and run the text through the model; end the run on errors.
 
@@ -44,6 +47,7 @@ def picked(fit: Callable[[Scene], None] | None = None, parts: Sequence[str] = ()
             drawing.model_facts(model)
         controls.part_picker(model.parts)
         scene: Scene = drawing.compute(state.current())
+        messages.clear_next(2)  # how far a run was that was given up, and its button
         drawing.fit_head(scene)
         if fit is not None:
             fit(scene)
@@ -51,6 +55,7 @@ def picked(fit: Callable[[Scene], None] | None = None, parts: Sequence[str] = ()
         drawing.model_notes(model)
         drawing.cut_off(scene.record)
         st.session_state.shown_problems = messages.problems()
+        messages.clear_next(_WARNINGS)
     return scene
 
 
@@ -80,4 +85,5 @@ def picked_model() -> AttentionModel:
     with warnings:
         drawing.model_notes(model)
         st.session_state.shown_problems = messages.problems()
+        messages.clear_next(_WARNINGS)
     return model
