@@ -138,8 +138,9 @@ class EdgeSites:
         calls, probe, _ = self._run(runs)
         self.final = self._only(calls, [s for s in self._norms if s.writes[0].startswith("final")])
         self.layers = [self._layer(calls, probe, layer) for layer in range(model.n_layers)]
+        # The same tensor, not the same numbers: an attention that writes zeros changes none.
         same = [
-            torch.equal(calls[one.norm.path][0][0][0], calls[one.mlp_norm.path][0][0][0])
+            calls[one.norm.path][0][0][0] is calls[one.mlp_norm.path][0][0][0]
             for one in self.layers
         ]
         if any(same) and not all(same):
@@ -182,7 +183,7 @@ class EdgeSites:
         hidden = args[0] if args else kwargs["hidden_states"]
         start = f"{self.layout.layers[layer]}."
         norms = [site for site in self._norms if site.path.startswith(start)]
-        before = [site for site in norms if self._gave(calls, site, hidden)]
+        before = self._gave(calls, norms, hidden)
         mlps = [site for site in self.layout.mlps if site.path.startswith(start)]
         W_O = self._layers[layer].output()
         others = [site for site in norms if site not in before]
@@ -218,9 +219,17 @@ class EdgeSites:
         apart = float((found - value).abs().max())
         return apart <= rounding(value.dtype) * float(value.abs().max())
 
-    def _gave(self, calls: dict[str, list[Any]], site: Site, output: Tensor) -> bool:
-        found = [call[2] for call in calls[site.path]]
-        return len(found) == 1 and found[0].shape == output.shape and torch.equal(found[0], output)
+    def _gave(
+        self, calls: dict[str, list[Any]], sites: Sequence[Site], output: Tensor
+    ) -> list[Site]:
+        """Return the norms that made a tensor: it itself, or else its numbers.
+
+        Two norms of one stream give the same numbers before they are trained.
+        """
+        made = [(site, calls[site.path][0][2]) for site in sites if len(calls[site.path]) == 1]
+        return [site for site, found in made if found is output] or [
+            site for site, found in made if found.shape == output.shape and found.equal(output)
+        ]
 
     def _only(self, calls: dict[str, list[Any]], sites: Sequence[Site]) -> Site:
         called = [site for site in sites if len(calls[site.path]) == 1]
