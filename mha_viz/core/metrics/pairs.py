@@ -109,6 +109,8 @@ def jensen_shannon(pattern: Pattern | AllRows) -> Float[Tensor, "all_heads all_h
     # sums_ij = sum of s ln s over s = A_i + A_j; factors 2 and masses drop out against its diagonal
     own = sums.diagonal()
     divergence = ((own[:, None] + own) / 4 - sums / 2) / rows.n_query
+    rounding = 4 * torch.finfo(wide).eps  # of equal heads, whose rows are sums in another order
+    divergence = divergence.masked_fill(divergence <= rounding, 0.0)
     return symmetrized(divergence.clamp(0.0, float(np.log(2))), 0.0, wide)
 
 

@@ -8,11 +8,13 @@ from jaxtyping import Float, Int
 from numpy.typing import NDArray
 from torch import Tensor
 
-from mha_viz.core.metrics.blocks import RowBlock, Texts, scaled_entropy
+from mha_viz.core.metrics.blocks import LEAST, RowBlock, Texts, scaled_entropy
 from mha_viz.core.metrics.checks import Allowed, Pattern, exact
 from mha_viz.core.metrics.head_sums import Reduction, Total, row_mean
 from mha_viz.core.metrics.reduction import reduced
 from mha_viz.errors import ArgumentError
+
+_ROUNDING = torch.finfo(torch.float32).eps  # of a number near 1
 
 
 @row_mean(lambda block: block.entropies)
@@ -80,8 +82,10 @@ def _rows_and_keys(block: RowBlock) -> tuple[Total, Total, Tensor]:
 
 def _information(texts: Texts, rows: Tensor, mass: Tensor, by_key: Tensor) -> Tensor:
     """Compute the entropy of the mean row less the mean entropy of rows."""
-    # concavity makes it non-negative; rounding may not
-    return scaled_entropy(torch.special.entr(by_key).sum(-1) - rows, mass)
+    # concavity makes it non-negative; rounding may not, and leaves as much where all rows are alike
+    found = scaled_entropy(torch.special.entr(by_key).sum(-1) - rows, mass)
+    between = rows / mass.clamp(min=LEAST)  # sums of so many nats are known to so many digits
+    return found.masked_fill(found <= 8 * _ROUNDING * (1 + between.abs()), 0.0)
 
 
 @Reduction(_rows_and_keys, _information)
@@ -124,7 +128,7 @@ def _row_keys(block: RowBlock, share: float = 0.9) -> Float[Tensor, "batch head 
     """Count the keys of `keys_for_mass` for each row."""
     rows = block.pattern.detach()
     # of ten equal weights one is given up, though in floats 0.1 may come out above 1 - 0.9
-    rest = 1 - share + 1e-5
+    rest = 1 - share + 4 * _ROUNDING
     if rows.device.type == "cpu":
         count = torch.from_numpy(rows.shape[-1] - _count_light(rows.numpy(), rest))
     else:
