@@ -208,15 +208,15 @@ def distances(record: AttentionRecord, measure: str) -> Float[Tensor, "head2 hea
 def as_distances(
     matrix: Float[Tensor, "head2 head2"], measure: str
 ) -> Float[Tensor, "head2 head2"]:
-    """Turn what `head_similarity` gives into a distance: a likeness s becomes 1 - s, at most 1.
+    """Turn what `head_similarity` gives into a distance: a likeness s becomes 1 - s.
 
     A head is at no distance from itself. One whose output is the negative of another's
-    (correlation -1) is its twin as well; a negative CKA is none at all. A likeness that misses 1 by
-    no more than rounding counts as 1: rounding must not order heads.
+    (correlation -1) is its twin as well; a negative CKA is farther than none. A likeness that
+    misses 1 by no more than rounding counts as 1: rounding must not order heads.
     """
     if measure not in LIKENESS:
         return matrix
-    apart = 1 - (matrix.abs() if measure == "correlation" else matrix.clamp(min=0.0))
+    apart = 1 - (matrix.abs() if measure == "correlation" else matrix)
     itself = torch.eye(len(apart), dtype=torch.bool, device=apart.device) & ~apart.isnan()
     return apart.masked_fill(itself | (apart < _ROUNDING), 0.0)
 

@@ -152,7 +152,7 @@ def unusual(report: Report, place: tuple[int, int], name: str = "") -> Sentence:
         title, baselines["median of all heads"] = METRICS[best].title, float(np.median(values))
         begin = f"{name}'s most unusual metric is {title}: {amount(best, value)}"
         begin += f", the {place_among(values, value)}"
-    if np.isfinite(uniform := uniform_of(report, best, place[0])):
+    if np.isfinite(uniform := uniform_of(report, best, place)):
         baselines["uniform attention"] = uniform
     beside = ", ".join(f"{key} {digits(one)}" for key, one in baselines.items())
     numbers = {f"{best}, {key}": Number(value, one) for key, one in baselines.items()}
@@ -224,7 +224,7 @@ def place_among(values: Float[np.ndarray, " known"], value: float) -> str:
     return f"{'' if rank == 1 else f'{rank:,}{suffix} '}{end} of {count(len(values), 'head')}"
 
 
-def uniform_of(report: Report, key: str, layer: int) -> float:
-    """Return what uniform attention scores in a layer; NaN where it has no score."""
-    uniform = report.baselines[key].at(layer).uniform if key in report.baselines else None
+def uniform_of(report: Report, key: str, place: tuple[int, int]) -> float:
+    """Return what a head with uniform attention scores; NaN where it has no score."""
+    uniform = report.baselines[key].at(*place).uniform if key in report.baselines else None
     return np.nan if uniform is None else uniform

@@ -75,7 +75,7 @@ def metric_table(pair: HeadPair, tested: Exchange) -> pd.DataFrame:
         both = both[np.isfinite(both)]  # of one record all heads are there twice
         spread = float(both.std()) if len(both) else 0.0
         places = zip(pair.reports, pair.heads, strict=True)
-        uniform_a, uniform_b = (uniform_of(of, key, place[0]) for of, (_, place) in places)
+        uniform_a, uniform_b = (uniform_of(of, key, place) for of, (_, place) in places)
         rows[key] = {
             "title": METRICS[key].title,
             "unit": METRICS[key].unit,

@@ -100,10 +100,10 @@ class Report:
 
         def distance(key: str) -> float:
             values, apart = self.scores[key].double().numpy(), []
-            for layer, row in enumerate(values):
-                at = self.baselines.get(key, Baseline()).at(layer)
+            for place, value in np.ndenumerate(values):
+                at = self.baselines.get(key, Baseline()).at(*place)
                 known = [level for level in (at.uniform, at.offset, at.random) if level is not None]
-                apart.append(np.abs(row[:, None] - [*known, np.inf]).min(axis=1))
+                apart.append(np.abs(value - [*known, np.inf]).min())
             same = not np.isfinite(apart).any() or np.nanstd(values) <= 1e-6
             return -1.0 if same else float(np.nanmean(apart) / np.nanstd(values))
 
@@ -128,8 +128,8 @@ class Report:
         for key, baseline in self.baselines.items():
             for name in ("uniform", "offset", "random"):
                 if getattr(baseline, name) is not None and key in self.scores:
-                    of_layers = [getattr(baseline.at(layer), name) for layer in range(layers)]
-                    columns[f"{key}_{name}"] = np.repeat(np.array(of_layers, float), heads)
+                    of_heads = [getattr(baseline.at(*place), name) for place in places]
+                    columns[f"{key}_{name}"] = np.array(of_heads, float)
         table = HeadReport(columns)
         table.attrs["notes"] = list(self.notes)
         return table

@@ -1,5 +1,6 @@
 """Baselines against definitions worked out by hand, and labels at and around their thresholds."""
 
+import itertools
 import math
 from dataclasses import replace
 
@@ -61,6 +62,9 @@ def test_outputs_have_baselines_where_the_values_are_known(n_kv_heads: int) -> N
     outputs = torch.stack([value[i].mean(-2)[:, None] @ W_O[i] for i in range(LAYERS)])
     want = outputs.norm(dim=-1).mean()
     assert found["output_norm"].uniform == near(float(want))
+    for place in itertools.product(range(LAYERS), range(HEADS)):  # its own, not the mean of all
+        own = float(outputs[place].norm(dim=-1).mean())
+        assert found["output_norm"].at(*place).uniform == near(own)
     assert found["variance"].uniform == near(0.0)  # every row the same mean
     assert "output_norm" not in baselines(empty(N, KEYS))
 

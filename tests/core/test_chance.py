@@ -134,7 +134,7 @@ def test_random_matrices_are_nearly_at_right_angles() -> None:
 def test_as_distances_of_opposite_heads_is_0_for_correlation_alone() -> None:
     likeness = torch.tensor([[1.0, -1.0, 0.25], [-1.0, 1.0, -0.5], [0.25, -0.5, 1.0]])
     correlated = torch.tensor([[0.0, 0.0, 0.75], [0.0, 0.0, 0.5], [0.75, 0.5, 0.0]])
-    aligned = torch.tensor([[0.0, 1.0, 0.75], [1.0, 0.0, 1.0], [0.75, 1.0, 0.0]])
+    aligned = torch.tensor([[0.0, 2.0, 0.75], [2.0, 0.0, 1.5], [0.75, 1.5, 0.0]])
     torch.testing.assert_close(as_distances(likeness, "correlation"), correlated)
     torch.testing.assert_close(as_distances(likeness, "cka"), aligned)
     assert as_distances(likeness, "hellinger") is likeness

@@ -157,6 +157,14 @@ def test_describe_difference_gives_the_likeness_and_chance_of_the_library(gpt) -
     each = likeness["hellinger"][tuple(np.triu_indices(32, 1))]
     share = float((each > likeness["hellinger"][2, 21]).float().mean())
     assert numbers["hellinger, share of pairs"].value == near(share)
+    cka = likeness["cka"][tuple(np.triu_indices(32, 1))]
+    below = (cka < 0).nonzero()[:, 0]  # less alike than not at all, and not all of them equally
+    number = below[cka[below].argsort()[len(below) // 2]]
+    a, b = (divmod(int(at[number]), 8) for at in np.triu_indices(32, 1))
+    opposite = mv.describe_difference(record, a, b, likeness=likeness)
+    ranks = [s.numbers["cka, share of pairs"] for s in opposite.sentences if "CKA" in s.text]
+    assert ranks[0].value == near(float((cka < cka[number]).float().mean()))
+    assert ranks[0].value > 0
     for key, values in measure(record).items():
         assert found.metrics.loc[key, ["a", "b"]].tolist() == near(
             [float(values[0, 2]), float(values[2, 5])]

@@ -26,8 +26,8 @@ _ROWS = {"previous_token": -1, "next_token": -1}  # a row less than there are ha
 class Baseline:
     """One metric's value for heads that have learned nothing; None where it has none."""
 
-    # a head that gives every token it may see the same weight. For metrics of a head's output: this
-    # head's own values under such weights, averaged over all heads.
+    # a head that gives every token it may see the same weight. For metrics of a head's output: the
+    # heads' own values under such weights, averaged over all heads; `by_head` has each.
     uniform: float | None = None
     offset: float | None = None  # one that always looks at the token before (the first at itself)
     random: float | None = None  # mean over the heads of the same architecture with random weights
@@ -39,9 +39,13 @@ class Baseline:
     # where layers see different keys (a sliding window in some of them), the baseline of each; its
     # random heads are those of layers in which uniform attention scores alike
     by_layer: tuple["Baseline", ...] = ()
+    # of metrics of a head's output, [layer][head]: what it writes from its own values
+    by_head: tuple[tuple["Baseline", ...], ...] = ()
 
-    def at(self, layer: int) -> "Baseline":
-        """Return the baseline for a head of this layer, counted from 0."""
+    def at(self, layer: int, head: int | None = None) -> "Baseline":
+        """Return the baseline for a head of this layer, counted from 0, or for any of its heads."""
+        if self.by_head and head is not None:
+            return self.by_head[layer][head]
         return self.by_layer[layer] if self.by_layer else self
 
 
@@ -166,14 +170,30 @@ def allowed_words(
 def _baseline(key: str, scores: Mapping[str, Tensor]) -> Baseline:
     """Summarise what heads score; for each layer, too, where layers see different keys."""
     whole = _over_heads(scores)
-    if "uniform" not in scores or "outputs" in METRICS[key].needs:  # those differ by their values
+    if "uniform" not in scores:
         return whole
+    if "outputs" in METRICS[key].needs:  # each head's own, by its values
+        return replace(whole, by_head=_of_each_head(whole, scores))
     levels = scores["uniform"].mean(-1)
     equal = (levels[:, None] - levels).abs() <= _ROUNDING  # NaN is like nothing
     if equal.all():
         return whole
     of_layers = [{name: values[rows] for name, values in scores.items()} for rows in equal]
     return replace(whole, by_layer=tuple(map(_over_heads, of_layers)))
+
+
+def _of_each_head(
+    whole: Baseline, scores: Mapping[str, Tensor]
+) -> tuple[tuple[Baseline, ...], ...]:
+    """Return what each head itself scores under the weights of a baseline; None where undefined."""
+    uniform, offset = (
+        [[None if x != x else x for x in row] for row in scores[name].tolist()]
+        for name in ("uniform", "offset")
+    )
+    return tuple(
+        tuple(replace(whole, uniform=x, offset=y) for x, y in zip(*rows, strict=True))
+        for rows in zip(uniform, offset, strict=True)
+    )
 
 
 def _over_heads(scores: Mapping[str, Tensor]) -> Baseline:

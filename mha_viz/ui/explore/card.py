@@ -41,9 +41,7 @@ def card(scene: Scene) -> None:
     values = {key: values.numpy() for key, values in report.scores.items()}
     titles = {key: METRICS[key].title for key in keys}
     units = {key: METRICS[key].shown_unit for key in keys}
-    learned_nothing = {
-        key: words.baseline_values(report.baselines.get(key), view.layer) for key in keys
-    }
+    learned_nothing = {key: words.baseline_values(report.baselines.get(key), place) for key in keys}
     looks: dict[str, Any] = {"baselines": learned_nothing, "dark": look.dark()}
     figure = report_card(values, titles, units, place, **looks)
     figures.chart(figure, key="card", alt=TEXTS("card.alt"), tools=False)
@@ -111,7 +109,7 @@ def _numbers(
     for key, values in report.scores.items():
         known, mine, unit = values[values.isfinite()], values[place], METRICS[key].shown_unit
         rank = f"{int((known > mine).sum()) + 1} of {len(known)}" if mine.isfinite() else ""
-        baseline = words.baseline_values(report.baselines.get(key), place[0])
+        baseline = words.baseline_values(report.baselines.get(key), place)
         row = {
             "Metric": METRICS[key].title + (f" ({unit})" if unit else ""),
             "This head": write(mine),

@@ -104,11 +104,13 @@ def source(record: AttentionRecord, *more: str) -> str:
     return " · ".join((f"{record.model}{part}", text + pair, *more))
 
 
-def baseline_values(baseline: Baseline | None, layer: int | None = None) -> dict[str, float]:
-    """Return a baseline's numbers by the names they have on screen; of one layer, or of all."""
+def baseline_values(
+    baseline: Baseline | None, place: tuple[int, int] | None = None
+) -> dict[str, float]:
+    """Return a baseline's numbers by the names they have on screen; of one head, or of all."""
     if baseline is None:
         return {}
-    baseline = baseline if layer is None else baseline.at(layer)
+    baseline = baseline if place is None else baseline.at(*place)
     values = {name: getattr(baseline, key) for key, name in BASELINE_NAMES.items()}
     return {name: value for name, value in values.items() if value is not None}
 
