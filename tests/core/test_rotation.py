@@ -86,3 +86,7 @@ def test_least_beyond_chance_by_hand():
     by_chance = torch.tensor([0.95, 0.7, 0.65, 0.6, 0.5])
     assert least_beyond_chance(scores, by_chance) == pytest.approx(0.7)
     assert least_beyond_chance(scores, torch.full((30,), 1.0)) is None
+    # P(N >= 1) = 0.046 and P(N >= 2) = 0.0011 of Poisson's with the mean 1 / 21
+    assert least_beyond_chance(scores[:1], none, most=0.04) is None
+    assert least_beyond_chance(scores[:2], none, most=0.0012) == pytest.approx(0.8)
+    assert least_beyond_chance(scores[:2], none, most=0.001) is None

@@ -121,6 +121,23 @@ def test_of_sharp_random_heads_at_most_one_in_a_hundred_is_labelled() -> None:
     assert sum(map(bool, heads)) <= 0.01 * len(heads)
 
 
+LARGER = SIZES | {"num_hidden_layers": 6, "hidden_size": 128, "vocab_size": len(WORDS) + 5}
+SHARP = {
+    "bert": tf.BertConfig(**LARGER),
+    "gpt2": tf.GPT2Config(**GPT_LIKE, n_embd=128, n_layer=6, n_head=8, n_positions=64),
+    "llama": tf.LlamaConfig(**LARGER, num_key_value_heads=4),
+}
+
+
+def test_of_sharp_random_networks_hardly_one_has_a_labelled_head_on_a_text() -> None:
+    labelled = [
+        any(labelled_once_sharpened(config, name, range(seed, seed + 1), (20,)))
+        for name, config in SHARP.items()
+        for seed in range(10)
+    ]
+    assert len(labelled) == 30 and sum(labelled) <= 0.05 * len(labelled)
+
+
 @pytest.mark.extended
 @pytest.mark.slow
 @pytest.mark.parametrize("name", EVERY)

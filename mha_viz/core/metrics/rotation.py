@@ -96,19 +96,22 @@ def rotations(weight: Counts, seen: Seen) -> Float[Tensor, "rotation query key"]
 
 
 def least_beyond_chance(
-    scores: Float[Tensor, "head"], rotated: Float[Tensor, "..."]
+    scores: Float[Tensor, "head"], rotated: Float[Tensor, "..."], *, most: float = 1.0
 ) -> float | None:
     """Return the least score at which at most 5 % of the heads are expected by chance.
 
     `scores` are those of the heads that reach a label's threshold, higher being better; `rotated`
     those of all heads that reach it in any of the 20 rotations. Heads at or above a score t are
     expected by chance as often as rotations reach t, on average over them, the pattern as it stands
-    counted with them (Phipson and Smyth 2010). None where chance explains as many at every score.
+    counted with them (Phipson and Smyth 2010). If heads reached t independently of each other, as
+    many as do so would come with a probability of at most `most` (Poisson's). None where chance
+    explains as many at every score.
     """
     ordered = scores.sort(descending=True).values
     n_found = (scores >= ordered[:, None]).sum(-1)
-    rate = ((rotated.flatten() >= ordered[:, None]).sum(-1) + 1) / (N_ROTATIONS + 1) / n_found
-    kept = ordered[rate <= RATE]
+    expected = ((rotated.flatten() >= ordered[:, None]).sum(-1) + 1) / (N_ROTATIONS + 1)
+    as_many = torch.special.gammainc(n_found.to(expected), expected)
+    kept = ordered[(expected / n_found <= RATE) & (as_many <= most)]
     return float(kept.min()) if len(kept) else None
 
 
