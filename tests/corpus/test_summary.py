@@ -8,8 +8,9 @@ import pytest
 
 import mha_viz as mv
 from mha_viz.checkpoints.untrained_copy import untrained_copy
-from mha_viz.core.metrics import LABELS
-from mha_viz.core.metrics.units import MIN_UNITS
+from mha_viz.core.measure import text_baselines
+from mha_viz.core.metrics import LABELS, METRICS
+from mha_viz.core.metrics.units import MIN_UNITS, interval, jackknife
 from mha_viz.corpus.query.study import Study
 from mha_viz.corpus.statistics.labels import corpus_labels
 from mha_viz.reports.induction import induction_scores
@@ -17,8 +18,6 @@ from mha_viz.reports.report import KEEP, report
 from tests.corpus.small_studies import TEXTS
 from tests.making.comparing import near
 from tests.making.trees import sample
-
-METRICS = ("entropy", "distance", "previous_token", "duplicate_token", "output_norm", "variance")
 
 
 @pytest.fixture(scope="module")
@@ -30,14 +29,30 @@ def reports(bert):
 
 def test_every_mean_is_that_of_the_single_reports(made: Study, reports) -> None:
     heads = made.heads
-    for metric in METRICS:
+    assert heads.metric.nunique() > 12
+    for metric in heads.metric.unique():
         single = [table[metric].to_numpy() for _, table in reports if metric in table]
         ours = heads[heads.metric == metric]
+        ends = interval(jackknife(np.transpose(single), np.ones((32, len(single)))))
+        low, high = (np.clip(end, *METRICS[metric].limits) for end in ends)
+        assert ours["low"].to_numpy() == near(low) and ours["high"].to_numpy() == near(high)
         assert ours["mean"].to_numpy() == near(np.mean(single, axis=0))
         assert ours["std"].to_numpy() == near(np.std(single, axis=0, ddof=1))
         assert (ours["n_texts"] == len(single)).all()
         assert ours["q50"].to_numpy() == near(np.median(single, axis=0))
-        assert ((ours["low"] <= ours["mean"]) & (ours["mean"] <= ours["high"])).all()
+
+
+def test_means_of_the_untrained_copy_and_of_chance_are_those_of_single_texts(made, bert) -> None:
+    copy = untrained_copy(bert)
+    untrained, chance = (made.sql(f"FROM {name}") for name in ("untrained_heads", "chance_layers"))
+    for metric in ("entropy", "distance", "output_norm"):
+        tables = [mv.head_report(copy.trace(text, keep=KEEP)) for text in TEXTS]
+        ours = untrained[untrained.metric == metric].sort_values(["layer", "head"])
+        assert ours["mean"].to_numpy() == near(np.mean([t[metric] for t in tables], 0))
+        known = [text_baselines(bert.trace(text, keep=KEEP)).get(metric) for text in TEXTS]
+        uniform = [[of.at(layer).uniform for layer in range(bert.n_layers)] for of in known]
+        ours = chance[chance.metric == f"{metric}_uniform"].groupby("layer")["mean"].first()
+        assert ours.to_numpy() == near(np.mean(uniform, 0))
 
 
 def test_one_text_however_often_has_no_interval_and_no_label(
