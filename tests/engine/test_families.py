@@ -13,7 +13,7 @@ from mha_viz.engine.attention_function import IMPLEMENTATION, register
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import NotKeptError
 from tests.making.checkpoints import tokenizer
-from tests.making.comparing import close
+from tests.making.comparing import ROUNDING, close
 
 register()
 WORDS = "the a cat dog sat ran on mat street tired because it was too not did cross".split()
@@ -224,8 +224,13 @@ def test_the_backend_is_ours_wherever_the_family_has_an_interface(single):
 def test_pattern_is_the_familys_own_on_a_single_text(single):
     record = single.trace(LONG, keep=("pattern",))
     ids = torch.tensor([single.tokenizer(LONG)["input_ids"]])
-    own = torch.stack(eager(single, input_ids=ids).attentions)[:, 0]
+    run = eager(single, input_ids=ids)
+    own = torch.stack(run.attentions)[:, 0]
     close(record.pattern, own)
+    with torch.no_grad():
+        hidden = single.network(input_ids=ids).last_hidden_state
+    largest = max(1.0, float(run.last_hidden_state.abs().max()))
+    close(hidden, run.last_hidden_state, atol=ROUNDING * largest)
     assert own.std() > 0.01  # uniform attention would agree with anything
 
 

@@ -59,6 +59,13 @@ def test_uniform_and_mean_leave_padding_out(model):
         close(both[1, : len(short.tokens)], alone[0])
 
 
+def test_mean_over_this_text_by_hand(model):
+    plain = model.trace(TEXT)
+    record = model.trace(TEXT, intervention=Intervention([(0, 2)], "mean"))
+    close(record.z[0, 2], plain.z[0, 2].mean(0, keepdim=True).expand_as(plain.z[0, 2]))
+    assert torch.equal(record.z[0, 1], plain.z[0, 1])
+
+
 def test_mean_over_reference_texts_by_hand(model):
     texts = [OTHER, "the cat"]
     pooled = torch.cat([model.trace(text).z for text in texts], dim=2).mean(2)
