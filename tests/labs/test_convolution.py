@@ -101,6 +101,12 @@ def test_no_error_is_above_its_bound(border):
     assert found.error[0] == pytest.approx(found.bound[0], rel=1e-3)
 
 
+def test_each_step_of_alpha_divides_the_error_by_e():
+    error = measures.sharpness(*random_case(), "zeros", [5.0, 6.0, 7.0]).error
+    assert error[0] / error[1] == pytest.approx(math.e, rel=0.05)
+    assert error[1] / error[2] == pytest.approx(math.e, rel=0.05)
+
+
 def test_one_head_knows_no_neighbours_and_nine_do():
     picture, kernel = random_case(size=1)
     alone = torch.einsum("rci,oi->rco", picture, kernel[:, :, 0, 0])

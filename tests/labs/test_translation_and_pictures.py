@@ -67,6 +67,15 @@ def test_a_block_is_torchs_decoder_layer_and_its_pattern_is_the_cross_attention(
     close(pattern, weights, atol=1e-12, rtol=1e-12)
 
 
+def test_a_block_is_torchs_encoder_layer() -> None:
+    layer = torch_layer(nn.TransformerEncoderLayer)
+    tokens, seen = torch.randn(3, 7, WIDTH, dtype=torch.float64), torch.rand(3, 7) < 0.7
+    seen[:, 0] = True
+    ours, pattern = as_ours(layer)(tokens, seen=seen[:, None, None])
+    close(ours, layer(tokens, src_key_padding_mask=~seen), atol=1e-12, rtol=1e-12)
+    assert not pattern.transpose(1, 3)[~seen].any()
+
+
 def test_the_translation_follows_the_rules() -> None:
     pair = translation.translation("a clever queen fears the old horse".split())
     assert pair is not None

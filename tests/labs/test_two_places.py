@@ -15,6 +15,14 @@ def runs() -> dict[int, lab.Run]:
     return lab.learn(lab.HEADS, n_seeds=1)
 
 
+def test_a_text_has_each_name_once_and_the_answer_is_in_it():
+    given = lab.texts(200, 8, torch.Generator().manual_seed(1))
+    assert all(len(set(row)) == lab.N_TOKENS for row in given.names.tolist())
+    for names, values, asked, answer in zip(*(x.tolist() for x in given[:4]), strict=True):
+        assert asked[0] != asked[1]
+        assert [values[names.index(name)] for name in asked] == answer
+
+
 @pytest.mark.slow
 def test_one_head_gets_one_value_right_and_guesses_the_other(runs):
     for n_values in lab.VALUES:
