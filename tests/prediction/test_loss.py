@@ -11,6 +11,7 @@ from mha_viz.errors import (
     AttentionUnavailableError,
     TextError,
 )
+from mha_viz.prediction.replay import ReplayingPass
 from mha_viz.prediction.replay import losses as losses_without
 from mha_viz.prediction.targets import prediction_targets
 from tests.making.checkpoints import HEADS, LAYERS, OTHER, TEXT, spread, tokenizer
@@ -92,6 +93,15 @@ def test_settings_together_are_plain_passes(models, name):
         close(one, losses(model, texts, heads))
     assert torch.equal(found[1], found[4])  # to the bit: what is asked for twice runs once
     assert (found[0] - found[3]).abs().min() > 1e-4
+
+
+@pytest.mark.parametrize("name", ["bert", "gpt2"])
+def test_a_pass_takes_any_factors(models, name):
+    gates = torch.rand(5, LAYERS, HEADS, generator=torch.Generator().manual_seed(1)) * 2
+    targets = prediction_targets(models[name], TEXT)
+    with torch.no_grad():
+        sums = targets.of_texts(-ReplayingPass(models[name], targets).log_p(gates))
+    close(sums / targets.n_answers, plain_losses(models[name], TEXT, gates))
 
 
 # -- what has no loss ----------------------------------------------------------------------------
