@@ -99,6 +99,8 @@ def test_one_token_has_numbers_or_nothing(model) -> None:
     table = mv.head_report(record, model)
     assert (table.entropy == 0).all() and (table.self_token == 1).all()
     assert "previous_token" not in table
+    for key in ("output_norm", "norm_of_mean_output"):  # its attention is uniform by force
+        assert table[key].to_numpy() == near(table[f"{key}_uniform"].to_numpy())
     assert table.output_twin.isna().all()  # one token's outputs do not vary
 
 
