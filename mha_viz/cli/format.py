@@ -243,7 +243,8 @@ def _report_table(table: DataFrame) -> str:
         for row in table.to_dict("records")
     ]
     for name, title in _TEXTS["baselines"].items():
-        known = {key: table[f"{key}_{name}"][0] for key in shown if f"{key}_{name}" in table}
+        columns = {key: f"{key}_{name}" for key in shown if f"{key}_{name}" in table}
+        known = {key: table[column].mean() for key, column in columns.items()}
         if known:
             numbers = [_score_text(known[key]) if key in known else "" for key in shown]
             rows.append(["", *numbers, "", f"({title})"])
