@@ -73,7 +73,7 @@ def labels(report: Report) -> None:
         st.caption(words.plain(one.why))
     if by_chance := report.withheld[view.layer][view.head]:
         titles = ", ".join(label.title for label in by_chance)
-        st.caption(f"Withheld, because as many heads reach it by chance: {titles}.")
+        st.caption(f"Withheld, because as many heads may reach it by chance: {titles}.")
     if short := report.too_short(view.layer):
         st.caption(f"Too short to tell: {', '.join(label.title for label in short)}.")
 
