@@ -196,8 +196,8 @@ def head_report(record: AttentionRecord, model: AttentionModel | None = None) ->
         _high (95 % interval over seeds); twin and output_twin (the nearest head by Hellinger
         distance of patterns and by CKA of outputs) with those numbers; and for each metric
         key_uniform, key_offset and key_random: what uniform attention, a fixed offset of -1 and
-        random weights score on this text. NaN is "not defined". `attrs["notes"]` says what a reader
-        should know. Displayed, it shows its main columns; all are there.
+        random weights score on this text; of a head's output, that head with such attention. NaN is
+        "not defined". `attrs["notes"]` says what a reader should know. Displayed, it shows its main columns; all are there.
 
     Source: that of each metric, `METRICS[key].source`.
 
