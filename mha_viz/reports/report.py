@@ -197,7 +197,8 @@ def head_report(record: AttentionRecord, model: AttentionModel | None = None) ->
         distance of patterns and by CKA of outputs) with those numbers; and for each metric
         key_uniform, key_offset and key_random: what uniform attention, a fixed offset of -1 and
         random weights score on this text; of a head's output, that head with such attention. NaN is
-        "not defined". `attrs["notes"]` says what a reader should know. Displayed, it shows its main columns; all are there.
+        "not defined". `attrs["notes"]` says what a reader should know. Displayed, it
+        shows its main columns; all are there.
 
     Source: that of each metric, `METRICS[key].source`.
 
