@@ -127,5 +127,6 @@ def test_it_looks_at_the_cat_a_little_more_than_chance_and_at_other_words_nearly
     record = traced(BY_TITLE[NOTHING])
     nothing = record.pattern[:, :, place(record, "it"), place(record, "animal")]
     assert float(nothing.max()) < 0.1
+    assert {one.kind for one in relations() if one.is_offset} == {"local"}
     asked = [one for one in relations() if one.title == "pronoun → antecedent"]
     assert lab.measure(model, asked)[0].verdict == lab.NONE
