@@ -4,6 +4,7 @@ import itertools
 import json
 import math
 import random
+import re
 import statistics
 from contextlib import suppress
 from dataclasses import replace
@@ -81,6 +82,17 @@ def test_shares_are_of_what_all_heads_add_beside_random_sets(gpt):
     mean = statistics.fmean(found.random_alone)
     assert table.behaviour["as many at random, alone"] == pytest.approx(mean)
     assert faithfulness(gpt, task, heads, n_random=7) == found
+
+
+def test_random_sets_that_carry_as_much_are_counted(gpt):
+    tested = faithfulness(gpt, make_task(gpt, "closing", 5), [(0, 0), (3, 0)], n_random=2)
+    alone, missing = tested.held_out.alone, tested.held_out.missing
+    tested = replace(
+        tested,
+        random_alone=tuple(alone + more for more in (0, 1, -1, 2, -2)),
+        random_missing=tuple(missing + more for more in (1, -1, 2, 3, 4)),
+    )
+    assert re.findall(r"\d+", tested.beside_random) == ["3", "5", "1", "5"]
 
 
 @pytest.mark.parametrize(

@@ -74,21 +74,25 @@ class Stopped(Exception):
     pass
 
 
-def test_whoever_asks_may_stop_it_between_layers(models, monkeypatch):
+@pytest.mark.parametrize(("stopped_by", "calls"), [("cancellation", 100), ("callback", 5)])
+def test_whoever_asks_may_stop_it_between_layers(models, monkeypatch, stopped_by, calls):
     monkeypatch.setattr(
         "mha_viz.circuits.patching.patching.MAX_INPUT_BYTES", 1
     )  # a sender at a time
     model = models["gpt2"]
-    found, left = path_effects(model, CLEAN, CORRUPT), iter(range(100))
+    found, left = path_effects(model, CLEAN, CORRUPT), iter(range(calls))
 
-    def ask():
+    def ask(*_done: int) -> None:
         if next(left, None) is None:
             raise Stopped
 
-    with pytest.raises(Stopped), cancellation(ask):
-        found.measure()
+    is_callback = stopped_by == "callback"
+    with pytest.raises(Stopped), cancellation(ask if not is_callback else lambda: None):
+        found.measure(ask if is_callback else None)
     assert 0 < found.n_measured < found.n_paths
+    before = found.exact.copy()
     found.measure()
+    assert np.array_equal(before[np.isfinite(before)], found.exact[np.isfinite(before)])
     monkeypatch.undo()
     whole = path_effects(model, CLEAN, CORRUPT)
     whole.measure()

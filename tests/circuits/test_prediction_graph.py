@@ -3,6 +3,7 @@
 import itertools
 import json
 
+import networkx as nx
 import numpy as np
 import pandas as pd
 import pytest
@@ -214,11 +215,30 @@ def test_in_a_graph_what_enters_a_node_is_what_leaves_it(name, text):
         assert np.allclose(both.contribution, both.contribution_all, atol=1e-4)
         sizes = [counted(one.edges).contribution.abs() for one in (graph, whole)]
         assert sizes[0].sum() >= share * sizes[1].sum()
+        kept, fewer = (
+            connected(whole.edges, sizes[0].min() * near, f"out @{graph.position}")
+            for near in (1 - 1e-5, 1 + 1e-5)
+        )
+        shared = kept.merge(edges, on=["source", "through", "target"])
+        assert len(shared) == len(kept) == len(edges)  # the largest, and no fewer hold the share
+        assert counted(fewer).contribution.abs().sum() < share * sizes[1].sum()
 
 
 def counted(edges: pd.DataFrame) -> pd.DataFrame:
     """All edges but the stream past all sums but the first."""
     return edges[(edges.kind != "residual") | (edges.level == edges.level.min())]
+
+
+def connected(edges: pd.DataFrame, least: float, top: str) -> pd.DataFrame:
+    """Return the edges of some size, and the stream's, on paths from a beginning to the top."""
+    is_counted = edges.index.isin(counted(edges).index)
+    edges = edges[(edges.contribution.abs() >= least) | ~is_counted]
+    up = nx.from_pandas_edgelist(edges, create_using=nx.DiGraph)
+    edges = edges[edges.target.isin({top} | nx.ancestors(up, top))]
+    up = nx.from_pandas_edgelist(edges, create_using=nx.DiGraph)
+    begins = edges.kind.isin(["MLP", "bias"]) | edges.source.str.startswith("L0 in @")
+    alive = set(edges.source[begins])
+    return edges[edges.source.isin(alive.union(*(nx.descendants(up, node) for node in alive)))]
 
 
 @pytest.mark.extended
