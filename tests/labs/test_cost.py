@@ -53,22 +53,34 @@ def test_projections_and_pairs_cost_the_same_at_the_even_length(key_heads):
 
 
 @pytest.mark.parametrize(
-    ("name", "config", "cls"),
+    ("name", "published", "config", "cls"),
     [
-        ("BERT-Base", tf.BertConfig(), tf.BertModel),
-        ("GPT-2 Large", tf.GPT2Config(n_embd=1280, n_layer=36, n_head=20), tf.GPT2Model),
+        ("BERT-Base", 110e6, tf.BertConfig(), tf.BertModel),
+        (
+            "BERT-Large",
+            336e6,
+            tf.BertConfig(hidden_size=1024, num_hidden_layers=24, num_attention_heads=16,
+                          intermediate_size=4096),
+            tf.BertModel,
+        ),
+        ("GPT-2 Small", 124e6, tf.GPT2Config(), tf.GPT2Model),
+        ("GPT-2 Large", 774e6, tf.GPT2Config(n_embd=1280, n_layer=36, n_head=20), tf.GPT2Model),
         (
             "GPT-3 175B",
+            175e9,
             tf.GPT2Config(n_embd=12288, n_layer=96, n_head=96, n_positions=2048),
             tf.GPT2Model,
         ),
     ],
 )  # fmt: skip
-def test_published_models_have_as_many_parameters_as_transformers_counts(name, config, cls):
+def test_published_models_have_as_many_parameters_as_transformers_counts(
+    name, published, config, cls
+):
     with torch.device("meta"):
         network = cls(config)
     given = next(row for row in lab.PUBLISHED if row.name == name)
     assert given.parameters == sum(p.numel() for p in network.parameters())
+    assert given.parameters == pytest.approx(published, rel=0.01)
     inside = ("attention.self", "attention.output.dense", ".attn.c_")
     attention = sum(
         p.numel() for n, p in network.named_parameters() if any(part in n for part in inside)
