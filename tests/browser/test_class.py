@@ -57,8 +57,11 @@ def test_class_survives_a_reload_and_ends(open_page: OpenPage) -> None:
         page.reload()
         wait_ready(page)
         expect(page.get_by_text(code).first).to_be_visible()
+    expect(pupil.get_by_role("radio", name=WRONG)).to_be_checked()
     vote(pupil, RIGHT)
+    expect(pupil.get_by_text("Queries Q")).to_have_count(0)  # which would tell the answer
     show_answer(pupil)
+    expect(pupil.get_by_text("What you now know")).to_be_visible()
     expect(pupil.get_by_text("Your class: 1 answer so far").first).to_be_visible()
     teacher.get_by_role("button", name="End the class").click()
     expect(teacher.get_by_role("button", name="Open a class")).to_be_visible()
@@ -72,14 +75,17 @@ def test_class_follows_its_teacher_to_each_stop(open_page: OpenPage) -> None:
         page.keyboard.press("Enter")
         expect(page.get_by_text("Browsers in the class: ")).to_be_visible()
     expect(pupils[0].get_by_text("Browsers in the class: 3.")).to_be_visible()
+    screen = teacher.context.new_page()  # of the same teacher, for the class to see
+    screen.goto("/class")
+    expect(screen.get_by_text(code).first).to_be_visible()
     for stop, address in ((0, LAB), (3, "intervene")):
         name = re.compile("the class here|class is here")
         teacher.get_by_role("button", name=name).nth(stop).click()
-        for page in pupils:
+        for page in (*pupils, screen):
             expect(page).to_have_url(re.compile(f"/{address}"))
             expect(page.get_by_role("button", name="Show the answer").first).to_be_visible()
         if stop == 0:
             with next_run(pupils[0]):
-                pupils[0].get_by_role("link", name="All labs").last.click()  # goes elsewhere
-            expect(pupils[0]).to_have_url(re.compile("/learn$"))
+                pupils[0].get_by_role("link", name="Explore").first.click()  # goes elsewhere
+            expect(pupils[0]).not_to_have_url(re.compile(f"/{LAB}"))
     expect(teacher).to_have_url(re.compile("/teach$"))
