@@ -217,6 +217,7 @@ def _distances(a: list[_Heads], b: list[_Heads], measure: str) -> NDArray[np.flo
         wide = max(one.rows.shape[2], two.rows.shape[2])  # zeros change no product of rows
         padded = [F.pad(torch.from_numpy(x.rows), (0, wide - x.rows.shape[2])) for x in (one, two)]
         matrix = as_distances(METRICS[measure].function(torch.cat(padded)[None]), measure)
+        matrix = matrix.clamp(max=1.0)  # a CKA below 0 is no match, as one of 0
         rows = one.rows.shape[1]
         n_rows += rows
         total = total + rows * matrix[:n_a, n_a:].double().numpy() ** 2
