@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from itertools import chain, groupby
-from typing import Any
+from typing import Any, TypeGuard, cast
 
 import numpy as np
 from torch import Tensor
@@ -43,17 +43,21 @@ def encode_input(
         return encode_texts(reader, text, text_pair)
     if text_pair is not None and not reader.two_texts:
         raise TextError("Ids and chats have no second text: their own tokens separate their parts.")
-    ids = chat_ids(reader.tokenizer, text) if is_chat(text) else plain_ids(text)
+    tokenizer = reader.tokenizer
+    ids = chat_ids(tokenizer, text) if is_chat(text) else plain_ids(cast(TokenIds, text))
     check_known(reader, ids)
-    encoded = encode_ids(reader.tokenizer, ids[: reader.n_ctx])
+    encoded = encode_ids(tokenizer, ids[: reader.n_ctx])
     encoded = replace(encoded, n_truncated=len(ids) - len(encoded.input_ids))
     return encoded, decoder_text(reader, text_pair) if reader.two_texts else None
 
 
-def is_chat(text: object) -> bool:
+def is_chat(text: TokenIds | ChatMessages) -> TypeGuard[ChatMessages]:
     """Return whether it is a list of messages, as a chat template takes them."""
-    is_list = isinstance(text, Sequence) and not isinstance(text, str | bytes)
-    return is_list and len(text) > 0 and all(isinstance(message, Mapping) for message in text)
+    return (
+        isinstance(text, Sequence)
+        and len(text) > 0
+        and all(isinstance(message, Mapping) for message in text)
+    )
 
 
 def chat_ids(tokenizer: PreTrainedTokenizerBase, messages: ChatMessages) -> list[int]:
@@ -171,10 +175,11 @@ def _read_runs(
         spelling = _decoded(tokenizer, ids)
         run = _read_run(tokenizer, ids, spelling)
         for token in run:
-            ends = () if token.start is None else (token.start + start, token.end + start)
-            place = dict(zip(("start", "end"), ends, strict=False))
-            tokens.append(replace(token, word=n_words + token.word, **place))
-        n_words += 1 + max(token.word for token in run)
+            token = replace(token, word=n_words + (token.word or 0))
+            if token.start is not None and token.end is not None:
+                token = replace(token, start=token.start + start, end=token.end + start)
+            tokens.append(token)
+        n_words = 1 + max(token.word or 0 for token in tokens[-len(run) :])
         texts.append(spelling)
         start += len(spelling) + 1
     ids = list(chain.from_iterable(ids for _, ids in runs))

@@ -111,8 +111,16 @@ def record(
         heads = pattern.flatten(0, 1) if pattern.numel() else ()  # mostly the first one tells
         causal = not key_axis and not any(bool(head.triu(1).amax() > 0) for head in heads)
     part = part if part is not None else "cross" if key_axis else "self"
-    about = {"model": model, "text": text, "text_pair": text_pair, "part": part, "causal": causal}
-    return AttentionRecord(pattern, query_axis, key_axis, **about)
+    return AttentionRecord(
+        pattern,
+        query_axis,
+        key_axis,
+        model=model,
+        text=text,
+        text_pair=text_pair,
+        part=part,
+        causal=causal,
+    )
 
 
 def _listed(name: str, tokens: Any) -> list[Any]:
