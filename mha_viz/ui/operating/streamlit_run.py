@@ -121,7 +121,7 @@ def finish_runs_first() -> None:
         if runner is None or not runner.request_rerun(request):
             create_in_turn(session, request)
 
-    AppSession._create_scriptrunner = create_in_turn  # type: ignore[method-assign]
+    AppSession._create_scriptrunner = create_in_turn  # type: ignore[method-assign, assignment]
 
 
 def is_partial() -> bool:
