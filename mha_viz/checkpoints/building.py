@@ -17,6 +17,7 @@ from transformers import (
     AutoModelForCausalLM,
     AutoModelForMaskedLM,
     AutoModelForSeq2SeqLM,
+    AutoModelForSequenceClassification,
     AutoTokenizer,
     PreTrainedConfig,
     PreTrainedTokenizerBase,
@@ -44,6 +45,7 @@ _HEADS = (  # how a class of the checkpoint's config ends -> the loader for it
     ("ForCausalLM", AutoModelForCausalLM),
     ("LMHeadModel", AutoModelForCausalLM),
     ("ForConditionalGeneration", AutoModelForSeq2SeqLM),
+    ("ForSequenceClassification", AutoModelForSequenceClassification),
 )
 _BUILDING = threading.Lock()
 _MOST_MODULES = 5_000  # the largest models in use have two thousand; laying one out takes 0.3 ms
@@ -98,7 +100,10 @@ def auto_class(architecture: str) -> Any:
 
 def loader_of(config: PreTrainedConfig) -> Any:
     """Return the loader for the class that a checkpoint's config names first."""
-    return auto_class((getattr(config, "architectures", None) or [""])[0])
+    found = auto_class((getattr(config, "architectures", None) or [""])[0])
+    # Encoder-decoders that classify read one text twice; their attention is that of the body.
+    is_pair = found is AutoModelForSequenceClassification and config.is_encoder_decoder
+    return AutoModel if is_pair else found
 
 
 def load_tokenizer(folder: Path, config: PreTrainedConfig) -> PreTrainedTokenizerBase:

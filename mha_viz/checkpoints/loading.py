@@ -263,10 +263,13 @@ def _loading_notes(network: PreTrainedModel, missing: set[str]) -> list[str]:
         if "Sinusoidal" in type(module).__name__
     }
     missing = missing - computed
-    new = sorted(name for name in missing & parameters if "pooler" not in name.split("."))
+    poolers = {name for name in parameters if "pooler" in name.split(".")}
+    new = sorted((missing & parameters) - poolers)
     prefix = "" if network.base_model is network else f"{network.base_model_prefix}."
     body = [name for name in new if name.startswith(prefix)]
     head = [name for name in new if not name.startswith(prefix)]
+    if type(network).__name__.endswith("ForSequenceClassification"):
+        head += sorted(missing & poolers)  # its class is read behind the pooler
     notes = []
     if body:
         notes.append(
@@ -275,7 +278,7 @@ def _loading_notes(network: PreTrainedModel, missing: set[str]) -> list[str]:
         )
     if head:
         notes.append(
-            f"The checkpoint has no weights for the layer that predicts tokens ({head[0]}): "
+            f"The checkpoint has no weights for the layer that predicts ({head[0]}): "
             "its predictions mean nothing. Attention does not depend on them."
         )
     return notes

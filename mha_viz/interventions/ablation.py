@@ -15,15 +15,15 @@ from mha_viz.engine.head_changes import averaged_over, reference_means
 from mha_viz.engine.intervention import Intervention, ReferenceMeans
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import ArgumentError
+from mha_viz.prediction.outcomes import continuing, labels_of, number_of
 from mha_viz.prediction.prediction import Prediction, mean_known, predict
-from mha_viz.text.encoding import continuing, id_of, label_of
 
 _NAMED = 6  # heads that a line has room for
 
 
 @dataclass(frozen=True)
 class Target:
-    """One token of the vocabulary before and after."""
+    """One token of the vocabulary, or one class, before and after."""
 
     text: str  # text, id: its label and its number
     id: int
@@ -130,14 +130,15 @@ def ablate(
     """Predict with all heads, and with some changed.
 
     Args:
-        model: a causal or masked language model.
+        model: a causal or masked language model, or a classifier.
         text: for a masked model with [MASK] in it, or with `position`.
         heads: (layer, head) pairs, 0-based, none twice.
         how: "zero", "scale", "mean", "uniform", "patch_z" or "patch_pattern"; see `Intervention`.
         factor: for "scale" alone; any finite number.
         reference: for "mean": texts, or their `reference_means`; None: this text's positions.
         source: for the patches: a record of the second text, or the text itself.
-        target: a word, or a number in the vocabulary, whose log-probability is followed.
+        target: a word, or a number in the vocabulary (a class's label or number), whose
+            log-probability is followed.
         against: a second one: logit(target) - logit(against), as in "Mary" against "John".
         position: the token that is predicted (masked) or that the prediction follows (causal).
         top_k: how many candidates, 1 or more.
@@ -165,9 +166,7 @@ def ablate(
         intervention = replace(intervention, reference=reference_means(model, reference))
     options = (top_k, position, temperature, text_pair, pseudo_loss)
     before = predict(model, text, None, None, *options)
-    ids = [
-        None if t is None else id_of(model.tokenizer, t, before.spaced) for t in (target, against)
-    ]
+    ids = [None if t is None else number_of(model, t, before.spaced) for t in (target, against)]
     after = predict(model, text, None, intervention, *options)
     return compare(model, before, after, intervention, target=ids[0], against=ids[1])
 
@@ -203,9 +202,9 @@ def compare(
             None if a is None or b is None else b - a
             for a, b in zip(before.losses, after.losses, strict=True)
         ),
-        candidates=tuple(label_of(model.tokenizer, number) for number in ids),
+        candidates=labels_of(model, ids),
         ids=ids,
-        continues=continuing(model.tokenizer, ids),
+        continues=continuing(model, ids),
     )
 
 
@@ -226,13 +225,13 @@ def _target(
 ) -> Target | None:
     if target is None:
         return None
-    number = id_of(model.tokenizer, target, before.spaced)
+    number = number_of(model, target, before.spaced)
     if number >= len(before.log_probs):
         raise ArgumentError(f"{model.name} gives no probability to token {number}.")
     return Target(
-        label_of(model.tokenizer, number),
+        labels_of(model, [number])[0],
         number,
         float(before.log_probs[number]),
         float(after.log_probs[number]),
-        continuing(model.tokenizer, [number])[0],
+        continuing(model, [number])[0],
     )

@@ -15,7 +15,7 @@ from mha_viz.core.reprs import count, head_rows, table_html
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import ArgumentError, ShapeError
 from mha_viz.prediction.replay import OnProgress, Progress, ReplayingPass, in_passes, losses
-from mha_viz.prediction.targets import MASKED_SHARE, PredictionTargets, prediction_targets
+from mha_viz.prediction.targets import MASKED_SHARE, Labels, PredictionTargets, prediction_targets
 
 CONFIDENCE = 0.95
 _MOST = 10  # heads that a notebook shows
@@ -34,7 +34,7 @@ class HeadImportance:
     high: Float[Tensor, "layer head"]
     values: Float[Tensor, "text layer head"]  # of each text
     loss: Float[Tensor, " text"]  # the loss with all heads on, nats per token
-    n_tokens: int  # how many tokens were predicted for it, over all texts
+    n_tokens: int  # how many tokens (or classes) were predicted for it, over all texts
     # what was cut off, and whether an interval is missing for want of a second text.
     notes: tuple[str, ...] = ()
 
@@ -77,6 +77,7 @@ def head_importance(
     on_progress: OnProgress | None = None,
     *,
     masked_share: float = MASKED_SHARE,
+    labels: Labels = None,
 ) -> HeadImportance:
     """Measure what each head, alone, does for the loss of one text or several (see `losses`).
 
@@ -86,16 +87,20 @@ def head_importance(
     a little, whichever way; 0 or more.
 
     Args:
-        model: a causal or masked model of one stack, through our attention function.
+        model: a causal or masked model or a classifier, of one stack, through our attention
+            function.
         texts: each counts the same, however long it is.
         method: "ablation" takes about half a forward pass for every head and text, in batches;
             "gradient" one forward and one backward pass for every text.
         on_progress: called with how much is done, and of how much; an exception it raises stops
             the work.
         masked_share: see `prediction_targets`.
+        labels: classifiers only: the class whose -ln p is the loss, of all texts or of each; the
+            model's own class of each text if not given.
 
     Returns:
-        HeadImportance, (layer, head), nats per token, float64; the same at every call.
+        HeadImportance, (layer, head), nats per token (per text for classifiers), float64; the same
+        at every call.
 
     Raises:
         ArgumentError: an unknown method; and what `prediction_targets` raises.
@@ -113,7 +118,7 @@ def head_importance(
     """
     if method not in METHODS:
         raise ArgumentError(f'method must be "ablation" or "gradient", got {method!r}.')
-    targets = prediction_targets(model, texts, masked_share)
+    targets = prediction_targets(model, texts, masked_share, labels)
     if method == "ablation":
         n_layers, n_heads = model.n_layers, model.n_heads
         each = ([head] for head in range(n_layers * n_heads))

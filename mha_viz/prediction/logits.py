@@ -1,5 +1,6 @@
 """Logits of a model, [MASK] of masked models, and the losses of a text's own tokens."""
 
+import copy
 import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -16,12 +17,19 @@ from mha_viz.engine.run import padded
 from mha_viz.errors import ArgumentError, AttentionUnavailableError
 from mha_viz.text.tokens import Encoded, encode
 
-Objective = Literal["causal", "masked"]
+Objective = Literal["causal", "masked", "class"]
 
 
 def objective(network: PreTrainedModel) -> Objective | None:
-    """Return what the network predicts: "causal" (the next token), "masked", or None."""
-    name = type(network).__name__
+    """Return what the network predicts: "causal" (the next token), "masked", "class", or None.
+
+    "class" is one class of several for a whole text; the scores of several labels at once, and a
+    single number, are no distribution and give None.
+    """
+    name, config = type(network).__name__, network.config
+    if name.endswith("ForSequenceClassification") and not config.is_encoder_decoder:
+        single = getattr(config, "problem_type", None) in (None, "single_label_classification")
+        return "class" if single and config.num_labels > 1 else None
     if name.endswith(("ForCausalLM", "LMHeadModel")):
         return "causal"
     if name == "ElectraForPreTraining":
@@ -39,10 +47,14 @@ def logits(
 ) -> Float[Tensor, "batch position d_vocab"]:
     """Run one whole forward pass; what stands at padded positions has no meaning.
 
+    A classifier gives one position: (batch, 1, class).
+
     Gradients flow where torch records them (to the gates of `probe.edits`); call it in inference
     mode otherwise. `last` computes the last position alone, where the family can, in less memory.
     """
-    check_predicts(network)
+    kind = check_predicts(network, classes=True)
+    if kind == "class":
+        network, pad = _padding_of_classifier(network, texts)
     inputs = padded(network, texts, pad)
     known = inspect.signature(network.forward).parameters
     if "use_cache" in known:
@@ -58,15 +70,58 @@ def logits(
             "changed here."
         )
     found: Tensor | None = getattr(output, "prediction_logits", None)
+    if kind == "class":
+        return output.logits[:, None]
     return output.logits if found is None else found
 
 
-def check_predicts(network: PreTrainedModel) -> Objective:
-    """Return the `objective` of a network that predicts tokens."""
+def _padding_of_classifier(
+    network: PreTrainedModel, texts: Sequence[Encoded]
+) -> tuple[PreTrainedModel, int]:
+    """Return the network and the token that fills up a batch of texts.
+
+    Decoders read the class at the last token that is not the config's padding. Where the config
+    names none, a copy of the network takes for it a token that is in none of the texts.
+    """
+    config = network.config.get_text_config()
+    pad = getattr(config, "pad_token_id", None)
+    if pad is not None and 0 <= pad < config.vocab_size:
+        return network, int(pad)
+    if len(texts) == 1:
+        return network, 0  # nothing is filled up
+    used = {number for text in texts for number in text.input_ids}
+    free = next((number for number in range(config.vocab_size) if number not in used), None)
+    if free is None:
+        raise ArgumentError(
+            "The config of this classifier names no padding token, and these texts use the whole "
+            "vocabulary: give one text at a time, or set config.pad_token_id."
+        )
+    twin = copy.copy(network)
+    twin.config = copy.deepcopy(network.config)
+    twin.config.get_text_config().pad_token_id = free
+    return twin, free
+
+
+def check_predicts(network: PreTrainedModel, *, classes: bool = False) -> Objective:
+    """Return the `objective` of a network that predicts tokens; with `classes` of classifiers too.
+
+    Raises AttentionUnavailableError for every other network.
+    """
     found = objective(network)
-    if found is not None:
-        return found
     name = type(network).__name__
+    if found is not None and (classes or found != "class"):
+        return found
+    if found == "class":
+        raise AttentionUnavailableError(
+            f"This checkpoint is a {name}: it predicts a class, and this needs predicted tokens. "
+            "predict, ablate, head_importance and logit_attribution take classes."
+        )
+    if name.endswith("ForSequenceClassification") and not network.config.is_encoder_decoder:
+        raise AttentionUnavailableError(
+            f"This checkpoint is a {name} whose outputs are no distribution over classes (several "
+            "labels at once, or one number); predictions are for one class of several. Its "
+            "attention can be traced under gates: model.trace(text, gates=...)."
+        )
     if network.config.is_encoder_decoder:
         raise AttentionUnavailableError(
             f"This checkpoint is an encoder-decoder ({name}); predictions are for causal and "
@@ -118,7 +173,7 @@ def mask_token(model: AttentionModel) -> str:
 
 def replace_mask(model: AttentionModel, text: str) -> str:
     """Spell a typed [MASK] as a masked model does (RoBERTa: <mask>); a causal one has none."""
-    masked = check_predicts(model.network) == "masked" and isinstance(text, str)
+    masked = objective(model.network) == "masked" and isinstance(text, str)
     return text.replace("[MASK]", mask_token(model)) if masked else text
 
 

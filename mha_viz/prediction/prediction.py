@@ -18,6 +18,7 @@ from mha_viz.engine.intervention import Intervention
 from mha_viz.engine.model import AttentionModel
 from mha_viz.engine.probe import Probe
 from mha_viz.errors import ArgumentError, TextError
+from mha_viz.prediction import outcomes
 from mha_viz.prediction.logits import (
     Forward,
     Objective,
@@ -29,7 +30,7 @@ from mha_viz.prediction.logits import (
     replace_mask,
 )
 from mha_viz.text.cleaning import visible
-from mha_viz.text.encoding import continuing, encode_texts, label_of, text_notes
+from mha_viz.text.encoding import encode_texts, text_notes
 from mha_viz.text.tokens import Encoded
 
 if TYPE_CHECKING:
@@ -40,13 +41,15 @@ if TYPE_CHECKING:
 class Prediction:
     """The distribution over the vocabulary at one place of a text, and the loss of its tokens."""
 
-    # "causal" (what follows the token at `position`) or "masked" (what stands at it).
+    # "causal" (what follows the token at `position`), "masked" (what stands at it) or "class" (of
+    # the whole text; `position` is then where the class is read: 0, or a decoder's last token).
     objective: Objective
     position: int  # index in `tokens`, 0-based
     tokens: tuple[Token, ...]  # the text's, labelled as in a record; a masked one is "[MASK]"
     # candidates, ids, probabilities: the likeliest tokens, likeliest first: labels, numbers in the
     # vocabulary, probabilities in [0, 1]. Two tokens may have one label: "ing" as a word and as its
-    # end; `continues` says which ones continue the word before them.
+    # end; `continues` says which ones continue the word before them. Of a classifier: the labels
+    # and numbers of its classes, and `log_probs` (class).
     candidates: tuple[str, ...]
     ids: tuple[int, ...]
     probabilities: tuple[float, ...]
@@ -115,19 +118,19 @@ def predict(
     text_pair: str | None = None,
     pseudo_loss: bool = False,
 ) -> Prediction:
-    """Predict the next token (causal model), or the token at [MASK] (masked model).
+    """Predict the next token (causal model), the token at [MASK] (masked model), or a text's class.
 
-    p = softmax(logits) at one position.
+    p = softmax(logits) at one position, or over the classes of a ...ForSequenceClassification.
 
     Args:
-        model: a causal or masked language model.
+        model: a causal or masked language model, or a classifier of one class of several.
         text: for a masked model with [MASK] in it, or with `position`.
         gates: factors (layer, head) on each head's z; 1 leaves a head, 0 takes it away.
         intervention: what else happens to some heads; gates scale its result.
         top_k: how many candidates, 1 or more.
         position: causal: after which token (the last one if not given). Masked: at which token;
             one that is not [MASK] is masked first; the first [MASK] if not given. Negative
-            numbers count from the end.
+            numbers count from the end. Classifiers: none.
         temperature: above 0; for `displayed` alone: softmax(logits / temperature).
         text_pair: second segment, for models that take one.
         pseudo_loss: masked models: also each token's loss, masked in turn: a forward pass of
@@ -149,9 +152,10 @@ def predict(
     >>> found.candidates
     ('time',)
     """
-    kind = check_predicts(model.network)
-    if kind == "causal" and pseudo_loss:
-        raise ArgumentError("pseudo_loss is for masked models: a causal one has a loss of its own.")
+    kind = check_predicts(model.network, classes=True)
+    if kind != "masked" and pseudo_loss:
+        why = "a class has none" if kind == "class" else "a causal one has a loss of its own"
+        raise ArgumentError(f"pseudo_loss is for masked models: {why}.")
     if isinstance(top_k, bool) or not isinstance(top_k, int) or top_k < 1:
         raise ArgumentError(f"top_k must be a whole number of 1 or more, got {top_k!r}.")
     if not (math.isfinite(temperature) and temperature > 0):
@@ -167,10 +171,13 @@ def predict(
     elif pseudo_loss:
         losses = masked_losses(model, whole, forward)
     first, *others = [
-        _prediction(model, kind, encoded, place, found[place], top_k, temperature, losses)
+        _prediction(
+            *(model, kind, encoded, place),
+            *(found[0 if kind == "class" else place], top_k, temperature, losses),
+        )
         for place in places
     ]
-    masks = () if kind == "causal" else tuple(sorted(places))
+    masks = tuple(sorted(places)) if kind == "masked" else ()
     return replace(first, masks=masks, others=tuple(replace(one, masks=masks) for one in others))
 
 
@@ -198,6 +205,10 @@ def places_to_predict(
     token.
     """
     n = len(encoded.tokens)
+    if kind == "class":
+        if position is not None:
+            raise ArgumentError("A class is predicted for the whole text: leave out position.")
+        return encoded, [outcomes.class_position(model, encoded)]
     if position is not None:
         if isinstance(position, bool) or not isinstance(position, int) or not -n <= position < n:
             raise ArgumentError(
@@ -261,10 +272,10 @@ def _prediction(
         objective=kind,
         position=position,
         tokens=encoded.tokens,
-        candidates=tuple(label_of(model.tokenizer, number) for number in numbers),
+        candidates=outcomes.labels_of(model, numbers),
         ids=numbers,
         probabilities=tuple(log_probs[ids].exp().tolist()),
-        continues=continuing(model.tokenizer, numbers),
+        continues=outcomes.continuing(model, numbers),
         entropy=float(torch.special.entr(log_probs.exp()).sum()),
         losses=losses,
         log_probs=log_probs,

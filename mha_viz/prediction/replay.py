@@ -20,7 +20,7 @@ from mha_viz.engine.layer_activations import CallRecorder, ModuleProxy, replace_
 from mha_viz.engine.model import AttentionModel
 from mha_viz.engine.probe import HeadEdits, Probe
 from mha_viz.engine.run import OnLayer
-from mha_viz.prediction.logits import logits
+from mha_viz.prediction.logits import logits, objective
 from mha_viz.prediction.targets import PredictionTargets
 
 MAX_TOKENS = 2048  # in one forward pass; more makes it no faster, and takes more memory
@@ -61,7 +61,8 @@ def losses(
     """Compute the loss of texts with some of a model's heads switched off.
 
     The mean of -ln p over the target tokens of a text (`prediction_targets`): of a
-    causal model each given those before it, of a masked one each with its share hidden.
+    causal model each given those before it, of a masked one each with its share hidden. Of a
+    classifier -ln p of the class of a text.
 
     Args:
         model: the model that the targets were made for.
@@ -128,7 +129,10 @@ class ReplayingPass:
             chosen = _Chosen(linear, n_rows=len(targets.rows), row=self.row, place=self.place)
             self.replacements[self.last] = chosen
             n_logits = len(self.answer)
-        n_bytes = 4 * n_logits * model.d_vocab  # of the logits under one setting
+        n_outcomes = model.d_vocab
+        if objective(model.network) == "class":
+            n_logits, n_outcomes = len(targets.rows), model.network.config.num_labels
+        n_bytes = 4 * n_logits * n_outcomes  # of the logits under one setting
         most = MAX_TOKENS // (len(targets.rows) * n), MAX_LOGIT_BYTES // n_bytes
         self.n_settings = max(1, min(most))
 

@@ -11,11 +11,13 @@ from torch import Tensor
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import ArgumentError, AttentionUnavailableError, TextError
 from mha_viz.prediction.logits import Objective, objective
+from mha_viz.prediction.outcomes import likeliest_class, number_of
 from mha_viz.text.encoding import encode_texts, text_notes
 from mha_viz.text.tokens import Encoded
 
 MASKED_SHARE = 0.15  # of a text's own tokens, hidden at once; as BERT was trained
 ONE_TEXT = "One text: no interval. Give several to see how far the numbers depend on the text."
+Labels = str | int | Sequence[str | int] | None
 Row = tuple[Encoded, tuple[int, ...], tuple[int, ...]]
 
 
@@ -77,26 +79,32 @@ class PredictionTargets:
 
 
 def prediction_targets(
-    model: AttentionModel, texts: str | Sequence[str], masked_share: float = MASKED_SHARE
+    model: AttentionModel,
+    texts: str | Sequence[str],
+    masked_share: float = MASKED_SHARE,
+    labels: Labels = None,
 ) -> PredictionTargets:
     """Make the rows and right answers by which `losses` judges a model.
 
     Causal models: every token but the first is predicted. Masked models: every token of the text
     itself (not the special ones) is hidden once, together with every k-th other one;
-    k = ceil(1 / masked_share). Nothing is drawn at random.
+    k = ceil(1 / masked_share). Nothing is drawn at random. Classifiers: the class of each text.
 
     Args:
-        model: a causal or masked model of one stack, through our attention function.
+        model: a causal or masked model or a classifier, of one stack, through our attention
+            function.
         texts: one or several; what does not fit the model is cut off, and a note says so. Texts of
             the same tokens count once: a copy makes nothing more certain.
         masked_share: of a text's tokens hidden at once, in (0, 1]; masked models only. The work is
             in proportion to 1 / masked_share.
+        labels: classifiers only: the right class, by label or number, of all texts or of each; None
+            takes the class that the model itself gives each text.
 
     Raises:
         AttentionUnavailableError: no prediction head, an encoder-decoder, or a family that
             computes its attention by itself.
         TextError: no text, one that cannot be used, or one with nothing to predict in it.
-        ArgumentError: a masked_share out of range.
+        ArgumentError: a masked_share out of range; no such label, or not one for each text.
 
     Source: masked models: the pseudo-log-likelihood of Salazar et al. 2020, who hide one token at
     a time.
@@ -108,12 +116,17 @@ def prediction_targets(
     if not 0 < masked_share <= 1:
         raise ArgumentError(f"masked_share must lie in (0, 1], got {masked_share}.")
     encoded: dict[tuple[int, ...], Encoded] = {}
+    classes = _classes(model, kind, labels, len(texts))
     found = []
     for place, given in enumerate(texts, 1):
         text = encode_texts(model.reader, given)[0]
         if encoded.setdefault(tuple(text.input_ids), text) is not text:
             continue
-        rows_of_text = _next(text) if kind == "causal" else _hidden(model, text, masked_share)
+        if kind == "class":
+            label = classes[place - 1]
+            rows_of_text = _class(text, likeliest_class(model, text) if label is None else label)
+        else:
+            rows_of_text = _next(text) if kind == "causal" else _hidden(model, text, masked_share)
         if not rows_of_text:
             few = "one token" if kind == "causal" else "no token of its own"
             raise TextError(
@@ -126,6 +139,24 @@ def prediction_targets(
     if n := len(texts) - len(encoded):
         notes += (f"Duplicate texts left out: {n}. A text that occurs again counts once.",)
     return PredictionTargets(rows, numbers, places, answers, len(encoded), notes)
+
+
+def _classes(
+    model: AttentionModel, kind: Objective, labels: Labels, n_texts: int
+) -> list[int | None]:
+    """Return the number of the right class of each text; None where the model's own is taken."""
+    if labels is None:
+        return [None] * n_texts
+    if kind != "class":
+        raise ArgumentError(f"{model.name} predicts tokens, not classes: leave out labels.")
+    each = [labels] * n_texts if isinstance(labels, str | int) else list(labels)
+    if len(each) != n_texts:
+        raise ArgumentError(f"labels must be one, or one for each of {n_texts} texts: {len(each)}.")
+    return [number_of(model, label) for label in each]
+
+
+def _class(text: Encoded, label: int) -> list[Row]:
+    return [(text, (0,), (label,))]  # a classifier gives one position
 
 
 def _next(text: Encoded) -> list[Row]:
@@ -159,9 +190,9 @@ def _kind(model: AttentionModel) -> Objective:
         reason = "is an encoder-decoder, whose loss takes two texts: take a BERT or a GPT"
     elif kind is None:
         reason = (
-            f"is a {type(model.network).__name__} without a head that predicts tokens, so that it "
-            "has no loss: load a checkpoint saved with its language-model head (…ForCausalLM, "
-            "…ForMaskedLM)"
+            f"is a {type(model.network).__name__} without a head that predicts tokens or one class "
+            "of several, so that it has no loss: load a checkpoint saved with its head "
+            "(…ForCausalLM, …ForMaskedLM, …ForSequenceClassification)"
         )
     elif model.backend != "mha_viz":
         reason = (

@@ -15,7 +15,8 @@ from mha_viz.core.record.record import Token
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import ArgumentError
 from mha_viz.prediction.arguments import check_index
-from mha_viz.text.encoding import label_of, text_notes
+from mha_viz.prediction.outcomes import labels_of
+from mha_viz.text.encoding import text_notes
 
 Of = Literal["logit", "log_probability"]
 _COLUMNS = ["component", "kind", "layer", "head"]  # the fields of a `Component`
@@ -104,9 +105,11 @@ def logit_attribution(
     component that shrinks the norm's scale is not charged for it.
 
     Args:
-        model: a causal or masked language model.
+        model: a causal or masked language model, or a classifier that scores its last token
+            behind the final norm (GPT-2, Llama and their relatives).
         text: for a masked model with [MASK] in it, or with `position`.
-        token: a word or a number in the vocabulary; the model's own first choice if not given.
+        token: a word or a number in the vocabulary (a class's label or number); the model's own
+            first choice if not given.
         versus: another token, whose logit is taken off.
         position: as for `predict`: the last token of a causal model, the first [MASK] of a masked
             one if not given; a masked model's other tokens are masked first.
@@ -139,7 +142,7 @@ def logit_attribution(
             "The difference of two log-probabilities is that of the logits: leave out of=, or "
             "versus=."
         )
-    made, place = read_at(model, text, position)
+    made, place = read_at(model, text, position, classes=True)
     encoded = made.stream.encoded
     chosen, against = token_pair(made, place, token, versus)
     weights = logit_weights(made.logits, chosen, against, of)
@@ -152,9 +155,9 @@ def logit_attribution(
         sources=_sources(made, direction),
         value=float(value[chosen]) - (0.0 if against is None else float(value[against])),
         of="logit" if of == "logit" else "log_probability",
-        token=label_of(model.tokenizer, chosen),
+        token=labels_of(model, [chosen])[0],
         token_id=chosen,
-        versus=None if against is None else label_of(model.tokenizer, against),
+        versus=None if against is None else labels_of(model, [against])[0],
         versus_id=against,
         position=place,
         tokens=encoded.tokens,

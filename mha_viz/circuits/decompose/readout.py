@@ -16,9 +16,10 @@ from mha_viz.engine.projections import in_out
 from mha_viz.engine.run import rounding
 from mha_viz.errors import ArgumentError, AttentionUnavailableError
 from mha_viz.prediction.logits import check_predicts, replace_mask
+from mha_viz.prediction.outcomes import labels_of, number_of
 from mha_viz.prediction.prediction import places_to_predict, spaced_at
 from mha_viz.text.cleaning import visible
-from mha_viz.text.encoding import encode_texts, id_of, label_of
+from mha_viz.text.encoding import encode_texts
 from mha_viz.text.tokens import Encoded
 
 
@@ -80,9 +81,9 @@ class Readout:
 
 
 def readout(model: AttentionModel, encoded: Encoded, position: int) -> Readout:
-    """Run a model that predicts tokens, and decompose it at one position."""
-    check_predicts(model.network)
-    unembedding = model.network.get_output_embeddings()
+    """Run a model that predicts tokens or a class, and decompose it at one position."""
+    is_class = check_predicts(model.network, classes=True) == "class"
+    unembedding = _scores(model) if is_class else model.network.get_output_embeddings()
     if not isinstance(unembedding, nn.Linear | Conv1D):
         raise AttentionUnavailableError(
             f"{type(model.network).__name__} does not say which of its modules is the unembedding: "
@@ -106,15 +107,35 @@ def readout(model: AttentionModel, encoded: Encoded, position: int) -> Readout:
         raise unknown_layout(model, f"its {type(last).__name__} is no norm that is known here")
     gate = _gate(model, made, read if last is None else calls[last][-1][0])
     found = getattr(stream.run.output, "prediction_logits", None)
-    logits = (stream.run.output.logits if found is None else found)[0, 0]
+    logits = (stream.run.output.logits if found is None else found)[0]
+    logits = logits if is_class else logits[0]
     made_of = (stream, dense, gate, norm, unembedding, raw[0], logits)
     return _checked(Readout(*made_of, _scale(model, raw[0], logits)))
 
 
-def read_at(model: AttentionModel, text: str, position: int | None) -> tuple[Readout, int]:
-    """Decompose a run of a text where the model predicts, and return that position, too."""
+def _scores(model: AttentionModel) -> nn.Module:
+    """Return a classifier's map from its last token to its classes, if that is all there is."""
+    score = getattr(model.network, "score", None)
+    if model.causal and isinstance(score, nn.Linear):
+        return score
+    raise AttentionUnavailableError(
+        f"{type(model.network).__name__} has layers of its own between its stack and its classes "
+        "(such as a pooler with tanh), so that a class's logit is no sum over heads. What a head "
+        "does for a class is measured by mv.ablate(..., target=) and "
+        "mv.head_importance(..., labels=)."
+    )
+
+
+def read_at(
+    model: AttentionModel, text: str, position: int | None, *, classes: bool = False
+) -> tuple[Readout, int]:
+    """Decompose a run of a text where the model predicts, and return that position, too.
+
+    With `classes` of classifiers, too.
+    """
     whole, _ = encode_texts(model.stored_reader, replace_mask(model, text))
-    encoded, places = places_to_predict(model, check_predicts(model.network), whole, position)
+    kind = check_predicts(model.network, classes=classes)
+    encoded, places = places_to_predict(model, kind, whole, position)
     return readout(model, encoded, places[0]), places[0]
 
 
@@ -122,8 +143,8 @@ def token_number(model: AttentionModel, made: Readout, place: int, token: str | 
     """Return a token's number in the vocabulary; the model's first choice where none is given."""
     if token is None:
         return int(made.logits.argmax())
-    spaced = spaced_at(check_predicts(model.network), made.stream.encoded, place)
-    number = id_of(model.tokenizer, token, spaced)
+    kind = check_predicts(model.network, classes=True)
+    number = number_of(model, token, spaced_at(kind, made.stream.encoded, place))
     if number >= len(made.logits):
         raise ArgumentError(f"{model.name} gives no logit to token {number}.")
     return number
@@ -138,7 +159,7 @@ def token_pair(
     against = None if versus is None else token_number(model, made, place, versus)
     if chosen == against:
         raise ArgumentError(
-            f"versus is the token itself, “{visible(label_of(model.tokenizer, chosen))}”: choose "
+            f"versus is the token itself, “{visible(labels_of(model, [chosen])[0])}”: choose "
             "another one."
         )
     return chosen, against
