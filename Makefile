@@ -46,7 +46,7 @@ NPM := $(shell command -v npm 2>/dev/null)
 NODE_STAMP := $(if $(NPM),node_modules/.installed-$(shell cat package.json package-lock.json | cksum | tr ' ' -))
 
 .DEFAULT_GOAL := help
-.PHONY: help run class test test-all test-extended test-numeric test-fast journeys check check-javascript javascript format bench soak siege docs notebooks pictures lowest newest newest-tests wheel wheel-try dist installed-wheel clean distclean image-try space fuzz mutations mutations-sample
+.PHONY: help run class test test-all test-extended test-numeric families test-fast journeys check check-javascript javascript format bench soak siege docs notebooks pictures lowest newest newest-tests wheel wheel-try dist installed-wheel clean distclean image-try space fuzz mutations mutations-sample
 .DELETE_ON_ERROR:
 
 help: ## list the targets
@@ -68,7 +68,7 @@ test: $(TEST_STAMP) $(NODE_STAMP) ## check, and the tests of every change (ARGS=
 	exit $$status
 
 # An hour and more. Each part runs even where one before it has failed; the last line names those.
-ALL := test test-extended test-numeric fuzz pictures wheel-try docs
+ALL := test test-extended test-numeric families fuzz pictures wheel-try docs
 test-all: ## `make test`, and all that it leaves out (CONTRIBUTING.md says when)
 	@failed=; for part in $(ALL); do echo "== make $$part"; $(AGAIN) $$part || failed="$$failed $$part"; \
 	    done; [ -z "$$failed" ] || { echo "These failed:$$failed" >&2; exit 1; }
@@ -81,6 +81,9 @@ NUMERIC := $(addprefix tests/,core engine prediction interventions reports corpu
 test-numeric: $(TEST_STAMP) ## the numeric tests again, as on other processors
 	ATEN_CPU_CAPABILITY=default ONEDNN_MAX_CPU_ISA=AVX2 MKL_ENABLE_INSTRUCTIONS=AVX2 \
 	    $(PYTEST) -m "not extended" $(NUMERIC) $(ARGS)
+
+families: $(TEST_STAMP) ## every text family of transformers against its own weights; writes docs/families.md
+	$(PY) -m tests.families $(ARGS)
 
 ROUNDS ?= 100
 ROUND_LOG := build/journeys.log

@@ -1,0 +1,70 @@
+"""The sweep over families: right results, wrong weights, and families that do not come back."""
+
+import copy
+import json
+import os
+import subprocess
+import sys
+import time
+
+import pytest
+import torch
+
+from tests.families.__main__ import sweep
+from tests.families.page import counts, page
+from tests.families.tiny import build, text_families, tiny_config
+from tests.families.trial import Result, try_network
+
+
+def test_families_are_found_by_transformers_mappings() -> None:
+    families = text_families()
+    assert {"bert", "gpt2", "llama", "t5", "mamba"} < set(families) and len(families) > 100
+    assert not {"vit", "dinov2"} & set(families)
+
+
+@pytest.mark.slow
+def test_the_sweep_tells_a_family_that_works_from_one_without_attention(tmp_path) -> None:
+    results = tmp_path / "families.json"
+    command = [sys.executable, "-m", "tests.families", "bert", "mamba", "--results", str(results)]
+    subprocess.run(command, check=True, capture_output=True)
+    bert, mamba = (Result(**row) for row in json.loads(results.read_text("utf-8")))
+    assert (bert.outcome, bert.backend) == ("works", "mha_viz") and bert.largest < 1e-5
+    assert mamba.outcome == "refused" and "mamba" in mamba.reason
+
+
+def test_weights_that_are_not_the_familys_own_fail() -> None:
+    network = build(tiny_config("gpt2"))
+    other = copy.deepcopy(network)
+    with torch.no_grad():
+        other.transformer.h[3].attn.c_attn.weight[:, :96] *= 1.1
+    result = try_network("gpt2", network, other)
+    assert result.outcome == "fails" and "differ" in result.reason
+
+
+def _trial(name: str) -> Result:
+    if name == "dies":
+        os._exit(3)
+    if name == "hangs":
+        time.sleep(60)
+    return Result(name, "works")
+
+
+def test_a_family_that_dies_or_hangs_ends_only_its_own_trial() -> None:
+    names = ["dies", "hangs", "bert", "gpt2"]
+    outcomes = {one.family: one.outcome for one in sweep(names, 2, 1.5, _trial)}
+    assert outcomes == {"dies": "fails", "hangs": "fails", "bert": "works", "gpt2": "works"}
+
+
+def test_the_page_counts_and_lists_every_result() -> None:
+    results = [
+        Result("bert", "works", network="Bert"),
+        Result("x", "refused", "a | b_c"),
+        Result("y", "fails"),
+    ]
+    text = page(results, "5.0")
+    assert counts(results) == "3 families: 1 works, 1 refused, 1 fails."
+    assert (
+        counts(results) in text
+        and r"| `x` |  | a \| b\_c |" in text
+        and "| `bert` | `Bert` |" in text
+    )
