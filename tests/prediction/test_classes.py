@@ -147,3 +147,11 @@ def test_a_saved_classifier_is_loaded_with_its_head(kind, tmp_path):
     found = mv.predict(model, TEXT)
     close(found.log_probs, own_logits(model, TEXT).log_softmax(-1))
     close(found.log_probs, own_logits(classifier(kind), TEXT).log_softmax(-1))
+
+
+def test_a_checkpoint_without_its_pooler_says_that_its_classes_mean_nothing(tmp_path):
+    made = network("bert")
+    weights = {name: w for name, w in made.state_dict().items() if ".pooler." not in name}
+    folder = save(made, tmp_path / "bert", state_dict=weights)
+    notes = mv.predict(mv.load(str(folder)), TEXT).notes
+    assert any("pooler" in note and "predictions mean nothing" in note for note in notes)
