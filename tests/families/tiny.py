@@ -64,9 +64,8 @@ _SIZES = tuple(
         (r"(sliding_|attention_|local_attention_)?window(_size)?|local_attention", 8),
     )
 )
-_NEEDED = re.compile(
-    "_token_id$|vocab|expert|head_dim$|key_value_heads$"
-)  # also where a config's default is None
+# Also where a config's default is None.
+_NEEDED = re.compile("_token_id$|vocab|expert|head_dim$|key_value_heads$")
 
 _KINDS = ["full_attention", "sliding_attention"] * 2
 _ROPE = {"rope_type": "default", "rope_theta": 10000.0}
