@@ -56,3 +56,10 @@ def test_an_error_of_the_reduction_ends_the_run(masked: mv.AttentionModel) -> No
     with pytest.raises(KeyboardInterrupt):
         reduce_texts(masked, [encode_texts(masked.reader, SHORT)[0]], stop)
     assert done == [0]
+
+
+def test_one_memory_serves_all_layers() -> None:
+    places, model = set(), build(SINGLE["gpt2"], "gpt2")
+    sources = [encode_texts(model.reader, SHORT)[0]]
+    reduce_texts(model, sources, lambda one: places.add(one.pattern.data_ptr()))
+    assert len(places) == 1

@@ -67,3 +67,20 @@ def test_score_products_add_up() -> None:
     assert figure.data[0].y[0] == "&lt;b&gt;"
     with pytest.raises((ShapeError, TypeError)):  # jaxtyping asks first where it is on
         score_products(query, key[:5], 0.5)
+
+
+def test_heatmap_names_masked_cells_and_leaves_their_weight_open() -> None:
+    seen = np.tri(4, dtype=bool)
+    pattern = np.where(seen, np.eye(4), 0).astype(np.float32)  # visible zeros below the diagonal
+    figure = head_heatmap(pattern, (list("abcd"), list("abcd")), visible=seen)
+    weights, _, masked, swatch = figure.data
+    assert (np.isnan(weights.z) == ~seen).all() and (weights.z[seen] == pattern[seen]).all()
+    assert (np.isnan(masked.z) == seen).all()
+    assert weights.hoverongaps is False and masked.hoverongaps is False
+    grey = theme.missing()
+    assert {colour for _, colour in masked.colorscale} == {grey} == {swatch.marker.color}
+    assert figure.layout.showlegend and swatch.name == "masked"
+    shown = [trace for trace in figure.data if trace.type == "scatter" and trace.showlegend]
+    assert shown == [swatch]
+    whole = head_heatmap(pattern, (list("abcd"), list("abcd")), visible=np.ones((4, 4), bool))
+    assert len(whole.data) == 2 and not whole.layout.showlegend

@@ -76,3 +76,8 @@ def test_code_with_a_mistake_fails_or_gives_other_weights():
         check(app)
         assert written(app, "weights, wrong") != written(app, "weights, right")
     assert [row[0] for row in written(app, "weights, wrong")[:2]] == ["0.00", "0.00"]
+
+
+def test_tokens_are_shown_as_they_are():
+    text = check(lab(KEY, text="<b>$x$ [a](b) :smile: **c**", step="scores", row_token="1"))
+    assert "<b>$x" not in text

@@ -88,3 +88,12 @@ def test_causal_model_is_measured_where_it_sees_the_word(models, monkeypatch):
     assert len(figures(app)[0]["layout"]["annotations"]) == len(relations()) // 2
     options = app.selectbox(key=f"{NAME}-relation-coreference").options
     assert "pronoun → antecedent" in options and "antecedent → pronoun" not in options
+
+
+def test_a_causal_model_is_asked_only_what_it_sees(models):
+    app = lab(NAME, model=models["gpt2"], kind="coreference")
+    app.button(key=f"{NAME}-measure").click().run()
+    check(app)
+    assert len(figures(app)[0]["layout"]["annotations"]) == len(relations()) // 2
+    options = app.selectbox(key=f"{NAME}-relation-coreference").options
+    assert "pronoun → antecedent" in options and "antecedent → pronoun" not in options
