@@ -16,11 +16,13 @@ from mha_viz.engine.run import (
     Batch,
     Run,
     check_own,
+    check_shapes,
     own_weights,
     rounding,
     run,
 )
 from mha_viz.errors import AttentionUnavailableError, MhaVizError
+from mha_viz.text.encoding import attending
 from mha_viz.text.tokens import Encoded
 
 register()
@@ -107,8 +109,14 @@ def _try_both(
         if ours is None:
             raise AttentionUnavailableError(_why_no_text_runs(network, error)) from error
     if ours is not None and (eager is None or _agree(ours, eager, network.dtype)):
-        _switch(network, IMPLEMENTATION)
-        return "mha_viz", ours, ""
+        for part, left in ours.items():
+            check_shapes(
+                left.pattern, *attending(part, sources, targets), network.config.model_type
+            )
+        if eager is None or _has_one_width(ours):
+            _switch(network, IMPLEMENTATION)
+            return "mha_viz", ours, ""
+        reason = "its heads are wider in some layers than in others"
     assert eager is not None
     if not is_eager and network.config._attn_implementation != IMPLEMENTATION:
         own_weights((), network)  # says how it has to be built
@@ -141,6 +149,11 @@ def _why_no_text_runs(network: PreTrainedModel, error: Exception) -> str:
 
 def _reads_text(module: nn.Module) -> bool:
     return isinstance(module, PreTrainedModel) and module.main_input_name == "input_ids"
+
+
+def _has_one_width(runs: dict[str, Run]) -> bool:
+    """Return whether heads have one width in all layers, as a record's tensors need."""
+    return all(len({layer.shape[-1] for layer in left.kept["z"]}) == 1 for left in runs.values())
 
 
 def _switch(network: PreTrainedModel, implementation: str) -> bool:

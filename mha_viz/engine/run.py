@@ -258,6 +258,15 @@ def check_own_weights(layers: Layers, queries: Batch, keys: Batch, family: str) 
     Longformer's last axis holds offsets in a window, Funnel and CANINE shorten their texts from
     layer to layer, SqueezeBERT gives scores: drawn by query and key, all of these would mislead.
     """
+    check_shapes(layers, queries, keys, family)
+    for layer in layers:
+        for row, (query, key) in enumerate(zip(queries, keys, strict=True)):
+            own = layer[row, :, : len(query.input_ids), : len(key.input_ids)].float()
+            _check_rows(own, rounding(layer.dtype), family)
+
+
+def check_shapes(layers: Layers, queries: Batch, keys: Batch, family: str) -> None:
+    """Check that each layer has a weight for every query and key of the texts."""
     n, m = (max(len(text.input_ids) for text in texts) for texts in (queries, keys))
     expected = torch.Size((len(queries), layers[0].shape[1], n, m))
     for layer in layers:
@@ -267,9 +276,6 @@ def check_own_weights(layers: Layers, queries: Batch, keys: Batch, family: str) 
                 f"a weight for every query and key has shape {tuple(expected)} (batch, head, "
                 f"query, key): they cannot be shown over the text's tokens. {INSTEAD}"
             )
-        for row, (query, key) in enumerate(zip(queries, keys, strict=True)):
-            own = layer[row, :, : len(query.input_ids), : len(key.input_ids)].float()
-            _check_rows(own, rounding(layer.dtype), family)
 
 
 def rounding(dtype: torch.dtype) -> float:
