@@ -19,7 +19,9 @@ from tests.families.tiny import WORDS, build, tiny_config, tiny_tokenizer
 
 Outcome = Literal["works", "works with a note", "refused", "fails", "not tried"]
 OUTCOMES: tuple[Outcome, ...] = ("works", "works with a note", "refused", "fails", "not tried")
-TOLERANCE = 1e-4  # of weights between 0 and 1 in float32; a wrong formula differs by far more
+# Of weights between 0 and 1 in float32: in MobileBERT, which has no normalisation, rounding grows
+# from layer to layer. A wrong formula differs by far more.
+TOLERANCE = 1e-3
 LENGTHS = (3, 11, 29)
 ATTENTIONS = {
     "self": "attentions",
