@@ -128,7 +128,8 @@ def test_more_than_memory_should_hold_is_refused(monkeypatch: pytest.MonkeyPatch
 
 
 def test_the_command_prints_the_same(found: mv.HeadProbe) -> None:
-    said = call("study", "probe", "sample", "--best", "3", "--format", "csv").stdout
+    model = ("--model", "tiny-bert")
+    said = call("study", "probe", "sample", *model, "--best", "3", "--format", "csv").stdout
     printed = pd.read_csv(StringIO(said))
     assert printed["method"].tolist() == found.scores["method"].tolist()
     assert printed["accuracy"].to_numpy() == pytest.approx(found.scores["accuracy"], abs=2e-4)
