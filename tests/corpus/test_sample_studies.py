@@ -103,7 +103,9 @@ def test_a_run_of_the_recipe_begins_with_its_random_weights(tmp_path: Path) -> N
     begun = stored[stored["step"] == 0].reset_index(drop=True)
     assert live["name"].tolist() == begun["name"].tolist(), again
     for column in live:
-        assert alike(live[column], begun[column]) >= 0.99, (again, column)
+        # Its intervals were stored before those allowed for skewness, which moves the ends a little.
+        least = 0.9 if column in ("low", "high") else 0.99
+        assert alike(live[column], begun[column]) >= least, (again, column)
 
 
 def test_the_heads_of_that_run_form_as_the_lab_says() -> None:
