@@ -103,7 +103,7 @@ def test_a_run_of_the_recipe_begins_with_its_random_weights(tmp_path: Path) -> N
     begun = stored[stored["step"] == 0].reset_index(drop=True)
     assert live["name"].tolist() == begun["name"].tolist(), again
     for column in live:
-        # Its intervals were stored before those allowed for skewness, which moves the ends a little.
+        # Its intervals were stored before these allowed for skewness, which moves their ends.
         least = 0.9 if column in ("low", "high") else 0.99
         assert alike(live[column], begun[column]) >= least, (again, column)
 
