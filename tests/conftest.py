@@ -84,6 +84,7 @@ _EXTENDED = [
         "checkpoints/test_trial.py",
         "corpus/test_cluster.py",
         "corpus/test_folding.py",
+        "families",
         "faults",
         "hosting",
         "labs/test_how_heads_learn.py",

@@ -86,6 +86,7 @@ def test_causal_model_is_measured_where_it_sees_the_word(models, monkeypatch):
     app.button(key=f"{NAME}-measure").click().run()
     check(app)
     assert len(figures(app)[0]["layout"]["annotations"]) == len(relations()) // 2
+    assert sum(f" {len(relations()) // 2} " in f" {one.value} " for one in app.caption) == 1
     options = app.selectbox(key=f"{NAME}-relation-coreference").options
     assert "pronoun → antecedent" in options and "antecedent → pronoun" not in options
 
@@ -95,5 +96,6 @@ def test_a_causal_model_is_asked_only_what_it_sees(models):
     app.button(key=f"{NAME}-measure").click().run()
     check(app)
     assert len(figures(app)[0]["layout"]["annotations"]) == len(relations()) // 2
+    assert sum(f" {len(relations()) // 2} " in f" {one.value} " for one in app.caption) == 1
     options = app.selectbox(key=f"{NAME}-relation-coreference").options
     assert "pronoun → antecedent" in options and "antecedent → pronoun" not in options
