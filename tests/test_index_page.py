@@ -1,4 +1,4 @@
-"""What a package says of itself on a package index, and where that leads back to."""
+"""The package's page on a package index, and the links that lead back from it."""
 
 import re
 

@@ -189,7 +189,7 @@ def test_what_they_pull_in_is_pinned_too(file: str, wanted: list[str]) -> None:
 
 
 def required_by(package: str) -> list[Requirement]:
-    """What the package needs here, its extras left aside."""
+    """Return the requirements of a package on this machine, without those of its extras."""
     named = map(Requirement, metadata.requires(package) or [])
     return [need for need in named if not need.marker or need.marker.evaluate({"extra": ""})]
 

@@ -1,4 +1,4 @@
-"""What a decoder reads of its text: what the model's own training makes of it as labels."""
+"""Texts of decoders, held to what the model's own training makes of them as labels."""
 
 from typing import Any
 

@@ -27,7 +27,7 @@ def found(model):
 
 
 def loss_of(logits, ids):
-    """Of the words of the second copy but its first: nats, in double precision."""
+    """Average the loss of the second copy without its first word, in nats and double precision."""
     log_p = logits[:-1].double().log_softmax(-1)
     of_each = -log_p[torch.arange(len(ids) - 1), torch.tensor(ids[1:])]
     return float(of_each[-(N - 1) :].mean())

@@ -31,7 +31,7 @@ class VisitorPage(OpenPage):
         self.connection = self.enter_context(page)
 
     def notice(self) -> str:
-        """What the page says in place of its content; "" where it has some."""
+        """Return the sentence that a page shows in place of its content; "" where it has some."""
         self.connection.send(b"\x5a\x00")  # run the script
         told, found = ForwardMsg(), ""
         while told.WhichOneof("type") != "script_finished":

@@ -1,4 +1,4 @@
-"""How much work the Circuits page expects of the search for pairs of tokens."""
+"""The work that the Circuits page expects of the search for pairs of tokens."""
 
 from types import SimpleNamespace
 from typing import Any

@@ -233,7 +233,7 @@ def pupil(code: str = "") -> AppTest:
 
 @pytest.fixture
 def cookies(monkeypatch):
-    """What the browser of the pages that are opened from now on sends."""
+    """Set the cookies that the browser of pages opened from now on sends."""
     sent: dict[str, str] = {}
     monkeypatch.setattr("streamlit.runtime.context.ContextProxy.cookies", property(lambda _: sent))
     return sent

@@ -1,4 +1,4 @@
-"""What the process of heavy work does with a call and with models, without a process."""
+"""Calls and models of the worker of heavy work, without a process."""
 
 import pickle
 from collections import OrderedDict
