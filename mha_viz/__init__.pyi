@@ -4,7 +4,7 @@ from mha_viz import errors as errors
 from mha_viz.checkpoints.catalog import ModelInfo as ModelInfo
 from mha_viz.checkpoints.catalog import list_models as list_models
 from mha_viz.checkpoints.loading import load as load
-from mha_viz.checkpoints.loading import wrap as wrap
+from mha_viz.checkpoints.wrapping import wrap as wrap
 from mha_viz.circuits.decompose.logit_attribution import logit_attribution as logit_attribution
 from mha_viz.circuits.decompose.query_key_map import QueryKeyMap as QueryKeyMap
 from mha_viz.circuits.decompose.query_key_map import query_key_map as query_key_map
