@@ -1,7 +1,6 @@
 # The app for everybody who opens its address: docs/hosting.md. Two commands:
 #     docker build --tag mha-viz .
 #     docker run --rm --read-only --tmpfs /tmp --publish 127.0.0.1:8501:7860 mha-viz
-# `make image-try` carries out the same steps where there is no Docker (hosting/try_image.py).
 
 FROM python:3.11.14-slim-bookworm AS build
 # Where PyTorch comes from: PyPI's build for Linux brings CUDA, 6 GB.
@@ -26,18 +25,18 @@ RUN pip --python /opt/mha-viz/bin/python install --no-deps --no-build-isolation 
 FROM python:3.11.14-slim-bookworm
 RUN useradd --uid 1000 --home-dir /tmp --no-create-home --shell /usr/sbin/nologin visitor
 COPY --from=build /opt/mha-viz /opt/mha-viz
-COPY hosting/start.sh /opt/mha-viz/bin/start.sh
 # All that is written goes to /tmp, so the rest of the file system may be read-only. What the modules
 # compile to is there already.
 ENV PATH=/opt/mha-viz/bin:$PATH \
     HOME=/tmp \
     MHA_VIZ_PUBLIC=1 \
-    PORT=7860 \
     PYTHONDONTWRITEBYTECODE=1 \
-    PYTHONUNBUFFERED=1
+    PYTHONUNBUFFERED=1 \
+    STREAMLIT_SERVER_ADDRESS=0.0.0.0 \
+    STREAMLIT_SERVER_PORT=7860
 WORKDIR /tmp
 USER 1000:1000
 EXPOSE 7860
 HEALTHCHECK --interval=30s --timeout=10s --start-period=60s --retries=3 \
-    CMD ["python", "-c", "import os, urllib.request; urllib.request.urlopen('http://localhost:' + os.environ['PORT'] + '/healthz', timeout=8)"]
-CMD ["/bin/sh", "/opt/mha-viz/bin/start.sh"]
+    CMD ["python", "-c", "import urllib.request; urllib.request.urlopen('http://localhost:7860/healthz', timeout=8)"]
+CMD ["mha-viz", "app"]

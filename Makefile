@@ -46,7 +46,7 @@ NPM := $(shell command -v npm 2>/dev/null)
 NODE_STAMP := $(if $(NPM),node_modules/.installed-$(shell cat package.json package-lock.json | cksum | tr ' ' -))
 
 .DEFAULT_GOAL := help
-.PHONY: help run class test test-all test-extended test-numeric families test-fast journeys check check-javascript javascript format bench soak siege docs notebooks pictures lowest newest newest-tests wheel wheel-try dist installed-wheel clean distclean image-try space fuzz mutations mutations-sample
+.PHONY: help run class test test-all test-extended test-numeric families test-fast journeys check check-javascript javascript format bench soak siege docs notebooks pictures lowest newest newest-tests wheel wheel-try dist installed-wheel clean distclean fuzz mutations mutations-sample
 .DELETE_ON_ERROR:
 
 help: ## list the targets
@@ -198,12 +198,6 @@ installed-wheel: | $(PY)
 	$(INSTALL) --constraint requirements.txt "$$(echo dist/*.whl)[app]"
 	$(TRY_SHOW) head.svg && bin/mha-viz study sample --out study
 	$(TRY) app --check --port $$((20000 + $$$$ % 20000))
-
-image-try: $(TEST_STAMP) ## build and try the Dockerfile without Docker (as root on Linux)
-	$(PY) -m hosting.try_image $(ARGS)
-
-space: $(RUN_STAMP) ## lay out the files of a Hugging Face Space (OUT=folder)
-	@$(PY) -m hosting.space "$(OUT)"
 
 clean: ## remove what building and testing left
 	rm -rf build dist site .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

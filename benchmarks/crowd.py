@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import random
-import shutil
 import statistics
 import time
 from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -21,7 +20,6 @@ from benchmarks.raw_session import RawSession, opened
 from mha_viz.web.payload import unpack
 
 RAW, BROWSERS, PAUSE, SECONDS = 50, 20, 30.0, 120.0
-REPLICAS = 2  # of `--replicas`, which needs Caddy
 TITLE = "A crowd"
 ABOUT = f"""`mha-viz app`, one server for all. A visitor types a sentence that nobody has typed and
 waits for all its heads, looks at them for {PAUSE:.0f} s on average (exponentially distributed) and
@@ -29,8 +27,7 @@ types the next. {RAW} visitors speak the pages' protocol and draw nothing; {BROW
 one Chromium that shares the processors with the server. Half of them show tiny-bert and half
 tiny-gpt2; a third of the raw visitors have heads switched off in Intervene, and other heads each.
 "At once": all raw visitors press Enter in the same moment. Seconds are the median and the 95th
-percentile. "{REPLICAS} processes" is `mha-viz app --replicas {REPLICAS}`, whose Caddy gives each
-visitor a process at random. Afterwards every sentence is run again, one after the other on a new
+percentile. Afterwards every sentence is run again, one after the other on a new
 server, and what each visitor saw is compared with it: tokens, the weights of all heads (a byte
 each, one step apart at most), and the numbers of the switched heads."""
 LIGHT, BESIDE_PRUNES = 3, 5  # times the 95th percentile of a single visitor
@@ -55,20 +52,14 @@ def measure(
     pause: float = PAUSE,
     seconds: float = SECONDS,
     n_alone: int = 30,
-    replicas: int = REPLICAS,
 ) -> list[Result]:
-    return asyncio.run(_measured(raw, browsers, pause, seconds, n_alone, replicas))
+    return asyncio.run(_measured(raw, browsers, pause, seconds, n_alone))
 
 
 async def _measured(
-    raw: int, browsers: int, pause: float, seconds: float, n_alone: int, replicas: int
+    raw: int, browsers: int, pause: float, seconds: float, n_alone: int
 ) -> list[Result]:
     rows, saw = await _crowd(raw, browsers, pause, seconds, n_alone)
-    if replicas > 1 and shutil.which("caddy"):
-        options = ("--replicas", str(replicas))
-        more, also = await _crowd(raw, browsers, pause, seconds, n_alone, *options)
-        rows += [replace(row, measure=f"{replicas} processes: {row.measure}") for row in more]
-        saw += also
     wrong = await _differences(saw)
     theirs = Result(
         "visitors who saw anything that was not theirs",
@@ -80,10 +71,10 @@ async def _measured(
 
 
 async def _crowd(
-    raw: int, browsers: int, pause: float, seconds: float, n_alone: int, *options: str
+    raw: int, browsers: int, pause: float, seconds: float, n_alone: int
 ) -> tuple[list[Result], list[Saw]]:
     """Measure a crowd before one server, and what each of its raw visitors saw."""
-    with running(*options) as (url, _):
+    with running() as (url, _):
         async with AsyncExitStack() as stack:
             sessions = [await stack.enter_async_context(opened(url, *one)) for one in _pages(raw)]
             alone = await _alone(sessions[0], n_alone)

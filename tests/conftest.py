@@ -102,7 +102,6 @@ _EXTENDED = [
         "test_lab_notebooks.py",
         "test_notebooks.py",
         "test_package.py",
-        "test_proxies.py",
         "test_site.py",
     )
 ]

@@ -19,9 +19,8 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from hosting import space
-from hosting.dockerfile import copied_files
 from tests.declared import PROJECT, SETTINGS, of_extra
+from tests.hosting.ignored import copied_files
 
 pytestmark = pytest.mark.slow
 
@@ -59,14 +58,9 @@ def lay_out_sdist(folder: Path) -> Path:
 
 def lay_out_image(folder: Path) -> Path:
     """Copy the files that an engine sends to the Dockerfile's `COPY . .`."""
-    for path in copied_files(ROOT, (ROOT / ".dockerignore").read_text("utf-8")):
+    for path in copied_files():
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(ROOT / path, folder / path)
-    return folder
-
-
-def lay_out_space(folder: Path) -> Path:
-    space.lay_out(folder)
     return folder
 
 
@@ -105,7 +99,7 @@ def test_the_wheel_holds_all_and_nothing_else(wheel: Path) -> None:
     assert not [name for name in names if name.endswith(".pyc")]
 
 
-@pytest.mark.parametrize("lay_out", [lay_out_sdist, lay_out_image, lay_out_space])
+@pytest.mark.parametrize("lay_out", [lay_out_sdist, lay_out_image])
 def test_each_set_of_files_builds_the_same_wheel(
     lay_out: Callable[[Path], Path], wheel: Path, tmp_path: Path
 ) -> None:

@@ -1,7 +1,6 @@
 """The answer of `mha-viz app --check`: the settings in force, and whether the app could serve."""
 
 import os
-import shutil
 from collections.abc import Iterable, Iterator
 from dataclasses import fields
 from pathlib import Path
@@ -40,9 +39,7 @@ def read_settings(modes: Iterable[str], config: Path | None) -> Reading:
     return read()
 
 
-def print_check(
-    modes: Iterable[str], config: Path | None, host: str, port: int, replicas: int = 1
-) -> None:
+def print_check(modes: Iterable[str], config: Path | None, host: str, port: int) -> None:
     """Print the settings and what was found of this machine; exit status 1 where it cannot do.
 
     SettingsError: a setting is not valid.
@@ -50,9 +47,6 @@ def print_check(
     reading = read_settings(modes, config)
     typer.echo(settings_table(reading))
     checks = list(run_checks(reading.settings, host, port))
-    if replicas > 1:
-        caddy = shutil.which("caddy")
-        checks.append(Check("replicas", caddy or "they need Caddy, which is missing", bool(caddy)))
     for check in checks:
         typer.echo(f"{'ok ' if check.ok else 'BAD'} {check.name}: {check.result}")
     if not all(check.ok for check in checks):

@@ -106,10 +106,6 @@ def start_app(
         bool,
         typer.Option("--class", help="Class mode: public mode for this network, with one class."),
     ] = False,
-    replicas: Annotated[
-        int,
-        typer.Option(min=1, max=32, help="Processes that share the visitors, behind Caddy."),
-    ] = 1,
     config: Annotated[
         Path | None, typer.Option(help="A TOML file with settings, in a table named mha_viz.")
     ] = None,
@@ -125,7 +121,7 @@ def start_app(
     if host is None:
         host = "0.0.0.0" if in_class else "127.0.0.1"
     if check:
-        checking.print_check(modes, config, host, port, replicas)
+        checking.print_check(modes, config, host, port)
         return
     settings = checking.read_settings(modes, config).settings
     script = _app_script()
@@ -133,11 +129,6 @@ def start_app(
     require("app", "The web app")
     from streamlit.web import cli as streamlit
 
-    if replicas > 1:
-        from mha_viz.cli.replicas import serve
-
-        serve(host, port, replicas, settings)
-        return
     # Both are always given: Streamlit exchanges a port that was not requested for another one.
     command = ["run", str(script), "--server.address", host, "--server.port", str(port)]
     with cli_server.announce_address(host, port, settings.classroom):

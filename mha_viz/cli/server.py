@@ -127,7 +127,7 @@ def _is_serving(host: str, port: int) -> bool:
     connection = HTTPConnection(host, port, timeout=5)
     try:
         connection.request("GET", "/_stcore/health")
-        return connection.getresponse().status < 500  # as of a proxy whose processes still start
+        return connection.getresponse().status == 200
     except (OSError, HTTPException):
         return False
     finally:

@@ -5,10 +5,8 @@ from threading import Thread
 from threading import enumerate as enumerate_threads
 
 import pytest
-from streamlit.web import cli as streamlit
 
-from mha_viz.cli import main as cli
-from mha_viz.cli import replicas, server
+from mha_viz.cli import server
 from mha_viz.ui.operating.settings import settings
 from tests.cli.command import call
 from tests.waiting import wait_for
@@ -69,19 +67,6 @@ def test_check_names_each_model_and_refuses_one_that_is_too_large(fresh_settings
     fresh_settings("MHA_VIZ_MAX_PARAMETERS", "1000")
     bad = [line for line in call("app", "--check", code=1).stdout.splitlines() if "BAD" in line]
     assert len(bad) == 1 and "tiny-bert" in bad[0]
-
-
-@pytest.mark.parametrize("n", [1, 2])
-def test_app_with_replicas_starts_as_many_processes_and_no_page_of_its_own(
-    monkeypatch, n, tmp_path
-):
-    started: list[object] = []
-    monkeypatch.setattr(cli, "_app_script", lambda: tmp_path / "app.py")
-    monkeypatch.setattr(cli.cli_server, "check_free", lambda *place: None)
-    monkeypatch.setattr(streamlit, "main", lambda command: started.append("a page"))
-    monkeypatch.setattr(replicas, "serve", lambda host, port, n, settings: started.append(n))
-    call("app", "--replicas", str(n))
-    assert started == ["a page" if n == 1 else n]
 
 
 def test_a_text_too_long_for_the_name_of_a_file_is_read_as_a_text():

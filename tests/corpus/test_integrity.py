@@ -19,7 +19,7 @@ from mha_viz.corpus.query.verification import verify_study
 from mha_viz.corpus.run import run
 from mha_viz.corpus.sources import source as sources
 from mha_viz.corpus.store import blocks
-from mha_viz.corpus.store.temporary import STUDIES, delete_left_behind, temporary_folder
+from mha_viz.corpus.store.temporary import delete_left_behind, temporary_folder
 from mha_viz.corpus.treebank.trees import sample_lines
 from mha_viz.errors import StudyError
 
@@ -137,8 +137,8 @@ def test_parts_with_a_changed_bit_are_not_added_up(
 
 
 _HOLD = """
-from mha_viz.corpus.store.temporary import STUDIES, temporary_folder
-with temporary_folder(STUDIES) as folder:
+from mha_viz.corpus.store.temporary import temporary_folder
+with temporary_folder() as folder:
     (folder / "own.txt").write_text("A visitor's text.")
     print(folder, flush=True)
     input()
@@ -156,7 +156,7 @@ def test_temporary_folders_of_killed_processes_are_deleted_at_the_next_start(
     both[0].wait()
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     (tmp_path / "others").mkdir()
-    with temporary_folder(STUDIES) as own:
+    with temporary_folder() as own:
         assert delete_left_behind() == folders[:1]
         assert {path.name for path in tmp_path.iterdir()} == {"others", own.name, folders[1].name}
     both[1].communicate("\n")

@@ -13,15 +13,14 @@ from pathlib import Path
 
 from mha_viz.corpus.store.integrity import LockedError, locked
 
-STUDIES, REPLICAS = "mha-viz-studies-", "mha-viz-replicas-"  # how their names begin
-_PREFIXES = STUDIES, REPLICAS
+PREFIX = "mha-viz-studies-"
 
 
 @contextmanager
-def temporary_folder(prefix: str) -> Iterator[Path]:
-    """Make a folder for the block, which deletes it; one of `_PREFIXES` begins its name."""
+def temporary_folder() -> Iterator[Path]:
+    """Make a folder for the block, which deletes it."""
     with ExitStack() as lock:
-        folder = _held(prefix, lock)
+        folder = _held(lock)
         try:
             yield folder
         finally:
@@ -29,10 +28,10 @@ def temporary_folder(prefix: str) -> Iterator[Path]:
             shutil.rmtree(folder, ignore_errors=True)
 
 
-def _held(prefix: str, lock: ExitStack) -> Path:
+def _held(lock: ExitStack) -> Path:
     """Make a folder and hold its lock; another process that starts now may delete it before."""
     while True:
-        folder = Path(tempfile.mkdtemp(prefix=prefix))
+        folder = Path(tempfile.mkdtemp(prefix=PREFIX))
         with suppress(LockedError, FileNotFoundError):
             lock.enter_context(locked(folder))
             return folder
@@ -42,7 +41,7 @@ def delete_left_behind() -> list[Path]:
     """Delete the folders of processes that were killed; return which."""
     deleted = []
     for folder in Path(tempfile.gettempdir()).iterdir():
-        if folder.name.startswith(_PREFIXES) and _is_own(folder):
+        if folder.name.startswith(PREFIX) and _is_own(folder):
             with suppress(LockedError, OSError), locked(folder):
                 shutil.rmtree(folder, ignore_errors=True)
                 deleted.append(folder)

@@ -22,7 +22,7 @@ from mha_viz.corpus.run.progress import BEGUN
 from mha_viz.corpus.sources.documents import DOCUMENT
 from mha_viz.corpus.sources.readers import GZIP
 from mha_viz.corpus.store.integrity import LockedError, locked
-from mha_viz.corpus.store.temporary import STUDIES, temporary_folder
+from mha_viz.corpus.store.temporary import temporary_folder
 from mha_viz.corpus.treebank.trees import SAMPLE
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import ArgumentError, WriteError
@@ -52,7 +52,7 @@ class Studies:
 
     def __init__(self, folder: Path | None = None) -> None:
         held = ExitStack()
-        self._folder = folder or held.enter_context(temporary_folder(STUDIES))
+        self._folder = folder or held.enter_context(temporary_folder())
         self._folder.mkdir(parents=True, exist_ok=True)
         if folder is None:
             self._deletion = weakref.finalize(self, _delete_while_written, self._folder, held)

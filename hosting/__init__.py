@@ -1,1 +1,0 @@
-"""The app on other people's machines: docs/hosting.md says how."""
