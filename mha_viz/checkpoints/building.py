@@ -16,8 +16,10 @@ from transformers import (
     AutoModel,
     AutoModelForCausalLM,
     AutoModelForMaskedLM,
+    AutoModelForQuestionAnswering,
     AutoModelForSeq2SeqLM,
     AutoModelForSequenceClassification,
+    AutoModelForTokenClassification,
     AutoTokenizer,
     PreTrainedConfig,
     PreTrainedTokenizerBase,
@@ -46,7 +48,11 @@ _HEADS = (  # how a class of the checkpoint's config ends -> the loader for it
     ("LMHeadModel", AutoModelForCausalLM),
     ("ForConditionalGeneration", AutoModelForSeq2SeqLM),
     ("ForSequenceClassification", AutoModelForSequenceClassification),
+    ("ForTokenClassification", AutoModelForTokenClassification),
+    ("ForQuestionAnswering", AutoModelForQuestionAnswering),
+    ("ForQuestionAnsweringSimple", AutoModelForQuestionAnswering),
 )
+_CLASSIFIERS = tuple(auto for _, auto in _HEADS[-4:])
 _BUILDING = threading.Lock()
 _MOST_MODULES = 5_000  # the largest models in use have two thousand; laying one out takes 0.3 ms
 
@@ -102,7 +108,7 @@ def loader_of(config: PreTrainedConfig) -> Any:
     """Return the loader for the class that a checkpoint's config names first."""
     found = auto_class((getattr(config, "architectures", None) or [""])[0])
     # Encoder-decoders that classify read one text twice; their attention is that of the body.
-    is_pair = found is AutoModelForSequenceClassification and config.is_encoder_decoder
+    is_pair = found in _CLASSIFIERS and config.is_encoder_decoder
     return AutoModel if is_pair else found
 
 
