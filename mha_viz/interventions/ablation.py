@@ -1,12 +1,11 @@
 """The effect of switching heads off, scaling or replacing them: before, after, difference."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import pandas as pd
 import torch
-from jaxtyping import Float
-from torch import Tensor
 
 from mha_viz.core.attention.checks import Number
 from mha_viz.core.record.record import AttentionRecord
@@ -15,15 +14,17 @@ from mha_viz.engine.head_changes import averaged_over, reference_means
 from mha_viz.engine.intervention import Intervention, ReferenceMeans
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import ArgumentError
-from mha_viz.prediction.outcomes import continuing, labels_of, number_of
+from mha_viz.prediction.distributions import kl_divergence, labels_divergence
+from mha_viz.prediction.outcomes import ENDS, continuing, end_and_position, labels_of, number_of
 from mha_viz.prediction.prediction import Prediction, mean_known, predict
 
 _NAMED = 6  # heads that a line has room for
+_ROWS = ["before", "after"]
 
 
 @dataclass(frozen=True)
 class Target:
-    """One token of the vocabulary, or one class, before and after."""
+    """One token of the vocabulary, one class, or one end of an answer, before and after."""
 
     text: str  # text, id: its label and its number
     id: int
@@ -45,7 +46,9 @@ class Ablation:
     after: Prediction
     intervention: Intervention  # what was done
     averaged: str  # for how="mean", over what: "the 7 positions of this text"; "" otherwise
-    kl: float  # KL(before || after) = sum p ln(p / q) at the predicted place, nats, 0 or more
+    # KL(before || after) = sum p ln(p / q) at the predicted place, nats, 0 or more; summed over
+    # labels that have a probability each; NaN of a regression.
+    kl: float
     target: Target | None  # target, against: the chosen tokens, or None
     against: Target | None
     # after - before for each token of the text, nats; None where there is no loss.
@@ -60,6 +63,12 @@ class Ablation:
     def loss_change(self) -> float | None:
         """The mean change in loss, nats per token; above 0 where the text became less likely."""
         return mean_known(self.loss_changes)
+
+    @property
+    def value_change(self) -> float | None:
+        """The change in the number that a regression predicts; None of all others."""
+        pair = (self.before.value, self.after.value)
+        return None if pair[0] is None or pair[1] is None else pair[1] - pair[0]
 
     @property
     def logit_difference_before(self) -> float | None:
@@ -100,11 +109,17 @@ class Ablation:
         heads = [f"L{layer} H{head}" for layer, head in self.intervention.heads]
         more = f" and {len(heads) - _NAMED} more" if len(heads) > _NAMED else ""
         named = ", ".join(heads[:_NAMED]) + more
-        return f"Ablation({self.intervention.how} {named}, kl={self.kl:.4g})"
+        change = f"kl={self.kl:.4g}"
+        if self.value_change is not None:
+            change = f"value_change={self.value_change:.4g}"
+        return f"Ablation({self.intervention.how} {named}, {change})"
 
     def _repr_html_(self) -> str:
         """Draw what becomes likelier and what less, at the predicted place."""
         shown = self.table().drop(columns=["id", "continues_word"])
+        if self.value_change is not None:
+            shown = pd.DataFrame({"value": [self.before.value, self.after.value]}, _ROWS)
+            return table_html(repr(self), shown, "")
         note = f"KL(before || after) {self.kl:.4g} nats."
         if self.loss_change is not None:
             note += f" Loss of the text {self.loss_change:+.4g} nats per token."
@@ -130,20 +145,22 @@ def ablate(
     """Predict with all heads, and with some changed.
 
     Args:
-        model: a causal or masked language model, or a classifier.
-        text: for a masked model with [MASK] in it, or with `position`.
+        model: a causal or masked language model, a classifier, or a question answerer.
+        text: for a masked model with [MASK] in it, or with `position`; the question.
         heads: (layer, head) pairs, 0-based, none twice.
         how: "zero", "scale", "mean", "uniform", "patch_z" or "patch_pattern"; see `Intervention`.
         factor: for "scale" alone; any finite number.
         reference: for "mean": texts, or their `reference_means`; None: this text's positions.
         source: for the patches: a record of the second text, or the text itself.
         target: a word, or a number in the vocabulary (a class's label or number), whose
-            log-probability is followed.
+            log-probability is followed. Of an answer "start" or "end", the likeliest token there,
+            or "end:7"; a number is that token as the start. None where a number is predicted.
         against: a second one: logit(target) - logit(against), as in "Mary" against "John".
-        position: the token that is predicted (masked) or that the prediction follows (causal).
+        position: the token that is predicted (masked, token classifiers) or that the prediction
+            follows (causal).
         top_k: how many candidates, 1 or more.
         temperature: above 0; for the displayed probabilities alone.
-        text_pair: second segment, for models that take one.
+        text_pair: second segment, for models that take one: the context of a question.
         pseudo_loss: masked models: also each token's loss, masked in turn.
 
     Returns:
@@ -166,9 +183,9 @@ def ablate(
         intervention = replace(intervention, reference=reference_means(model, reference))
     options = (top_k, position, temperature, text_pair, pseudo_loss)
     before = predict(model, text, None, None, *options)
-    ids = [None if t is None else number_of(model, t, before.spaced) for t in (target, against)]
+    follow(model, before, target, against)  # what is no target is refused before the second run
     after = predict(model, text, None, intervention, *options)
-    return compare(model, before, after, intervention, target=ids[0], against=ids[1])
+    return compare(model, before, after, intervention, target=target, against=against)
 
 
 def compare(
@@ -187,51 +204,89 @@ def compare(
     places = {(one.text, one.text_pair, one.position) for one in (before, after)}
     if len(places) > 1:
         raise ArgumentError("before and after must be predictions at one place of one text.")
-    if target is None and against is not None:
-        raise ArgumentError("against needs a target: the token that it is compared with.")
+    before, (number, other) = follow(model, before, target, against)
+    if before.objective in ENDS:
+        after = of_end(after, before.objective)
     ids = tuple(dict.fromkeys((*before.ids, *after.ids)))
     return Ablation(
         before=before,
         after=after,
         intervention=intervention,
         averaged=averaged_over(intervention, len(before.tokens)),
-        kl=kl_divergence(before.log_probs, after.log_probs),
-        target=_target(model, target, before, after),
-        against=_target(model, against, before, after),
+        kl=_divergence(before, after),
+        target=_target(model, number, before, after),
+        against=_target(model, other, before, after),
         loss_changes=tuple(
             None if a is None or b is None else b - a
             for a, b in zip(before.losses, after.losses, strict=True)
         ),
-        candidates=labels_of(model, ids),
+        candidates=labels_of(model, ids, before.tokens),
         ids=ids,
-        continues=continuing(model, ids),
+        continues=continuing(model, ids, before.tokens),
     )
 
 
-def kl_divergence(before: Float[Tensor, " d_vocab"], after: Float[Tensor, " d_vocab"]) -> float:
-    """Compute KL(before || after) of two distributions of log-probabilities, nats, 0 or more.
+def follow(
+    model: AttentionModel,
+    before: Prediction,
+    target: str | int | None,
+    against: str | int | None,
+) -> tuple[Prediction, list[int | None]]:
+    """Return the prediction that a target is of, and the numbers of the target and the other.
 
-    >>> kl_divergence(torch.tensor([0.5, 0.5]).log(), torch.tensor([0.25, 0.75]).log())
-    0.1438
+    Of an answer's start and end the target says which, and the likeliest token stands for one that
+    is not named.
+
+    Raises ArgumentError: no such target; a target where nothing can be followed.
     """
-    # Normalised again: float32 sums to 1 within 1e-7, which would be a distance of its own.
-    p, q = before.double().log_softmax(-1), after.double().log_softmax(-1)
-    terms = torch.where(p.isneginf(), 0.0, p.exp() * (p - q))
-    return max(0.0, float(terms.sum()))
+    if target is None and against is not None:
+        raise ArgumentError("against needs a target: the token that it is compared with.")
+    if against is not None and before.objective == "multi_label":
+        raise ArgumentError("Each label has a probability of its own: leave out against.")
+    if before.objective not in ENDS:
+        typed = (target, against)
+        return before, [None if t is None else number_of(model, t, before.spaced) for t in typed]
+    if target is None:
+        return before, [None, None]
+    end, position = end_and_position(target, before.tokens)
+    before = of_end(before, end)
+    if against is None:
+        return before, [before.ids[0] if position is None else position, None]
+    other = end_and_position(
+        f"{end}:{against}" if isinstance(against, int) else against, before.tokens
+    )
+    if other[0] != end or other[1] is None:
+        raise ArgumentError(f"against must be another token of the {end}, as in {end}:7.")
+    return before, [before.ids[0] if position is None else position, other[1]]
+
+
+def of_end(prediction: Prediction, end: str) -> Prediction:
+    """Return the prediction of one end of an answer, with that of the other among its `others`."""
+    if prediction.objective == end:
+        return prediction
+    (other,) = prediction.others
+    return replace(other, others=(replace(prediction, others=()),))
+
+
+def _divergence(before: Prediction, after: Prediction) -> float:
+    if before.value is not None:
+        return math.nan
+    if before.objective == "multi_label":
+        return labels_divergence(before.log_probs, after.log_probs)
+    return kl_divergence(before.log_probs, after.log_probs)
 
 
 def _target(
-    model: AttentionModel, target: str | int | None, before: Prediction, after: Prediction
+    model: AttentionModel, number: int | None, before: Prediction, after: Prediction
 ) -> Target | None:
-    if target is None:
+    if number is None:
         return None
-    number = number_of(model, target, before.spaced)
     if number >= len(before.log_probs):
         raise ArgumentError(f"{model.name} gives no probability to token {number}.")
     return Target(
-        labels_of(model, [number])[0],
+        labels_of(model, [number], before.tokens)[0],
         number,
         float(before.log_probs[number]),
         float(after.log_probs[number]),
-        continuing(model, [number])[0],
+        continuing(model, [number], before.tokens)[0],
     )

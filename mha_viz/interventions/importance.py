@@ -19,7 +19,6 @@ from mha_viz.prediction.targets import MASKED_SHARE, Labels, PredictionTargets, 
 
 CONFIDENCE = 0.95
 _MOST = 10  # heads that a notebook shows
-_ALL_IN_TABLE = "Nats per token; all heads are in .table()."
 GRADIENT_TOKENS = 512  # in one pass, whose every layer's activations are kept for the way back
 
 
@@ -28,15 +27,16 @@ class HeadImportance:
     """The dependence of the loss on each head, on one text or several."""
 
     method: Method  # "ablation" or "gradient", which say different things (`head_importance`)
-    mean: Float[Tensor, "layer head"]  # mean over the texts, nats per token
+    mean: Float[Tensor, "layer head"]  # mean over the texts, in `unit`
     # low, high: its 95 % t-interval over the texts; NaN for one text.
     low: Float[Tensor, "layer head"]
     high: Float[Tensor, "layer head"]
     values: Float[Tensor, "text layer head"]  # of each text
-    loss: Float[Tensor, " text"]  # the loss with all heads on, nats per token
+    loss: Float[Tensor, " text"]  # the loss with all heads on; a regression's number
     n_tokens: int  # how many tokens (or classes) were predicted for it, over all texts
     # what was cut off, and whether an interval is missing for want of a second text.
     notes: tuple[str, ...] = ()
+    unit: str = "nats per token"  # of classifiers per text, label or end of an answer
 
     @property
     def n_texts(self) -> int:
@@ -53,14 +53,15 @@ class HeadImportance:
         return (
             f"HeadImportance({self.method}, {layers} layers × {heads} heads, "
             f"{count(self.n_texts, 'text')}, most: "
-            f"L{layer} H{head} {self.mean[layer, head]:.3g} nats per token)"
+            f"L{layer} H{head} {self.mean[layer, head]:.3g} {self.unit})"
         )
 
     def _repr_html_(self) -> str:
         """Draw the ten heads that matter most; `table` has them all."""
         most = self.table().sort_values("importance", ascending=False).head(_MOST)
         shown = most.dropna(axis="columns", how="all")  # one text has no interval
-        return table_html(repr(self), shown, " ".join((_ALL_IN_TABLE, *self.notes)))
+        all_in_table = f"{self.unit[0].upper()}{self.unit[1:]}; all heads are in .table()."
+        return table_html(repr(self), shown, " ".join((all_in_table, *self.notes)))
 
 
 class Agreement(NamedTuple):
@@ -78,29 +79,33 @@ def head_importance(
     *,
     masked_share: float = MASKED_SHARE,
     labels: Labels = None,
+    text_pair: str | Sequence[str] | None = None,
 ) -> HeadImportance:
     """Measure what each head, alone, does for the loss of one text or several (see `losses`).
 
     "ablation": loss with the head off (z times 0, its share of b_O stays) - loss with all on. Below
     0 where the model predicts these texts better without it. "gradient": |dL / d gate| of each
     text at gate 1, then the mean over texts: how steeply the loss answers to turning the head down
-    a little, whichever way; 0 or more.
+    a little, whichever way; 0 or more. A model that predicts a number has no loss: that number
+    takes its place, and above 0 it is larger without the head.
 
     Args:
-        model: a causal or masked model or a classifier, of one stack, through our attention
-            function.
+        model: a causal or masked model, a classifier or a question answerer, of one stack, through
+            our attention function.
         texts: each counts the same, however long it is.
         method: "ablation" takes about half a forward pass for every head and text, in batches;
             "gradient" one forward and one backward pass for every text.
         on_progress: called with how much is done, and of how much; an exception it raises stops
             the work.
         masked_share: see `prediction_targets`.
-        labels: classifiers only: the class whose -ln p is the loss, of all texts or of each; the
-            model's own class of each text if not given.
+        labels: classifiers and question answerers only: what the loss is -ln p of, for all texts
+            or for each: a class; a label of several, or {label: True or False}; "3:PER" or
+            {3: "PER"} of tokens; "start", "end", "end:7" or {"start": 5, "end": 7} of an answer.
+            If not given, what the model itself finds likeliest, at all tokens, labels and ends.
+        text_pair: the second segment of all texts, or of each: the context of a question.
 
     Returns:
-        HeadImportance, (layer, head), nats per token (per text for classifiers), float64; the same
-        at every call.
+        HeadImportance, (layer, head), in its `unit`, float64; the same at every call.
 
     Raises:
         ArgumentError: an unknown method; and what `prediction_targets` raises.
@@ -118,7 +123,7 @@ def head_importance(
     """
     if method not in METHODS:
         raise ArgumentError(f'method must be "ablation" or "gradient", got {method!r}.')
-    targets = prediction_targets(model, texts, masked_share, labels)
+    targets = prediction_targets(model, texts, masked_share, labels, text_pair)
     if method == "ablation":
         n_layers, n_heads = model.n_layers, model.n_heads
         each = ([head] for head in range(n_layers * n_heads))
@@ -127,8 +132,8 @@ def head_importance(
     else:
         values, loss = _gradients(model, targets, on_progress)
     known: Method = "ablation" if method == "ablation" else "gradient"
-    n_tokens = int(targets.n_answers.sum())
-    return HeadImportance(known, *t_interval(values), values, loss, n_tokens, targets.notes)
+    n_tokens, about = int(targets.n_answers.sum()), (targets.notes, targets.unit)
+    return HeadImportance(known, *t_interval(values), values, loss, n_tokens, *about)
 
 
 def agreement(

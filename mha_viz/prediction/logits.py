@@ -4,12 +4,12 @@ import copy
 import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
-from transformers import PreTrainedModel
+from transformers import PreTrainedConfig, PreTrainedModel
 
 from mha_viz.engine.model import AttentionModel
 from mha_viz.engine.probe import Probe
@@ -17,24 +17,58 @@ from mha_viz.engine.run import padded
 from mha_viz.errors import ArgumentError, AttentionUnavailableError
 from mha_viz.text.tokens import Encoded, encode
 
-Objective = Literal["causal", "masked", "class"]
+# What a network predicts. Language models: the token that follows ("causal") or is hidden
+# ("masked"). Whole texts: one "class" of several, each label on its own ("multi_label"), or a
+# number ("regression"). "token_class": a class of each token; "answer": where an answer starts and
+# ends.
+Objective = Literal[
+    "causal", "masked", "class", "multi_label", "regression", "token_class", "answer"
+]
+OF_TEXTS = ("class", "multi_label", "regression")
+_PREDICTED = {
+    "class": "a class",
+    "multi_label": "labels of a text",
+    "regression": "a number",
+    "token_class": "a class of each token",
+    "answer": "where an answer starts and ends",
+}
+_CLASSIFIERS = (
+    "ForSequenceClassification",
+    "ForTokenClassification",
+    "ForQuestionAnswering",
+    "ForQuestionAnsweringSimple",
+)
+# Heads of XLNet, XLM and FlauBERT that search for an answer, and LXMERT's that names one.
+_SEARCHES = ("SQuADHead", "PoolerAnswerClass", "VisualAnswerHead")
 
 
 def objective(network: PreTrainedModel) -> Objective | None:
-    """Return what the network predicts: "causal" (the next token), "masked", "class", or None.
-
-    "class" is one class of several for a whole text; the scores of several labels at once, and a
-    single number, are no distribution and give None.
-    """
+    """Return what the network predicts; None where that is nothing this package knows."""
     name, config = type(network).__name__, network.config
-    if name.endswith("ForSequenceClassification") and not config.is_encoder_decoder:
-        single = getattr(config, "problem_type", None) in (None, "single_label_classification")
-        return "class" if single and config.num_labels > 1 else None
     if name.endswith(("ForCausalLM", "LMHeadModel")):
         return "causal"
     if name == "ElectraForPreTraining":
         return None  # it detects replaced tokens
-    return "masked" if name.endswith(("ForMaskedLM", "ForPreTraining")) else None
+    if name.endswith(("ForMaskedLM", "ForPreTraining")):
+        return "masked"
+    if config.is_encoder_decoder:
+        return None
+    if name.endswith("ForSequenceClassification"):
+        return _objective_of_texts(config)
+    if name.endswith("ForTokenClassification"):
+        return "token_class"
+    searches = any(type(one).__name__.endswith(_SEARCHES) for one in network.children())
+    return "answer" if name.endswith(_CLASSIFIERS[2:]) and not searches else None
+
+
+def _objective_of_texts(config: PreTrainedConfig) -> Objective | None:
+    """Return what the scores of a ...ForSequenceClassification are, as its training loss has it."""
+    problem, n_labels = getattr(config, "problem_type", None), config.num_labels
+    if problem == "multi_label_classification":
+        return "multi_label"
+    if n_labels == 1:
+        return None if problem == "single_label_classification" else "regression"
+    return None if problem == "regression" else "class"
 
 
 def logits(
@@ -44,16 +78,16 @@ def logits(
     *,
     pad: int = 0,
     last: bool = False,
-) -> Float[Tensor, "batch position d_vocab"]:
+) -> Float[Tensor, "batch place outcome"]:
     """Run one whole forward pass; what stands at padded positions has no meaning.
 
-    A classifier gives one position: (batch, 1, class).
+    Classifiers give other axes than positions and tokens (see `outcome_logits`).
 
     Gradients flow where torch records them (to the gates of `probe.edits`); call it in inference
     mode otherwise. `last` computes the last position alone, where the family can, in less memory.
     """
     kind = check_predicts(network, classes=True)
-    if kind == "class":
+    if kind in OF_TEXTS:
         network, pad = _padding_of_classifier(network, texts)
     inputs = padded(network, texts, pad)
     known = inspect.signature(network.forward).parameters
@@ -69,9 +103,26 @@ def logits(
             f"{type(network).__name__} did not call our attention function: its heads cannot be "
             "changed here."
         )
-    found: Tensor | None = getattr(output, "prediction_logits", None)
-    if kind == "class":
+    return outcome_logits(kind, output, inputs.get("attention_mask"))
+
+
+def outcome_logits(
+    kind: Objective, output: Any, mask: Int[Tensor, "batch position"] | None = None
+) -> Float[Tensor, "row place outcome"]:
+    """Return what a network gave, so that softmax over the last axis gives probabilities.
+
+    A place and its outcomes are: a token and the vocabulary, or its classes; 0 and the classes of a
+    text; a label and no or yes (softmax of 0 and a logit is its sigmoid); start or end of an answer
+    and the tokens, of which padding is none. Of a regression the only outcome is the number itself.
+    """
+    if kind == "answer":
+        found = torch.stack([output.start_logits, output.end_logits], 1)
+        return found if mask is None else found.masked_fill(mask[:, None] == 0, -torch.inf)
+    if kind == "multi_label":
+        return torch.stack([torch.zeros_like(output.logits), output.logits], -1)
+    if kind in OF_TEXTS:
         return output.logits[:, None]
+    found = getattr(output, "prediction_logits", None)
     return output.logits if found is None else found
 
 
@@ -109,29 +160,52 @@ def check_predicts(network: PreTrainedModel, *, classes: bool = False) -> Object
     """
     found = objective(network)
     name = type(network).__name__
-    if found is not None and (classes or found != "class"):
+    if found is not None and (classes or found not in _PREDICTED):
         return found
-    if found == "class":
+    if found is not None:
         raise AttentionUnavailableError(
-            f"This checkpoint is a {name}: it predicts a class, and this needs predicted tokens. "
-            "predict, ablate, head_importance and logit_attribution take classes."
+            f"This checkpoint is a {name}: it predicts {_PREDICTED[found]}, and this needs "
+            "predicted tokens. predict, ablate, head_importance and logit_attribution take it."
         )
-    if name.endswith("ForSequenceClassification") and not network.config.is_encoder_decoder:
-        raise AttentionUnavailableError(
-            f"This checkpoint is a {name} whose outputs are no distribution over classes (several "
-            "labels at once, or one number); predictions are for one class of several. Its "
-            "attention can be traced under gates: model.trace(text, gates=...)."
+    raise AttentionUnavailableError(why_no_prediction(network))
+
+
+def why_no_prediction(network: PreTrainedModel) -> str:
+    """Say why a network's predictions cannot be read, and what can be done."""
+    name, config = type(network).__name__, network.config
+    saved = (name, *(getattr(config, "architectures", None) or ()))
+    classifier = next((one for one in saved if one.endswith(_CLASSIFIERS)), None)
+    if config.is_encoder_decoder and classifier:
+        return (
+            f"This checkpoint is a {classifier} of an encoder-decoder family: the text goes "
+            "through two stacks, with cross attention between them, and here heads of one stack "
+            "are changed. Load a model of one stack that was trained for the same task (BERT, "
+            "RoBERTa, GPT-2); of this one the attention can be traced, with the text in both "
+            "stacks: model.trace(text, text)."
         )
-    if network.config.is_encoder_decoder:
-        raise AttentionUnavailableError(
+    if config.is_encoder_decoder:
+        return (
             f"This checkpoint is an encoder-decoder ({name}); predictions are for causal and "
-            "masked language models. Its attention can be traced under gates: "
-            "model.trace(text, text_pair, gates=...)."
+            "masked language models and for classifiers of one stack. Its attention can be traced "
+            "under gates: model.trace(text, text_pair, gates=...)."
         )
-    raise AttentionUnavailableError(
-        f"This checkpoint is a {name}: it has no head that predicts tokens. Load one saved with "
-        "its language-model head (…ForCausalLM, …ForMaskedLM); of this one the attention can be "
-        "traced under gates: model.trace(text, gates=...)."
+    if name.endswith("ForSequenceClassification"):
+        return (
+            f"This checkpoint is a {name} with problem_type={config.problem_type!r} and "
+            f"{config.num_labels} label(s), which is no class of several, no set of labels and no "
+            "single number: set problem_type and num_labels in its config to what it was trained "
+            "for. Its attention can be traced under gates: model.trace(text, gates=...)."
+        )
+    if name.endswith(_CLASSIFIERS):
+        return (
+            f"This checkpoint is a {name}, which searches for answers and gives no logit for each "
+            "token's start and end. Its attention can be traced under gates: "
+            "model.trace(text, gates=...)."
+        )
+    return (
+        f"This checkpoint is a {name}: it has no head that predicts tokens or classes. Load one "
+        "saved with its head (…ForCausalLM, …ForMaskedLM, …ForSequenceClassification); of this one "
+        "the attention can be traced under gates: model.trace(text, gates=...)."
     )
 
 

@@ -1,30 +1,65 @@
-"""Names and numbers of what a network predicts: tokens of its vocabulary, or classes of texts."""
+"""Names and numbers of what a network predicts: tokens of a vocabulary, classes, ends of answers.
 
-from collections.abc import Sequence
-from typing import Any
+`outcome_logits` says which places a kind of network predicts at, and which outcomes each has.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
 
 import torch
+from jaxtyping import Float
+from torch import Tensor
 from transformers import PreTrainedModel
 
+from mha_viz.core.record.record import Token
 from mha_viz.engine.model import AttentionModel
-from mha_viz.errors import ArgumentError
-from mha_viz.prediction.logits import logits, objective
+from mha_viz.errors import ArgumentError, TextError
+from mha_viz.prediction.logits import OF_TEXTS, Objective, logits, objective
 from mha_viz.text import encoding
 from mha_viz.text.tokens import Encoded
 
+End = Literal["start", "end"]
+ENDS: tuple[End, End] = ("start", "end")
+# The right outcome of a text: a label or a number; "3:PER" or "end:7" for one place; or a mapping
+# from places to outcomes. None: what the model itself takes for right.
+Label = str | int | Mapping[Any, Any] | None
+_UNITS = {"class": "nats per text", "multi_label": "nats per label", "answer": "nats per end"}
 
-def labels_of(model: AttentionModel, numbers: Sequence[int]) -> tuple[str, ...]:
-    """Label tokens of the vocabulary as in a record, classes as the config does (`id2label`)."""
-    if objective(model.network) == "class":
-        names = _class_names(model.network)
+
+def unit_of(kind: Objective) -> str:
+    """Return the unit of a mean loss."""
+    return (
+        "units of the predicted number"
+        if kind == "regression"
+        else _UNITS.get(kind, "nats per token")
+    )
+
+
+def labels_of(
+    model: AttentionModel, numbers: Sequence[int], tokens: Sequence[Token] = ()
+) -> tuple[str, ...]:
+    """Label tokens of the vocabulary, classes by the config's `id2label`, or a text's own `tokens`.
+
+    These are the outcomes of a question answerer.
+    """
+    kind = objective(model.network)
+    if kind == "answer":
+        return tuple(tokens[number].text for number in numbers)
+    if kind in (*OF_TEXTS, "token_class"):
+        names = class_names(model.network)
         return tuple(names[number] for number in numbers)
     return tuple(encoding.label_of(model.tokenizer, number) for number in numbers)
 
 
-def continuing(model: AttentionModel, numbers: Sequence[int]) -> tuple[bool, ...]:
-    """Return which of these tokens continue the word before them; no class does."""
-    if objective(model.network) == "class":
+def continuing(
+    model: AttentionModel, numbers: Sequence[int], tokens: Sequence[Token] = ()
+) -> tuple[bool, ...]:
+    """Return which of these outcomes are tokens that continue the word before them."""
+    kind = objective(model.network)
+    if kind in (*OF_TEXTS, "token_class"):
         return (False,) * len(numbers)
+    if kind == "answer":
+        numbers = [tokens[number].id for number in numbers]
     return encoding.continuing(model.tokenizer, numbers)
 
 
@@ -33,9 +68,12 @@ def number_of(model: AttentionModel, target: str | int, spaced: bool = True) -> 
 
     Raises ArgumentError: no such token or class.
     """
-    if objective(model.network) != "class":
+    kind = objective(model.network)
+    if kind == "regression":
+        raise ArgumentError(f"{model.name} predicts one number: leave out target and label.")
+    if kind not in (*OF_TEXTS, "token_class"):
         return encoding.id_of(model.tokenizer, target, spaced)
-    names = _class_names(model.network)
+    names = class_names(model.network)
     if isinstance(target, str) and names.count(target) == 1:
         return names.index(target)
     is_number = isinstance(target, int) and not isinstance(target, bool)
@@ -46,6 +84,12 @@ def number_of(model: AttentionModel, target: str | int, spaced: bool = True) -> 
         f"{model.name} predicts one of {len(names)} classes ({known}): give a label or a number "
         f"in 0..{len(names) - 1}, got {target!r}."
     )
+
+
+def class_names(network: PreTrainedModel) -> list[str]:
+    """Return the names of a classifier's labels, by number."""
+    names: dict[int, Any] = network.config.id2label
+    return [str(names.get(i, f"LABEL_{i}")) for i in range(network.config.num_labels)]
 
 
 def class_position(model: AttentionModel, encoded: Encoded) -> int:
@@ -60,12 +104,133 @@ def class_position(model: AttentionModel, encoded: Encoded) -> int:
     return places[-1] if places else 0
 
 
+def own_tokens(tokens: Sequence[Token]) -> list[int]:
+    """Return the positions of a text's own tokens, in both of its segments.
+
+    Raises TextError: it has none.
+    """
+    return _some([i for i, token in enumerate(tokens) if not token.is_special])
+
+
+def context_tokens(tokens: Sequence[Token]) -> list[int]:
+    """Return the positions at which an answer may start or end: those of the second segment.
+
+    Of a single text all of its own. Raises TextError: there is none.
+    """
+    segment = max(token.segment for token in tokens)
+    own = [i for i, token in enumerate(tokens) if not token.is_special and token.segment == segment]
+    return _some(own)
+
+
+def _some(positions: list[int]) -> list[int]:
+    if not positions:
+        raise TextError("This text has no token of its own to predict anything about: write more.")
+    return positions
+
+
+def end_and_position(target: str | int, tokens: Sequence[Token]) -> tuple[End, int | None]:
+    """Read which end of an answer is followed, and at which token; None for the likeliest.
+
+    >>> end_and_position("end", ()), end_and_position("start:0", "a")
+    (('end', None), ('start', 0))
+    """
+    end, _, position = (target if isinstance(target, str) else f"start:{target}").partition(":")
+    known: End = "end" if end == "end" else "start"
+    if end in ENDS and not position:
+        return known, None
+    if end in ENDS and position.isdecimal() and int(position) < len(tokens):
+        return known, int(position)
+    raise ArgumentError(
+        'This model predicts where an answer starts and ends: give "start", "end", or a token as '
+        f'"start:7" or "end:7", with numbers in 0..{len(tokens) - 1}, got {target!r}.'
+    )
+
+
+# -- right outcomes of a whole text ---------------------------------------------------------------
+
+
+def right_outcomes(
+    model: AttentionModel, encoded: Encoded, label: Label
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Return the places of a text that a classifier is judged at, and the right outcome of each.
+
+    Args:
+        model: a classifier of texts or tokens, or a question answerer.
+        encoded: the text.
+        label: None takes all places, each with the outcome that the model itself finds likeliest.
+            Classes: a label. Several labels: one that is right, or a mapping from labels to True
+            or False. Classes of tokens: "3:PER" or {3: "PER", 4: "O"}. Answers: "start", "end",
+            "end:7" or {"start": 5, "end": 7}.
+
+    Raises:
+        ArgumentError: no such place or outcome.
+    """
+    kind = objective(model.network)
+    if kind == "regression":
+        if label is not None:
+            raise ArgumentError(f"{model.name} predicts one number: leave out labels.")
+        return (0,), (0,)
+    asked = _places_of(model, encoded, label)
+    own = _own_outcomes(model, encoded) if None in asked.values() else {}
+    right = {place: own[place] if given is None else given for place, given in asked.items()}
+    return tuple(right), tuple(right.values())
+
+
+def _places_of(model: AttentionModel, encoded: Encoded, label: Label) -> dict[int, int | None]:
+    """Return the number of the right outcome at each place; None for the model's own."""
+    kind, tokens = objective(model.network), encoded.tokens
+    if kind == "answer":
+        if label is None:
+            return {0: None, 1: None}
+        pairs = label.items() if isinstance(label, Mapping) else ()
+        each = [f"{end}:{position}" for end, position in pairs] or [label]
+        return {
+            ENDS.index(end): place
+            for end, place in (end_and_position(one, tokens) for one in each)  # type: ignore[arg-type]
+        }
+    if kind == "multi_label":
+        if label is None:
+            return dict.fromkeys(range(model.network.config.num_labels))
+        pairs = label if isinstance(label, Mapping) else {label: True}
+        return {number_of(model, name): int(bool(is_so)) for name, is_so in pairs.items()}
+    if kind == "token_class":
+        return _classes_of_tokens(model, tokens, label)
+    if isinstance(label, Mapping):
+        raise ArgumentError(f"{model.name} predicts one class of a text: give its label.")
+    return {0: None if label is None else number_of(model, label)}
+
+
+def _classes_of_tokens(
+    model: AttentionModel, tokens: Sequence[Token], label: Label
+) -> dict[int, int | None]:
+    if label is None:
+        return dict.fromkeys(own_tokens(tokens))
+    if not isinstance(label, Mapping):
+        place, colon, name = str(label).partition(":")
+        if not colon or not place.isdecimal():
+            raise ArgumentError(
+                f"{model.name} predicts a class of each token: give a token's number and a label, "
+                f'as in "3:{class_names(model.network)[0]}", got {label!r}.'
+            )
+        label = {int(place): int(name) if name.isdecimal() else name}
+    outside = [place for place in label if place not in range(len(tokens))]
+    if outside or not label:
+        raise ArgumentError(f"Tokens must lie in 0..{len(tokens) - 1}, got {list(label)}.")
+    return {place: number_of(model, name) for place, name in label.items()}
+
+
 @torch.inference_mode()
-def likeliest_class(model: AttentionModel, encoded: Encoded) -> int:
-    """Return the number of the class that the model itself gives a text."""
-    return int(logits(model.network, [encoded])[0, 0].argmax())
+def _own_outcomes(model: AttentionModel, encoded: Encoded) -> dict[int, int]:
+    found = logits(model.network, [encoded])[0]
+    if objective(model.network) == "answer":
+        found = within(found, context_tokens(encoded.tokens))
+    return dict(enumerate(found.argmax(-1).tolist()))
 
 
-def _class_names(network: PreTrainedModel) -> list[str]:
-    names: dict[int, Any] = network.config.id2label
-    return [str(names.get(i, f"LABEL_{i}")) for i in range(network.config.num_labels)]
+def within(
+    found: Float[Tensor, "*place outcome"], outcomes: Sequence[int]
+) -> Float[Tensor, "*place outcome"]:
+    """Return logits in which all outcomes but these are impossible."""
+    kept = torch.full_like(found, -torch.inf)
+    kept[..., outcomes] = found[..., outcomes]
+    return kept

@@ -19,7 +19,9 @@ from mha_viz.engine.model import AttentionModel
 from mha_viz.engine.probe import Probe
 from mha_viz.errors import ArgumentError, TextError
 from mha_viz.prediction import outcomes
+from mha_viz.prediction.distributions import entropy, log_probs_at
 from mha_viz.prediction.logits import (
+    OF_TEXTS,
     Forward,
     Objective,
     causal_losses,
@@ -29,6 +31,7 @@ from mha_viz.prediction.logits import (
     masked_losses,
     replace_mask,
 )
+from mha_viz.prediction.outcomes import ENDS, End
 from mha_viz.text.cleaning import visible
 from mha_viz.text.encoding import encode_texts, text_notes
 from mha_viz.text.tokens import Encoded
@@ -37,24 +40,36 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+NO_ANSWER = (
+    "The likeliest {} is {}, which is no token of the context: the model finds no answer in it."
+)
+
+
 @dataclass(frozen=True, eq=False)
 class Prediction:
-    """The distribution over the vocabulary at one place of a text, and the loss of its tokens."""
+    """The distribution over the vocabulary at one place of a text, and the loss of its tokens.
 
-    # "causal" (what follows the token at `position`), "masked" (what stands at it) or "class" (of
-    # the whole text; `position` is then where the class is read: 0, or a decoder's last token).
-    objective: Objective
+    Of a classifier the distribution over its classes, of a question answerer that over the tokens.
+    """
+
+    # "causal" (what follows the token at `position`), "masked" (what stands at it), "token_class"
+    # (its class). Of the whole text "class", "multi_label" and "regression" (`position` is then
+    # where they are read: 0, or a decoder's last token), "start" and "end" of an answer (0).
+    objective: Objective | End
     position: int  # index in `tokens`, 0-based
     tokens: tuple[Token, ...]  # the text's, labelled as in a record; a masked one is "[MASK]"
     # candidates, ids, probabilities: the likeliest tokens, likeliest first: labels, numbers in the
     # vocabulary, probabilities in [0, 1]. Two tokens may have one label: "ing" as a word and as its
     # end; `continues` says which ones continue the word before them. Of a classifier: the labels
-    # and numbers of its classes, and `log_probs` (class).
+    # and numbers of its classes, and `log_probs` (class); several labels have a probability each,
+    # by sigmoid. Of "start" and "end": tokens of the context and their positions, and `log_probs`
+    # over all positions. None of a regression.
     candidates: tuple[str, ...]
     ids: tuple[int, ...]
     probabilities: tuple[float, ...]
     continues: tuple[bool, ...]
-    entropy: float  # of the whole distribution, nats, in [0, ln d_vocab]
+    # of the whole distribution, nats, in [0, ln d_vocab]; of several labels the sum of each's.
+    entropy: float
     # for each of `tokens` -ln p(it), nats; None where the model says nothing about it. Causal:
     # given what is before it. Masked: with it alone masked, where requested.
     losses: tuple[float | None, ...]
@@ -64,11 +79,14 @@ class Prediction:
     display_temperature: float = 1.0
     displayed: tuple[float, ...] = ()
     masks: tuple[int, ...] = ()  # where [MASK] stands in the text; () for a causal model
-    others: tuple[Prediction, ...] = ()  # predictions at the other masks, in their order
+    # predictions at the other masks (tokens of a token classifier), in their order; of "start" the
+    # "end", and the other way round.
+    others: tuple[Prediction, ...] = ()
     model: str = ""  # model, text, text_pair, notes: as in a record
     text: str = ""
     text_pair: str | None = None
     notes: tuple[str, ...] = ()
+    value: float | None = None  # the number that a regression predicts; None of all others
 
     @property
     def loss(self) -> float | None:
@@ -103,7 +121,11 @@ class Prediction:
             f"{label} {p:.3f}"
             for label, p in zip(self.candidates[:3], self.probabilities, strict=False)
         )
-        return f"Prediction({visible(self.text)!r}, position={self.position}, {best}, ...)"
+        if self.value is not None:
+            return f"Prediction({visible(self.text)!r}, value={self.value:.4g})"
+        ends = self.objective in ENDS
+        where = f"{self.objective} of the answer" if ends else f"position={self.position}"
+        return f"Prediction({visible(self.text)!r}, {where}, {best}, ...)"
 
 
 @torch.no_grad()
@@ -118,21 +140,26 @@ def predict(
     text_pair: str | None = None,
     pseudo_loss: bool = False,
 ) -> Prediction:
-    """Predict the next token (causal model), the token at [MASK] (masked model), or a text's class.
+    """Predict the next token (causal model), the token at [MASK] (masked model), or classes.
 
-    p = softmax(logits) at one position, or over the classes of a ...ForSequenceClassification.
+    p = softmax(logits) at one position. Of a ...ForSequenceClassification over its classes, or
+    sigmoid of each label alone where it is trained for several labels at once; one trained for a
+    number gives that as `value`, and no probability. Of a ...ForTokenClassification over the
+    classes of one token. Of a ...ForQuestionAnswering over the tokens, once for the start of the
+    answer and once (in `others`) for its end.
 
     Args:
-        model: a causal or masked language model, or a classifier of one class of several.
-        text: for a masked model with [MASK] in it, or with `position`.
+        model: a causal or masked language model, a classifier, or a question answerer.
+        text: for a masked model with [MASK] in it, or with `position`; the question.
         gates: factors (layer, head) on each head's z; 1 leaves a head, 0 takes it away.
         intervention: what else happens to some heads; gates scale its result.
         top_k: how many candidates, 1 or more.
         position: causal: after which token (the last one if not given). Masked: at which token;
-            one that is not [MASK] is masked first; the first [MASK] if not given. Negative
-            numbers count from the end. Classifiers: none.
+            one that is not [MASK] is masked first; the first [MASK] if not given. Token
+            classifiers: of which token; the first of the text if not given. Negative numbers
+            count from the end. Other classifiers: none.
         temperature: above 0; for `displayed` alone: softmax(logits / temperature).
-        text_pair: second segment, for models that take one.
+        text_pair: second segment, for models that take one: the context of a question.
         pseudo_loss: masked models: also each token's loss, masked in turn: a forward pass of
             its own for every token, in batches.
 
@@ -154,7 +181,7 @@ def predict(
     """
     kind = check_predicts(model.network, classes=True)
     if kind != "masked" and pseudo_loss:
-        why = "a class has none" if kind == "class" else "a causal one has a loss of its own"
+        why = "a causal one has a loss of its own" if kind == "causal" else "a class has none"
         raise ArgumentError(f"pseudo_loss is for masked models: {why}.")
     if isinstance(top_k, bool) or not isinstance(top_k, int) or top_k < 1:
         raise ArgumentError(f"top_k must be a whole number of 1 or more, got {top_k!r}.")
@@ -171,10 +198,7 @@ def predict(
     elif pseudo_loss:
         losses = masked_losses(model, whole, forward)
     first, *others = [
-        _prediction(
-            *(model, kind, encoded, place),
-            *(found[0 if kind == "class" else place], top_k, temperature, losses),
-        )
+        _prediction(model, kind, encoded, place, found, top_k, temperature, losses)
         for place in places
     ]
     masks = tuple(sorted(places)) if kind == "masked" else ()
@@ -201,14 +225,15 @@ def places_to_predict(
 ) -> tuple[Encoded, list[int]]:
     """Return the tokens to run, and the places: the chosen one first, then every other mask.
 
-    Raises TextError: a masked model and no [MASK]. ArgumentError: no such position, or a special
-    token.
+    Of an answer the places are its ends, 0 and 1. Raises TextError: a masked model and no [MASK].
+    ArgumentError: no such position, or a special token.
     """
     n = len(encoded.tokens)
-    if kind == "class":
+    if kind in (*OF_TEXTS, "answer"):
         if position is not None:
-            raise ArgumentError("A class is predicted for the whole text: leave out position.")
-        return encoded, [outcomes.class_position(model, encoded)]
+            what = "A class" if kind in OF_TEXTS else "An answer"
+            raise ArgumentError(f"{what} is predicted for the whole text: leave out position.")
+        return encoded, [0, 1] if kind == "answer" else [outcomes.class_position(model, encoded)]
     if position is not None:
         if isinstance(position, bool) or not isinstance(position, int) or not -n <= position < n:
             raise ArgumentError(
@@ -224,7 +249,12 @@ def places_to_predict(
                 f"Position {position} is {encoded.tokens[position].text}, which the model is never "
                 "asked to predict: choose a token of the text."
             )
-        encoded = mask_token_at(model, encoded, position)
+        if kind == "masked":
+            encoded = mask_token_at(model, encoded, position)
+    if kind == "token_class":
+        own = outcomes.own_tokens(encoded.tokens)
+        first = own[0] if position is None else position
+        return encoded, [first, *(i for i in own if i != first)]
     masks = [i for i, number in enumerate(encoded.input_ids) if number == mask]
     if not masks:
         cut = f" in its first {n} tokens, which is what it takes" if encoded.n_truncated else ""
@@ -254,35 +284,43 @@ def _prediction(
     model: AttentionModel,
     kind: Objective,
     encoded: Encoded,
-    position: int,
-    found: Float[Tensor, " d_vocab"],
+    place: int,
+    found: Float[Tensor, "place outcome"],
     top_k: int,
     temperature: Number,
     losses: tuple[float | None, ...],
 ) -> Prediction:
-    log_probs = found.float().log_softmax(-1).cpu()
-    if log_probs.isnan().any():
+    found = found.float().cpu()
+    log_probs = log_probs_at(kind, found, place)
+    if found.isnan().any() or log_probs.isnan().any():
         raise ArgumentError(
             "The model's numbers overflow with its heads changed so: take smaller factors."
         )
-    ids = log_probs.topk(min(top_k, len(log_probs))).indices
-    shown = (log_probs / temperature).softmax(-1)[ids]
+    offered, notes = log_probs, model.notes + text_notes(model.name, encoded)
+    if kind == "answer":
+        offered = outcomes.within(log_probs, outcomes.context_tokens(encoded.tokens))
+        best = int(log_probs.argmax())
+        if offered[best].isneginf():
+            notes += (NO_ANSWER.format(ENDS[place], encoded.tokens[best].text),)
+    n_offered = int((~offered.isneginf()).sum())
+    ids = offered.topk(min(top_k, n_offered)).indices
     numbers = tuple(ids.tolist())
     return Prediction(
-        objective=kind,
-        position=position,
+        objective=ENDS[place] if kind == "answer" else kind,
+        position=0 if kind == "answer" else place,
         tokens=encoded.tokens,
-        candidates=outcomes.labels_of(model, numbers),
+        candidates=outcomes.labels_of(model, numbers, encoded.tokens),
         ids=numbers,
         probabilities=tuple(log_probs[ids].exp().tolist()),
-        continues=outcomes.continuing(model, numbers),
-        entropy=float(torch.special.entr(log_probs.exp()).sum()),
+        continues=outcomes.continuing(model, numbers, encoded.tokens),
+        entropy=entropy(kind, log_probs),
         losses=losses,
         log_probs=log_probs,
         display_temperature=float(temperature),
-        displayed=tuple(shown.tolist()),
+        displayed=tuple(log_probs_at(kind, found / temperature, place)[ids].exp().tolist()),
         model=model.name,
         text=encoded.text,
         text_pair=encoded.text_pair,
-        notes=model.notes + text_notes(model.name, encoded),
+        notes=notes,
+        value=float(found) if kind == "regression" else None,
     )

@@ -62,7 +62,7 @@ def losses(
 
     The mean of -ln p over the target tokens of a text (`prediction_targets`): of a
     causal model each given those before it, of a masked one each with its share hidden. Of a
-    classifier -ln p of the class of a text.
+    classifier -ln p of what is right, and of a regression the number that it predicts.
 
     Args:
         model: the model that the targets were made for.
@@ -129,10 +129,11 @@ class ReplayingPass:
             chosen = _Chosen(linear, n_rows=len(targets.rows), row=self.row, place=self.place)
             self.replacements[self.last] = chosen
             n_logits = len(self.answer)
+        self.kind = objective(model.network)
         n_outcomes = model.d_vocab
-        if objective(model.network) == "class":
-            n_logits, n_outcomes = len(targets.rows), model.network.config.num_labels
-        n_bytes = 4 * n_logits * n_outcomes  # of the logits under one setting
+        if self.kind not in ("causal", "masked"):
+            n_outcomes = max(2, model.network.config.num_labels)
+        n_bytes = 4 * n_logits * n_outcomes  # of the logits under one setting, or more
         most = MAX_TOKENS // (len(targets.rows) * n), MAX_LOGIT_BYTES // n_bytes
         self.n_settings = max(1, min(most))
 
@@ -227,8 +228,10 @@ class ReplayingPass:
     def right(
         self, logits: Float[Tensor, "setting target d_vocab"]
     ) -> Float[Tensor, "setting target"]:
-        """Return ln p of the right tokens."""
+        """Return ln p of the right tokens; of a regression minus its number."""
         logits = logits if logits.dtype == torch.float64 else logits.float()
+        if self.kind == "regression":
+            return -logits[..., 0]
         right = logits.gather(-1, self.answer.expand(len(logits), -1)[..., None])[..., 0]
         return right - logits.logsumexp(-1)
 

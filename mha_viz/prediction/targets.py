@@ -1,8 +1,9 @@
 """Targets of predictions: rows of tokens, and the right answers."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil
+from typing import Any
 
 import torch
 from jaxtyping import Float, Int
@@ -10,14 +11,16 @@ from torch import Tensor
 
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import ArgumentError, AttentionUnavailableError, TextError
-from mha_viz.prediction.logits import Objective, objective
-from mha_viz.prediction.outcomes import likeliest_class, number_of
+from mha_viz.prediction.logits import Objective, objective, why_no_prediction
+from mha_viz.prediction.outcomes import Label, right_outcomes, unit_of
 from mha_viz.text.encoding import encode_texts, text_notes
 from mha_viz.text.tokens import Encoded
 
 MASKED_SHARE = 0.15  # of a text's own tokens, hidden at once; as BERT was trained
 ONE_TEXT = "One text: no interval. Give several to see how far the numbers depend on the text."
-Labels = str | int | Sequence[str | int] | None
+# What a regression is measured by: it has no loss without a number that is known to be right.
+NUMBER = "This model predicts a number. That stands in place of a loss: importance is its change."
+Labels = Label | Sequence[Label]
 Row = tuple[Encoded, tuple[int, ...], tuple[int, ...]]
 
 
@@ -31,6 +34,7 @@ class PredictionTargets:
     answers: tuple[tuple[int, ...], ...]  # of each row, the right tokens, one for each place
     n_texts: int  # how many different texts
     notes: tuple[str, ...] = ()  # what was cut or left out, and that one text has no interval
+    unit: str = "nats per token"  # of a text's loss
 
     @property
     def n_answers(self) -> Float[Tensor, " text"]:
@@ -57,6 +61,7 @@ class PredictionTargets:
             places=tuple(self.places[i] for i in chosen),
             answers=tuple(self.answers[i] for i in chosen),
             n_texts=self.n_texts,
+            unit=self.unit,
         )
 
     def parts(self, max_tokens: int) -> "Iterator[PredictionTargets]":
@@ -83,22 +88,26 @@ def prediction_targets(
     texts: str | Sequence[str],
     masked_share: float = MASKED_SHARE,
     labels: Labels = None,
+    text_pair: str | Sequence[str] | None = None,
 ) -> PredictionTargets:
     """Make the rows and right answers by which `losses` judges a model.
 
     Causal models: every token but the first is predicted. Masked models: every token of the text
     itself (not the special ones) is hidden once, together with every k-th other one;
-    k = ceil(1 / masked_share). Nothing is drawn at random. Classifiers: the class of each text.
+    k = ceil(1 / masked_share). Nothing is drawn at random. Classifiers: the class of each text, or
+    of each of its tokens; each label alone where there may be many. Question answerers: start and
+    end. Of a regression the number itself takes the place of the loss.
 
     Args:
-        model: a causal or masked model or a classifier, of one stack, through our attention
-            function.
+        model: a causal or masked model, a classifier or a question answerer, of one stack, through
+            our attention function.
         texts: one or several; what does not fit the model is cut off, and a note says so. Texts of
             the same tokens count once: a copy makes nothing more certain.
         masked_share: of a text's tokens hidden at once, in (0, 1]; masked models only. The work is
             in proportion to 1 / masked_share.
-        labels: classifiers only: the right class, by label or number, of all texts or of each; None
-            takes the class that the model itself gives each text.
+        labels: classifiers and question answerers only: what is right, of all texts or of each
+            (see `right_outcomes`); None takes what the model itself finds likeliest.
+        text_pair: the second segment of all texts, or of each: the context of a question.
 
     Raises:
         AttentionUnavailableError: no prediction head, an encoder-decoder, or a family that
@@ -116,15 +125,17 @@ def prediction_targets(
     if not 0 < masked_share <= 1:
         raise ArgumentError(f"masked_share must lie in (0, 1], got {masked_share}.")
     encoded: dict[tuple[int, ...], Encoded] = {}
-    classes = _classes(model, kind, labels, len(texts))
+    right = _one_for_each("labels", labels, len(texts))
+    if labels is not None and kind in ("causal", "masked"):
+        raise ArgumentError(f"{model.name} predicts tokens, not classes: leave out labels.")
+    pairs = _one_for_each("text_pair", text_pair, len(texts))
     found = []
-    for place, given in enumerate(texts, 1):
-        text = encode_texts(model.reader, given)[0]
+    for place, (given, pair, label) in enumerate(zip(texts, pairs, right, strict=True), 1):
+        text = encode_texts(model.reader, given, pair)[0]
         if encoded.setdefault(tuple(text.input_ids), text) is not text:
             continue
-        if kind == "class":
-            label = classes[place - 1]
-            rows_of_text = _class(text, likeliest_class(model, text) if label is None else label)
+        if kind not in ("causal", "masked"):
+            rows_of_text = [(text, *right_outcomes(model, text, label))]
         else:
             rows_of_text = _next(text) if kind == "causal" else _hidden(model, text, masked_share)
         if not rows_of_text:
@@ -136,27 +147,19 @@ def prediction_targets(
         found += [(row, len(encoded) - 1, places, answers) for row, places, answers in rows_of_text]
     rows, numbers, places, answers = zip(*found, strict=True)
     notes = text_notes(model.name, *encoded.values()) + (ONE_TEXT,) * (len(encoded) == 1)
+    notes += (NUMBER,) * (kind == "regression")
     if n := len(texts) - len(encoded):
         notes += (f"Duplicate texts left out: {n}. A text that occurs again counts once.",)
-    return PredictionTargets(rows, numbers, places, answers, len(encoded), notes)
+    return PredictionTargets(rows, numbers, places, answers, len(encoded), notes, unit_of(kind))
 
 
-def _classes(
-    model: AttentionModel, kind: Objective, labels: Labels, n_texts: int
-) -> list[int | None]:
-    """Return the number of the right class of each text; None where the model's own is taken."""
-    if labels is None:
-        return [None] * n_texts
-    if kind != "class":
-        raise ArgumentError(f"{model.name} predicts tokens, not classes: leave out labels.")
-    each = [labels] * n_texts if isinstance(labels, str | int) else list(labels)
+def _one_for_each(name: str, given: Any, n_texts: int) -> list[Any]:
+    if given is None or isinstance(given, str | int | Mapping):
+        return [given] * n_texts
+    each = list(given)
     if len(each) != n_texts:
-        raise ArgumentError(f"labels must be one, or one for each of {n_texts} texts: {len(each)}.")
-    return [number_of(model, label) for label in each]
-
-
-def _class(text: Encoded, label: int) -> list[Row]:
-    return [(text, (0,), (label,))]  # a classifier gives one position
+        raise ArgumentError(f"{name} must be one, or one for each of {n_texts} texts: {len(each)}.")
+    return each
 
 
 def _next(text: Encoded) -> list[Row]:
@@ -186,20 +189,11 @@ def _hidden(model: AttentionModel, text: Encoded, share: float) -> list[Row]:
 def _kind(model: AttentionModel) -> Objective:
     """Return what the model predicts, or raise why it has no loss under gates."""
     kind = objective(model.network)
-    if len(model.parts) > 1:
-        reason = "is an encoder-decoder, whose loss takes two texts: take a BERT or a GPT"
-    elif kind is None:
-        reason = (
-            f"is a {type(model.network).__name__} without a head that predicts tokens or one class "
-            "of several, so that it has no loss: load a checkpoint saved with its head "
-            "(…ForCausalLM, …ForMaskedLM, …ForSequenceClassification)"
+    if kind is None or len(model.parts) > 1:
+        raise AttentionUnavailableError(why_no_prediction(model.network))
+    if model.backend != "mha_viz":
+        raise AttentionUnavailableError(
+            f"{model.name} is of the {model.family} family, which computes its attention by "
+            "itself: its heads cannot be switched off here. Take a BERT, GPT-2 or Llama."
         )
-    elif model.backend != "mha_viz":
-        reason = (
-            f"is of the {model.family} family, which computes its attention by itself: its heads "
-            "cannot be switched off here. Take a BERT, GPT-2 or Llama"
-        )
-    else:
-        assert kind is not None
-        return kind
-    raise AttentionUnavailableError(f"{model.name} {reason}.")
+    return kind

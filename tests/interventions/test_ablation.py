@@ -9,7 +9,8 @@ import mha_viz as mv
 from mha_viz.engine.head_changes import reference_means
 from mha_viz.engine.intervention import Intervention
 from mha_viz.errors import ArgumentError
-from mha_viz.interventions.ablation import compare, kl_divergence
+from mha_viz.interventions.ablation import compare
+from mha_viz.prediction.distributions import kl_divergence
 from tests.making.comparing import near
 
 TEXT = "The boy went to the store and"

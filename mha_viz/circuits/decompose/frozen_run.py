@@ -22,7 +22,7 @@ from mha_viz.engine.model import AttentionModel
 from mha_viz.engine.probe import EverythingKept, Probe
 from mha_viz.engine.run import padded, within_memory
 from mha_viz.errors import MhaVizError
-from mha_viz.prediction.logits import objective
+from mha_viz.prediction.logits import OF_TEXTS, objective
 from mha_viz.text.cleaning import visible
 from mha_viz.text.tokens import Encoded
 
@@ -72,8 +72,8 @@ class FrozenRun:
         self.layout: Layout = layout_of(model)
         modules = [site.module for site in self.layout.sites] + list(beyond)
 
-        # A classifier picks the position itself, behind its last module.
-        narrowed = () if objective(model.network) == "class" else beyond[-1:]
+        # A classifier of texts picks the position itself, behind its last module.
+        narrowed = () if objective(model.network) in OF_TEXTS else beyond[-1:]
 
         def recorder(module: nn.Module) -> frozen.Recorder:
             kind = frozen.PositionRecorder if module in narrowed else frozen.Recorder

@@ -15,7 +15,8 @@ from mha_viz.core.record.record import Token
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import ArgumentError
 from mha_viz.prediction.arguments import check_index
-from mha_viz.prediction.outcomes import labels_of
+from mha_viz.prediction.logits import objective
+from mha_viz.prediction.outcomes import ENDS, labels_of
 from mha_viz.text.encoding import text_notes
 
 Of = Literal["logit", "log_probability"]
@@ -36,7 +37,7 @@ class LogitAttribution:
     sources: Float[Tensor, "layer head key"]
     value: float  # the number that the model itself gave
     of: Of  # "logit" or "log_probability"
-    token: str  # token, token_id: the label and number of the token
+    token: str  # token, token_id: the label and number of the token; "start" or "end" is 0 or 1
     token_id: int
     versus: str | None  # versus, versus_id: of the one whose logit is taken off; None without one
     versus_id: int | None
@@ -91,6 +92,7 @@ def logit_attribution(
     position: int | None = None,
     *,
     of: Of | str = "logit",
+    text_pair: str | None = None,
 ) -> LogitAttribution:
     """Compute what each component of the residual stream adds to the logit of a token.
 
@@ -106,14 +108,16 @@ def logit_attribution(
 
     Args:
         model: a causal or masked language model, or a classifier that scores its last token
-            behind the final norm (GPT-2, Llama and their relatives).
-        text: for a masked model with [MASK] in it, or with `position`.
+            behind the final norm (GPT-2, Llama and their relatives), or one that scores each
+            token: classes of tokens, starts and ends of answers.
+        text: for a masked model with [MASK] in it, or with `position`; the question.
         token: a word or a number in the vocabulary (a class's label or number); the model's own
-            first choice if not given.
-        versus: another token, whose logit is taken off.
+            first choice if not given. Of an answer as `ablate`'s target; the start if not given.
+        versus: another token, whose logit is taken off; none of an answer.
         position: as for `predict`: the last token of a causal model, the first [MASK] of a masked
             one if not given; a masked model's other tokens are masked first.
-        of: "logit" or "log_probability".
+        of: "logit" or "log_probability" (where classes exclude each other, or tokens).
+        text_pair: second segment, for models that take one: the context of a question.
 
     Returns:
         LogitAttribution; `.sum()` is the logit (the difference, the log-probability) but for
@@ -142,7 +146,18 @@ def logit_attribution(
             "The difference of two log-probabilities is that of the logits: leave out of=, or "
             "versus=."
         )
-    made, place = read_at(model, text, position, classes=True)
+    kind = objective(model.network)
+    if kind in ("answer", "multi_label", "regression") and of == "log_probability":
+        raise ArgumentError(
+            "The probability of an answer's end, or of a label alone, is no sum at one place, and "
+            "a number has none: leave out of=."
+        )
+    if kind == "answer" and versus is not None:
+        raise ArgumentError("The ends of an answer are read at a token each: leave out versus=.")
+    if kind == "regression" and token is not None:
+        raise ArgumentError(f"{model.name} predicts one number: leave out token.")
+    end = {"end": token} if kind == "answer" else {}
+    made, place = read_at(model, text, position, classes=True, text_pair=text_pair, **end)
     encoded = made.stream.encoded
     chosen, against = token_pair(made, place, token, versus)
     weights = logit_weights(made.logits, chosen, against, of)
@@ -155,7 +170,7 @@ def logit_attribution(
         sources=_sources(made, direction),
         value=float(value[chosen]) - (0.0 if against is None else float(value[against])),
         of="logit" if of == "logit" else "log_probability",
-        token=labels_of(model, [chosen])[0],
+        token=ENDS[chosen] if kind == "answer" else labels_of(model, [chosen])[0],
         token_id=chosen,
         versus=None if against is None else labels_of(model, [against])[0],
         versus_id=against,

@@ -15,12 +15,26 @@ from mha_viz.engine.model import AttentionModel
 from mha_viz.engine.projections import in_out
 from mha_viz.engine.run import rounding
 from mha_viz.errors import ArgumentError, AttentionUnavailableError
-from mha_viz.prediction.logits import check_predicts, replace_mask
-from mha_viz.prediction.outcomes import labels_of, number_of
+from mha_viz.prediction.logits import (
+    OF_TEXTS,
+    Objective,
+    check_predicts,
+    outcome_logits,
+    replace_mask,
+)
+from mha_viz.prediction.outcomes import (
+    ENDS,
+    end_and_position,
+    labels_of,
+    number_of,
+    right_outcomes,
+)
 from mha_viz.prediction.prediction import places_to_predict, spaced_at
 from mha_viz.text.cleaning import visible
 from mha_viz.text.encoding import encode_texts
 from mha_viz.text.tokens import Encoded
+
+_HEADS = ("qa_outputs", "classifier", "score")  # as families name what scores each token
 
 
 @dataclass(frozen=True)
@@ -81,9 +95,12 @@ class Readout:
 
 
 def readout(model: AttentionModel, encoded: Encoded, position: int) -> Readout:
-    """Run a model that predicts tokens or a class, and decompose it at one position."""
-    is_class = check_predicts(model.network, classes=True) == "class"
-    unembedding = _scores(model) if is_class else model.network.get_output_embeddings()
+    """Run a model that predicts tokens or classes, and decompose it at one position.
+
+    Of a question answerer the logits are two: of this position as start and as end.
+    """
+    kind = check_predicts(model.network, classes=True)
+    unembedding = _unembedding(model, kind)
     if not isinstance(unembedding, nn.Linear | Conv1D):
         raise AttentionUnavailableError(
             f"{type(model.network).__name__} does not say which of its modules is the unembedding: "
@@ -106,11 +123,25 @@ def readout(model: AttentionModel, encoded: Encoded, position: int) -> Readout:
     if last is not None and norm is None:
         raise unknown_layout(model, f"its {type(last).__name__} is no norm that is known here")
     gate = _gate(model, made, read if last is None else calls[last][-1][0])
-    found = getattr(stream.run.output, "prediction_logits", None)
-    logits = (stream.run.output.logits if found is None else found)[0]
-    logits = logits if is_class else logits[0]
-    made_of = (stream, dense, gate, norm, unembedding, raw[0], logits)
-    return _checked(Readout(*made_of, _scale(model, raw[0], logits)))
+    made_of = (stream, dense, gate, norm, unembedding, raw[0], _logits(kind, stream.run.output))
+    return _checked(Readout(*made_of, _scale(model, raw[0], made_of[-1])))
+
+
+def _logits(kind: Objective, output: Any) -> Float[Tensor, " outcome"]:
+    """Return the logits of a run that was read at one position."""
+    if kind in OF_TEXTS:
+        return output.logits[0]
+    found = outcome_logits(kind, output)[0]
+    return found[:, 0] if kind == "answer" else found[0]
+
+
+def _unembedding(model: AttentionModel, kind: Objective) -> Any:
+    if kind in OF_TEXTS:
+        return _scores(model)
+    if kind in ("answer", "token_class"):
+        heads = (getattr(model.network, name, None) for name in _HEADS)
+        return next((head for head in heads if head is not None), None)
+    return model.network.get_output_embeddings()
 
 
 def _scores(model: AttentionModel) -> nn.Module:
@@ -127,23 +158,36 @@ def _scores(model: AttentionModel) -> nn.Module:
 
 
 def read_at(
-    model: AttentionModel, text: str, position: int | None, *, classes: bool = False
+    model: AttentionModel,
+    text: str,
+    position: int | None,
+    *,
+    classes: bool = False,
+    text_pair: str | None = None,
+    end: str | int | None = None,
 ) -> tuple[Readout, int]:
     """Decompose a run of a text where the model predicts, and return that position, too.
 
-    With `classes` of classifiers, too.
+    With `classes` of classifiers and question answerers, too; `end` says where of an answer.
     """
-    whole, _ = encode_texts(model.stored_reader, replace_mask(model, text))
+    pair = None if text_pair is None else replace_mask(model, text_pair)
+    whole, _ = encode_texts(model.stored_reader, replace_mask(model, text), pair)
     kind = check_predicts(model.network, classes=classes)
     encoded, places = places_to_predict(model, kind, whole, position)
+    if kind == "answer":
+        _, (position,) = right_outcomes(model, encoded, "start" if end is None else end)
+        places = [position]
     return readout(model, encoded, places[0]), places[0]
 
 
 def token_number(model: AttentionModel, made: Readout, place: int, token: str | int | None) -> int:
     """Return a token's number in the vocabulary; the model's first choice where none is given."""
+    kind = check_predicts(model.network, classes=True)
+    if kind == "answer":
+        end, _ = end_and_position("start" if token is None else token, made.stream.encoded.tokens)
+        return ENDS.index(end)
     if token is None:
         return int(made.logits.argmax())
-    kind = check_predicts(model.network, classes=True)
     number = number_of(model, token, spaced_at(kind, made.stream.encoded, place))
     if number >= len(made.logits):
         raise ArgumentError(f"{model.name} gives no logit to token {number}.")
