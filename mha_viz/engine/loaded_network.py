@@ -1,6 +1,7 @@
 """LoadedNetwork: a network with its tokenizer, its sizes, its limits and its weights."""
 
 import math
+from collections.abc import Mapping
 from contextlib import suppress
 
 import torch
@@ -9,12 +10,14 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from mha_viz.core.attention.multi_head import AttentionWeights
+from mha_viz.core.layer_numbers import without_attention
 from mha_viz.core.metrics.output_weights import OutputWeights
 from mha_viz.core.names import MATRICES
 from mha_viz.core.record.patterns import MOST_BYTES, STORED_BYTES
 from mha_viz.engine.backend import choose_backend, pad_limit
+from mha_viz.engine.numbering import own_layer_numbers
 from mha_viz.engine.projections import LayerProjections
-from mha_viz.engine.run import PARTS, Backend
+from mha_viz.engine.run import PARTS, Backend, Run
 from mha_viz.errors import ArgumentError, AttentionUnavailableError, TextError
 from mha_viz.text.encoding import Reader, decoder_text, takes_pair, target_tokenizer
 from mha_viz.text.tokens import encode, tokenizer_errors
@@ -113,6 +116,17 @@ class LoadedNetwork:
         about = (self.tokenizer, self.name, n_ctx, self.d_vocab, two_texts)
         return Reader(*about, self._decoder_start, self._target_tokenizer, self.pad_limit)
 
+    @property
+    def layer_numbers(self) -> tuple[int, ...]:
+        """The model's own number, from 0, of each layer of attention of the first part."""
+        return self.numbers_of(None)
+
+    def numbers_of(self, part: str | None) -> tuple[int, ...]:
+        """Return the model's own numbers of the layers of a part; the first one if None."""
+        part = self.parts[0] if part is None else part
+        self.check_part(part)
+        return self._numbers[part]
+
     def check_part(self, part: str) -> None:
         """Raise ArgumentError unless it is one of `parts`."""
         if part not in self.parts:
@@ -205,6 +219,16 @@ class LoadedNetwork:
             known = self._W_O[part] = OutputWeights(weights if len(weights) == len(found) else ())
         return known
 
+    def _number_layers(self, runs: Mapping[str, Run]) -> tuple[str, ...]:
+        """Note the model's own numbers of its layers; return a note on those without attention."""
+        self._numbers: dict[str, tuple[int, ...]] = {}
+        notes = []
+        for part, left in runs.items():
+            numbers, n_all = own_layer_numbers(self.network, left.modules, len(left.pattern))
+            self._numbers[part] = numbers
+            notes.append(without_attention(numbers, n_all))
+        return tuple(dict.fromkeys(filter(None, notes)))
+
     def _choose_backend(self) -> tuple[str, ...]:
         """Choose the backend by a short text, and measure the model by what it left behind."""
         source = encode(self.tokenizer, _SAMPLE, max_length=min(self.n_ctx, 16))
@@ -231,6 +255,7 @@ class LoadedNetwork:
                 "than alone: such texts are run one by one.",
             )
         self._projections = {part: LayerProjections.of(self.network, runs[part]) for part in runs}
+        notes += self._number_layers(runs)
         self._W_O: dict[str, OutputWeights] = {}
         if self.backend == "mha_viz":
             return notes

@@ -207,6 +207,7 @@ def record_of(
         causal=causal,
         sink=sink,
         allowed=allowed,
+        layer_numbers=model.numbers_of(part),
         notes=model.notes + text_notes(model.name, source, target) + notes,
     )
 

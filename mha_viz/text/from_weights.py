@@ -44,6 +44,7 @@ def record(
     text_pair: str | None = None,
     part: str | None = None,
     causal: bool | None = None,
+    layers: Sequence[int] = (),
 ) -> AttentionRecord:
     """Build a record of the attention weights of any tool, to draw, measure and save.
 
@@ -71,14 +72,17 @@ def record(
         part: "self", "encoder", "decoder" or "cross"; if not given, "cross" where there are
             `key_tokens`, and else "self".
         causal: whether the future was hidden; if not given, whether every weight on it is 0.
+        layers: the model's own number of each layer, from 0, where some layers of a hybrid model
+            have no attention; 0, 1, 2 ... if not given.
 
     Returns:
         AttentionRecord with float32 pattern (layer, head, query, key).
 
     Raises:
-        RecordError: not attention weights of that shape, layers that differ in shape, a batch of
-            several texts, tokens that do not fit, a mask that hides what the model looked at, or a
-            `text` that the tokens are not part of.
+        RecordError: not attention weights of that shape, layers that differ in shape, layer
+            numbers that do not increase or are not one a layer, a batch of several texts, tokens
+            that do not fit, a mask that hides what the model looked at, or a `text` that the tokens
+            are not part of.
 
     >>> weights = tuple(torch.full((1, 2, 3, 3), 1 / 3) for layer in range(4))
     >>> record(weights, ["the", "cat", "sat"]).pattern.shape
@@ -120,6 +124,7 @@ def record(
         text_pair=text_pair,
         part=part,
         causal=causal,
+        layer_numbers=layers,
     )
 
 

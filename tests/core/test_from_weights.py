@@ -139,3 +139,11 @@ def test_pieces_and_ids_of_a_tokenizer_read_as_in_the_text_and_know_their_words(
     assert [token.id for token in decoded.tokens] == ids
     with pytest.raises(RecordError, match="are not what this tokenizer makes"):
         mv.record(theirs.pattern, ids, tokenizer=model.tokenizer, text="Another text.")
+
+
+@pytest.mark.parametrize("layers", [(3,), (7, 3), (3, 3), (-1, 3), (0.5, 3), (False, True), 7])
+def test_layer_numbers_that_do_not_fit_the_weights(layers, as_users_have_it):
+    weights = torch.full((2, 1, 7, 7), 1 / 7)
+    assert mv.record(weights, WORDS, layers=[3, 7]).layer_numbers == (3, 7)
+    with pytest.raises(RecordError, match="2 increasing whole numbers from 0"):
+        mv.record(weights, WORDS, layers=layers)

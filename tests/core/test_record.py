@@ -181,6 +181,7 @@ def test_the_long_table_has_every_weight():
     row = table.iloc[1234 % len(table)]
     place = tuple(int(row[name]) for name in names[:4])
     assert row["weight"] == float(record.pattern[place])
+    assert set(make(layer_numbers=(3, 7)).to_frame().layer) == {3, 7}
     assert row["query_token"] == record.labels[place[2]]
     back = table["weight"].to_numpy().reshape(tuple(record.pattern.shape))
     assert np.array_equal(back, record.pattern.numpy())
@@ -193,6 +194,8 @@ def test_two_heads_compare_as_all_heads_do(measure):
     record = make()
     found = record.compare((0, 1), (-1, 2))
     assert found.name == "L0 H1 and L1 H2"
+    hybrid = make(layer_numbers=(3, 7))
+    assert hybrid.compare((0, 1), (-1, 2)).name == "L3 H1 and L7 H2" and hybrid.layer_of(7) == 1
     everything = head_similarity(record, measure)
     assert found[measure] == near(float(everything[1, HEADS + 2]))
 

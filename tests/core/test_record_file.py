@@ -32,6 +32,7 @@ def test_a_record_comes_back_from_its_file_as_it_was(tmp_path):
         text_pair="👩‍👩‍👧",
         causal=True,
         notes=("cut ✂",),
+        layer_numbers=(3, 7),
     ).without_first()
     path = record.save(tmp_path / "new" / "folder" / "r.safetensors")
     back = AttentionRecord.load(path)
@@ -39,6 +40,7 @@ def test_a_record_comes_back_from_its_file_as_it_was(tmp_path):
     assert torch.equal(back.removed, record.removed) and torch.equal(back.key, record.key)
     assert torch.equal(back.value, record.value) and record.value.shape[2] == TOKENS - 1
     assert back.scale == record.scale == (0.5, 0.25)
+    assert back.layer_numbers == (3, 7) == record.merge_words().layer_numbers
     assert back.W_O == ()  # the model's own weights are not part of what a text left behind
     assert AttentionRecord.load(str(path)) == record
 
@@ -68,6 +70,9 @@ def test_the_file_is_safetensors_with_a_readable_header(tmp_path):
     assert header["format"] == record_file.FORMAT and len(header[record_file.HASH]) == 64
     described = json.loads(header["record"])
     assert described == make().describe() and described["shape"] == [2, 3, 5, 5]
+    # files of ordinary models, as of older versions, do not name the numbers of their layers
+    assert "layer_numbers" not in described
+    assert AttentionRecord.load(path).layer_numbers == (0, 1)
 
 
 def test_views_and_parts_of_larger_tensors_are_saved_as_they_look(tmp_path):

@@ -82,5 +82,6 @@ def chosen_heads(*heads: Chosen, most: int | None = None) -> AttentionRecord:
     nothing: dict[str, Any] = dict.fromkeys(("query", "key", "value", "removed", "allowed"))
     tokens = tuple(first.tokens[i] for i in queries.tolist())
     kept: dict[str, Any] = {"patterns": ChosenPatterns(heads, queries), "tokens": tokens}
-    kept |= {"z": stacked("z"), "sink": stacked("sink"), "scale": (), "W_O": ()}
+    kept |= {"z": stacked("z"), "sink": stacked("sink")}
+    kept |= dict.fromkeys(("scale", "W_O", "layer_numbers"), ())
     return replace(first, **kept, **nothing)

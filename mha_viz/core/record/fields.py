@@ -7,6 +7,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from mha_viz.core.layer_numbers import position_of
 from mha_viz.core.record.patterns import Patterns
 from mha_viz.errors import NotKeptError
 
@@ -102,6 +103,7 @@ class RecordFields:
     sink: Float[Tensor, "layer head query"] | None = None
     allowed: Bool[Tensor, "layer query_token key_token"] | None = None
     notes: tuple[str, ...] = ()
+    layer_numbers: tuple[int, ...] = ()
 
     # -- sizes ---------------------------------------------------------------------------------
 
@@ -128,6 +130,17 @@ class RecordFields:
     def n_heads(self) -> int:
         """Query heads in each layer."""
         return self.patterns.shape[1]
+
+    def layer_of(self, number: int) -> int:
+        """Return the position on the layer axis of the layer that the model gives a number.
+
+        Args:
+            number: the model's own, one of `layer_numbers`.
+
+        Raises:
+            ArgumentError: that layer has no attention, or there is none.
+        """
+        return position_of(self.layer_numbers, number)
 
     @property
     def held_bytes(self) -> int:

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from mha_viz.core.amounts import of_bytes
 from mha_viz.core.attention.scoring import Scoring, Sight
+from mha_viz.core.layer_numbers import is_counted
 from mha_viz.core.output_file import write_file
 from mha_viz.core.record.fields import Token
 from mha_viz.core.record.patterns import ComputedPatterns, Patterns, StoredPatterns
@@ -151,7 +152,7 @@ def _bytes(tensor: Tensor) -> memoryview:
 def describe(record: Any) -> dict[str, Any]:
     """Describe everything of a record but its tensors, as plain JSON values."""
     axes = {axis: getattr(record, axis) for axis in ("tokens", "key_tokens")}
-    patterns = record.patterns
+    patterns, numbers = record.patterns, record.layer_numbers
     computed = _computing(patterns)[1] if isinstance(patterns, ComputedPatterns) else None
     return {
         **{name: getattr(record, name) for name in (*_TEXTS, "text_pair", *_FLAGS)},
@@ -159,6 +160,7 @@ def describe(record: Any) -> dict[str, Any]:
         "notes": list(record.notes),
         "shape": list(record.shape),
         **({} if computed is None else {"computed": computed}),
+        **({} if is_counted(numbers) else {"layer_numbers": list(numbers)}),
         **{axis: [list(astuple(token)) for token in tokens] for axis, tokens in axes.items()},
     }
 
@@ -252,6 +254,7 @@ def _fields(raw: Mapping[str, Any], shape: tuple[int, ...]) -> dict[str, Any]:
         "text_pair": None if pair is None else _text(pair),
         "scale": tuple(_finite(value) for value in _of(list, raw["scale"])),
         "notes": tuple(_text(note) for note in _of(list, raw["notes"])),
+        "layer_numbers": tuple(map(_count, _of(list, raw.get("layer_numbers", [])))),
         **{axis: tuple(map(_from_list, _of(list, raw[axis]))) for axis in ("tokens", "key_tokens")},
     }
     if foreign := set(raw) - {*fields, "shape"}:

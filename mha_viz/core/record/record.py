@@ -11,6 +11,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from mha_viz.core.layer_numbers import checked_numbers, head_name
 from mha_viz.core.record import display, file, views
 from mha_viz.core.record.checks import (
     Place,
@@ -64,6 +65,9 @@ class AttentionRecord(RecordFields):
             where `patterns` are computed, which know it as a rule: see `visible_keys`.
             Merged words keep it of the tokens that they were made of.
         notes: what the user needs to know (a truncated text, weights newly initialised).
+        layer_numbers: the model's own number, from 0, of each row of the `layer` axis, which lacks
+            the layers without attention of a hybrid model; 0, 1, 2 ... if not given. Axes are
+            indexed by position, and heads named by number: `record[record.layer_of(7), 1]`.
 
     Raises:
         RecordError: shapes that do not fit each other, numbers that are not weights.
@@ -89,6 +93,8 @@ class AttentionRecord(RecordFields):
         keys = check_tokens("key_tokens", key_tokens) or tokens
         super().__init__(patterns, tokens, keys, **fields)
         check_record(self)
+        numbers = checked_numbers(self.layer_numbers, self.n_layers)
+        object.__setattr__(self, "layer_numbers", numbers)
 
     # -- one head, two heads, all of them ------------------------------------------------------
 
@@ -224,22 +230,23 @@ class AttentionRecord(RecordFields):
         places = [place_in(self, *check_place(place)) for place in (a, b)]
         weights = torch.stack([self.patterns.head(*place) for place in places])
         z = None if self.z is None else torch.stack([self.z[place] for place in places])
-        return compare_heads(weights, z).rename(" and ".join(f"L{i} H{j}" for i, j in places))
+        names = (head_name(*place, self.layer_numbers) for place in places)
+        return compare_heads(weights, z).rename(" and ".join(names))
 
     def to_frame(self) -> pd.DataFrame:
         """Return all weights as one long table, a row for each layer, head, query and key.
 
         Returns:
-            DataFrame with the columns layer, head, query, key (numbers from 0), query_token,
-            key_token (their labels, as categories) and weight (float32): 18 bytes a row, so some
-            160 MB for 144 heads on 250 tokens.
+            DataFrame with the columns layer (the model's number), head, query, key (from 0),
+            query_token, key_token (their labels, as categories) and weight (float32): 18 bytes a
+            row, so some 160 MB for 144 heads on 250 tokens.
 
         >>> import mha_viz as mv
         >>> table = mv.load("tiny-bert").trace("The cat sat on the mat").to_frame()
         >>> table.groupby(["layer", "head", "query"]).weight.sum().round(3).unique()
         array([1.], dtype=float32)
         """
-        return views.long_table(self.pattern, self.labels, self.key_labels)
+        return views.long_table(self.pattern, self.labels, self.key_labels, self.layer_numbers)
 
     # -- other views of the same run -----------------------------------------------------------
 

@@ -95,6 +95,7 @@ def long_table(
     pattern: Float[Tensor, "layer head query key"],
     query_labels: Sequence[str],
     key_labels: Sequence[str],
+    layer_numbers: Sequence[int],
 ) -> pd.DataFrame:
     """Build a table with a row for each weight: see `AttentionRecord.to_frame`."""
     import pandas as pd  # late: a record is read without it
@@ -107,7 +108,8 @@ def long_table(
     small = np.int16 if max(pattern.shape) < 2**15 else np.int32
     axes = np.indices(tuple(pattern.shape), dtype=small)
     layer, head, query, key = (axis.ravel() for axis in axes)
-    table: dict[str, Any] = dict(layer=layer, head=head, query=query, key=key)
+    numbers = np.array(layer_numbers, small)[layer]
+    table: dict[str, Any] = dict(layer=numbers, head=head, query=query, key=key)
     table["query_token"] = labels_at(query_labels, query)
     table["key_token"] = labels_at(key_labels, key)
     return pd.DataFrame(table | dict(weight=pattern.cpu().numpy().ravel()))
