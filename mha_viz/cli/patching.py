@@ -45,7 +45,9 @@ def ablate(
     change: dict[str, Any] = dict(factor=factor or 0.0, source=source, text_pair=pair, top_k=top)
     found = ablate(loaded, text, chosen, how, **change, **vars(tracked))
     numbers: dict[str, object] = {
-        "kl_nats": found.kl,
+        "value_before": found.before.value,
+        "value_after": found.after.value,
+        "kl_nats": found.kl if found.value_change is None else None,
         "entropy_before": found.before.entropy,
         "entropy_after": found.after.entropy,
         "loss_before": found.before.loss,
@@ -72,16 +74,20 @@ def importance(
     checkpoint: options.Checkpoint,
     output: options.TableOutput,
     method: Method = "ablation",
+    label: str | None = None,
+    pair: options.Pair = None,
 ) -> None:
     """Measure how much the loss depends on each head, over one text or several."""
     measured_texts = read_texts(texts)
     from mha_viz.interventions.importance import head_importance
 
     loaded = checkpoint.load()
-    found = head_importance(loaded, measured_texts, method, on_progress=options.progress("heads"))
+    target: dict[str, Any] = dict(labels=label, text_pair=pair)
+    on_progress = options.progress("heads")
+    found = head_importance(loaded, measured_texts, method, on_progress, **target)
     options.print_notes(found.notes)
     table = found.table().sort_values("importance", ascending=False, kind="stable")
-    title = f"{loaded.name}: importance by {method}, {UNIT}, {found.n_texts} text(s)"
+    title = f"{loaded.name}: importance by {method}, {found.unit}, {found.n_texts} text(s)"
     loss = float(found.loss.mean())
     output.deliver(table, title, loss=loss, method=method)
 
@@ -217,11 +223,11 @@ def faithfulness(
     chosen = None if heads is None else options.parse_heads(heads)
     from mha_viz.circuits.tasks.faithfulness import faithfulness, find_heads
     from mha_viz.circuits.tasks.task_runs import task_accuracy
-    from mha_viz.engine.head_changes import check_head
+    from mha_viz.engine.head_changes import head_place
 
     loaded = checkpoint.load()
     for head in chosen or ():
-        check_head(loaded, *head)
+        head_place(loaded, *head)
     behaviour = task.make(loaded)
     accuracy = task_accuracy(loaded, behaviour)
     options.print_notes([accuracy.sentence])

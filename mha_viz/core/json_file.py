@@ -44,8 +44,13 @@ class JsonKind:
             reason = getattr(error, "strerror", None) or "no file has such a name"
             raise self.wrong(path, reason) from error
 
-    def from_bytes(self, names: Collection[str], raw: bytes, file: str | Path) -> dict[str, Any]:
-        """Decode the fields that `to_bytes` was given, by their names, each still unchecked."""
+    def from_bytes(
+        self, names: Collection[str], raw: bytes, file: str | Path, optional: str = ""
+    ) -> dict[str, Any]:
+        """Decode the fields that `to_bytes` was given, by their names, each still unchecked.
+
+        The field `optional` may be missing from the file, and then is from what is returned.
+        """
         if len(raw) > self.most:
             raise self.wrong(file, f"it is larger than {self.most:,} bytes")
         try:
@@ -55,6 +60,7 @@ class JsonKind:
         if not isinstance(content, dict):
             raise self.wrong(file, "it is not an object")
         given = content.pop(HASH, None)
+        names = [name for name in names if name != optional or name in content]
         if content.get("kind") != self.kind or set(content) != {*names, "kind", "version"}:
             raise self.wrong(file, f"its kind or its fields are not those of “{self.kind}”")
         if content["version"] != self.version:

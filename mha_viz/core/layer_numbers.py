@@ -66,18 +66,18 @@ def position_of(numbers: Sequence[int], layer: Any) -> int:
         raise ArgumentError(f"layer must be a whole number, got {layer!r:.60}.") from error
     if number in numbers:
         return list(numbers).index(number)
-    raise ArgumentError(f"layer must {layers_in_words(numbers)}, got {number}.")
+    raise ArgumentError(f"There is no layer {number}: {layers_in_words(numbers)}.")
 
 
 def layers_in_words(numbers: Sequence[int]) -> str:
-    """Return what a layer's number must be, after "must".
+    """Return the numbers of the layers with attention as the clause of a sentence.
 
     >>> layers_in_words((0, 1, 2)), layers_in_words((3, 7))
-    ('lie in 0..2', 'be one of 3, 7, which have attention')
+    ('layers are 0..2', 'layers with attention are 3, 7')
     """
     if is_counted(numbers):
-        return f"lie in 0..{len(numbers) - 1}"
-    return f"be one of {', '.join(map(str, numbers))}, which have attention"
+        return f"layers are 0..{len(numbers) - 1}"
+    return f"layers with attention are {', '.join(map(str, numbers))}"
 
 
 def head_name(layer: int, head: int, numbers: Sequence[int] = ()) -> str:

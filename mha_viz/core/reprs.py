@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -44,12 +45,13 @@ def count(number: int, thing: str, things: str = "") -> str:
     return f"{number:,} {thing if number == 1 else things or thing + 's'}"
 
 
-def head_rows(**columns: Tensor) -> pd.DataFrame:
+def head_rows(layer_numbers: Sequence[int] = (), /, **columns: Tensor) -> pd.DataFrame:
     """Make a table with a row for each head: layer, head, and each (layer, head) tensor."""
     import numpy as np  # late, as the command begins here
     import pandas as pd
 
     layer, head = np.indices(next(iter(columns.values())).shape).reshape(2, -1)
+    layer = np.array(layer_numbers, layer.dtype)[layer] if layer_numbers else layer
     flat = {name: values.flatten().numpy() for name, values in columns.items()}
     return pd.DataFrame({"layer": layer, "head": head, **flat})
 

@@ -6,6 +6,7 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
+from mha_viz.core.layer_numbers import head_name, layers_in_words
 from mha_viz.core.record.record import AttentionRecord
 from mha_viz.engine.intervention import Change, Intervention, ReferenceMeans
 from mha_viz.engine.loaded_network import LoadedNetwork
@@ -96,14 +97,22 @@ def part_size(model: LoadedNetwork, part: str) -> tuple[int, int]:
     return len(layers), layers[0].n_heads
 
 
-def check_head(model: LoadedNetwork, layer: int, head: int, part: str | None = None) -> None:
-    """Raise ArgumentError where a part, the first one if not given, has no such head."""
-    n_layers, n_heads = part_size(model, model.parts[0] if part is None else part)
-    if not (0 <= layer < n_layers and 0 <= head < n_heads):
-        raise ArgumentError(
-            f"{model.name} has no L{layer} H{head}: layers are 0..{n_layers - 1} and heads "
-            f"0..{n_heads - 1}."
-        )
+def head_place(
+    model: LoadedNetwork, layer: int, head: int, part: str | None = None
+) -> tuple[int, int]:
+    """Return where arrays (layer, head) of a part, the first one if not given, have a head.
+
+    `layer` is the model's own number, one of its `layer_numbers`. Raises ArgumentError: there is no
+    such head; the message names the layers and heads that there are.
+    """
+    _, n_heads = part_size(model, model.parts[0] if part is None else part)
+    numbers = model.numbers_of(part)
+    if layer in numbers and 0 <= head < n_heads:
+        return numbers.index(layer), head
+    raise ArgumentError(
+        f"{model.name} has no L{layer} H{head}: {layers_in_words(numbers)} and heads "
+        f"0..{n_heads - 1}."
+    )
 
 
 def _trace(model: LoadedNetwork, text: str, part: str) -> AttentionRecord:
@@ -125,18 +134,18 @@ def _checked_gates(model: LoadedNetwork, gates: Gates, part: str) -> Tensor:
     if not torch.isfinite(found).all():
         layer, head = (~torch.isfinite(found)).nonzero()[0].tolist()
         raise ArgumentError(
-            f"gates must be finite numbers, got {float(found[layer, head])} at L{layer} H{head}."
+            f"gates must be finite numbers, got {float(found[layer, head])} at "
+            f"{head_name(layer, head, model.numbers_of(part))}."
         )
     return found
 
 
 def _prepared(model: LoadedNetwork, intervention: Intervention, part: str, texts: Texts) -> Change:
     """Check the intervention against a model and a text, and add the numbers it needs."""
-    for layer, head in intervention.heads:
-        check_head(model, layer, head, part)
+    places = [head_place(model, layer, head, part) for layer, head in intervention.heads]
     heads = {
-        layer: torch.tensor(sorted(h for at, h in intervention.heads if at == layer))
-        for layer in sorted({at for at, _ in intervention.heads})
+        layer: torch.tensor(sorted(h for at, h in places if at == layer))
+        for layer in sorted({at for at, _ in places})
     }
     values = patterns = None
     if intervention.how == "mean":
@@ -158,7 +167,7 @@ def _note(gates: Tensor | None, intervention: Intervention | None, part: str) ->
             f"{int((gates != 1).sum())} of {gates.numel()} heads under a gate other than 1"
         )
     if intervention is not None:
-        names = [f"L{layer} H{head}" for layer, head in intervention.heads]
+        names = [head_name(*head) for head in intervention.heads]
         names = names if len(names) <= 8 else [*names[:8], f"and {len(names) - 8} more"]
         by = f" by {intervention.factor:g}" if intervention.how == "scale" else ""
         changes.append(f"{intervention.how}{by} of {', '.join(names)}")

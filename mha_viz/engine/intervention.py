@@ -13,6 +13,7 @@ from torch import Tensor
 from mha_viz.core.attention.attention import softmax, visible
 from mha_viz.core.attention.attention import z as mix
 from mha_viz.core.attention.checks import Number
+from mha_viz.core.layer_numbers import head_name
 from mha_viz.core.names import HOWS
 from mha_viz.core.record.derived import ReplacedPatterns
 from mha_viz.core.record.patterns import Patterns
@@ -49,7 +50,8 @@ class Intervention:
       tokens (activation patching). A patched pattern mixes this text's own values.
 
     Args:
-        heads: (layer, head) pairs, 0-based, none twice.
+        heads: (layer, head) pairs, 0-based, none twice; layers by the model's own numbers, see
+            `AttentionModel.layer_numbers`.
         how: one of `HOWS`.
         factor: for "scale" alone; any finite number.
         reference: for "mean": texts, or their `reference_means`; None: this text's positions.
@@ -174,7 +176,7 @@ def _pairs(heads: Any) -> tuple[tuple[int, int], ...]:
         raise ArgumentError("heads is empty: name at least one (layer, head).")
     twice = sorted({pair for pair in pairs if pairs.count(pair) > 1})
     if twice:
-        names = ", ".join(f"L{layer} H{head}" for layer, head in twice)
+        names = ", ".join(head_name(*head) for head in twice)
         raise ArgumentError(f"heads names {names} more than once: name each head once.")
     return pairs
 

@@ -8,6 +8,7 @@ import pandas as pd
 import torch
 
 from mha_viz.core.attention.checks import Number
+from mha_viz.core.layer_numbers import head_name
 from mha_viz.core.record.record import AttentionRecord
 from mha_viz.core.reprs import table_html
 from mha_viz.engine.head_changes import averaged_over, reference_means
@@ -106,7 +107,7 @@ class Ablation:
         return table
 
     def __repr__(self) -> str:
-        heads = [f"L{layer} H{head}" for layer, head in self.intervention.heads]
+        heads = [head_name(*head) for head in self.intervention.heads]
         more = f" and {len(heads) - _NAMED} more" if len(heads) > _NAMED else ""
         named = ", ".join(heads[:_NAMED]) + more
         change = f"kl={self.kl:.4g}"
@@ -147,7 +148,7 @@ def ablate(
     Args:
         model: a causal or masked language model, a classifier, or a question answerer.
         text: for a masked model with [MASK] in it, or with `position`; the question.
-        heads: (layer, head) pairs, 0-based, none twice.
+        heads: (layer, head) pairs, 0-based, none twice; layers by the model's own numbers.
         how: "zero", "scale", "mean", "uniform", "patch_z" or "patch_pattern"; see `Intervention`.
         factor: for "scale" alone; any finite number.
         reference: for "mean": texts, or their `reference_means`; None: this text's positions.

@@ -10,6 +10,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from mha_viz.core.layer_numbers import head_name
 from mha_viz.core.names import METHODS, Method
 from mha_viz.core.reprs import count, head_rows, table_html
 from mha_viz.engine.model import AttentionModel
@@ -37,6 +38,7 @@ class HeadImportance:
     # what was cut off, and whether an interval is missing for want of a second text.
     notes: tuple[str, ...] = ()
     unit: str = "nats per token"  # of classifiers per text, label or end of an answer
+    layer_numbers: tuple[int, ...] = ()  # the model's own, of the layer axis; none: 0, 1, 2 ...
 
     @property
     def n_texts(self) -> int:
@@ -45,15 +47,17 @@ class HeadImportance:
 
     def table(self) -> pd.DataFrame:
         """Return a row per head: layer, head, importance, low, high."""
-        return head_rows(importance=self.mean, low=self.low, high=self.high)
+        columns = {"importance": self.mean, "low": self.low, "high": self.high}
+        return head_rows(self.layer_numbers, **columns)
 
     def __repr__(self) -> str:
         layers, heads = self.mean.shape
         layer, head = divmod(int(self.mean.argmax()), heads)
+        name = head_name(layer, head, self.layer_numbers)
         return (
             f"HeadImportance({self.method}, {layers} layers × {heads} heads, "
             f"{count(self.n_texts, 'text')}, most: "
-            f"L{layer} H{head} {self.mean[layer, head]:.3g} {self.unit})"
+            f"{name} {self.mean[layer, head]:.3g} {self.unit})"
         )
 
     def _repr_html_(self) -> str:
@@ -132,7 +136,8 @@ def head_importance(
     else:
         values, loss = _gradients(model, targets, on_progress)
     known: Method = "ablation" if method == "ablation" else "gradient"
-    n_tokens, about = int(targets.n_answers.sum()), (targets.notes, targets.unit)
+    n_tokens = int(targets.n_answers.sum())
+    about = targets.notes, targets.unit, model.layer_numbers
     return HeadImportance(known, *t_interval(values), values, loss, n_tokens, *about)
 
 

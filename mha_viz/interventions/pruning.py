@@ -9,6 +9,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from mha_viz.core.layer_numbers import layers_in_words, numbered
 from mha_viz.core.measure import head_similarity
 from mha_viz.core.names import METHODS, ORDERS, Method, Order
 from mha_viz.engine.model import AttentionModel
@@ -42,7 +43,7 @@ class PruningCurve:
     # run: both are its loss.
     lowest: Float[Tensor, " point"]
     highest: Float[Tensor, " point"]
-    # of each run all heads as (layer, head), the first to go first.
+    # of each run all heads as (layer, head), the first to go first; layers by the model's numbers
     removed: tuple[tuple[tuple[int, int], ...], ...]
     notes: tuple[str, ...] = ()  # what to know before reading it
 
@@ -130,7 +131,7 @@ def pruning_curve(
         *(name, n_off, values, *t_interval(values.mean(0).T)),
         lowest=means.amin(0),
         highest=means.amax(0),
-        removed=tuple(tuple(divmod(i, model.n_heads) for i in removed) for removed in runs),
+        removed=tuple(_named(model, removed) for removed in runs),
         notes=targets.notes + (SAME_TEXTS,) * chosen,
     )
 
@@ -164,14 +165,20 @@ def _orders(
     if isinstance(order, str):
         known = ", ".join(ORDERS)
         raise ArgumentError(f"order must be one of {known}, or heads; got {order!r}.")
-    numbers = [layer * model.n_heads + head for layer, head in order]
-    inside = all(0 <= head < model.n_heads for _, head in order)
-    if not inside or sorted(numbers) != list(range(total)):
+    layers = model.layer_numbers
+    inside = all(layer in layers and 0 <= head < model.n_heads for layer, head in order)
+    numbers = [layers.index(layer) * model.n_heads + head for layer, head in order if inside]
+    if sorted(numbers) != list(range(total)):
         raise ArgumentError(
-            f"An order must hold each of the {total} heads as (layer, head) once, layers "
-            f"0..{model.n_layers - 1} and heads 0..{model.n_heads - 1}; got {len(order)} entries."
+            f"An order must hold each of the {total} heads as (layer, head) once; "
+            f"{layers_in_words(layers)} and heads 0..{model.n_heads - 1}; got {len(order)} entries."
         )
     return "given", [numbers]
+
+
+def _named(model: AttentionModel, heads: Sequence[int]) -> tuple[tuple[int, int], ...]:
+    """Return heads, which are counted through all layers, as (layer, head)."""
+    return tuple(numbered((divmod(i, model.n_heads) for i in heads), model.layer_numbers))
 
 
 def mean_similarity(

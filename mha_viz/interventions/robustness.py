@@ -22,13 +22,14 @@ class Robustness:
     """The loss with one random head off, and with pairs of heads off."""
 
     loss: Float[Tensor, " text"]  # with all heads on, nats per token
-    heads: Int[Tensor, "draw 2"]  # the (layer, head) that is off; no head twice
+    heads: Int[Tensor, "draw 2"]  # the position (layer, head) that is off; no head twice
     change: Float[Tensor, "draw text"]  # the loss then, less `loss`
     pairs: Int[Tensor, "pair 2 2"]  # two heads that are off together
     pair_change: Float[Tensor, "pair text"]  # the loss then, less `loss`
     apart: Float[Tensor, "pair text"]  # the sum of the changes when either is off alone
     tolerance: float  # nats per token; a smaller change counts as none
     notes: tuple[str, ...] = ()  # what to know before reading it
+    layer_numbers: tuple[int, ...] = ()  # the model's own, which the tables name; none: 0, 1, 2 ...
 
     @property
     def extra(self) -> Float[Tensor, "pair text"]:
@@ -66,13 +67,20 @@ class Robustness:
 
     def table(self) -> pd.DataFrame:
         """Return a row per head that was off: layer, head, change (mean over texts)."""
-        layer, head = self.heads.T.numpy()
+        layer, head = self._named(self.heads).T.numpy()
         return pd.DataFrame({"layer": layer, "head": head, "change": self.change.mean(1).numpy()})
+
+    def _named(self, heads: Int[Tensor, "*rest 2"]) -> Int[Tensor, "*rest 2"]:
+        """Put the model's own numbers of layers for their positions."""
+        if not self.layer_numbers:
+            return heads
+        numbers = torch.tensor(self.layer_numbers)
+        return torch.stack([numbers[heads[..., 0]], heads[..., 1]], -1)
 
     def pair_table(self) -> pd.DataFrame:
         """Return a row per pair: both heads, and changes together, apart and extra (means)."""
         names = ("layer", "head", "other_layer", "other_head")
-        flat = self.pairs.flatten(1).T.numpy()
+        flat = self._named(self.pairs).flatten(1).T.numpy()
         return pd.DataFrame(dict(zip(names, flat, strict=True))).assign(
             change=self.pair_change.mean(1).numpy(),
             apart=self.apart.mean(1).numpy(),
@@ -157,4 +165,5 @@ def robustness(
         apart=by_head[both].sum(1),
         tolerance=tolerance,
         notes=targets.notes,
+        layer_numbers=model.layer_numbers,
     )

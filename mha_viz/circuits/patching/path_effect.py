@@ -16,8 +16,9 @@ from mha_viz.circuits.patching.experiment import (
     patching_experiment,
 )
 from mha_viz.circuits.patching.patching import INPUTS, Head, Input
+from mha_viz.core.layer_numbers import head_name, number_at
 from mha_viz.core.reprs import table_html
-from mha_viz.engine.head_changes import check_head
+from mha_viz.engine.head_changes import head_place
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import ArgumentError
 
@@ -52,7 +53,7 @@ class PathEffect:
         return pd.DataFrame([direct, total], columns=["path", "exact", "estimate"])
 
     def __repr__(self) -> str:
-        sender = f"L{self.sender[0]} H{self.sender[1]}"
+        sender = head_name(*self.sender)
         return (
             f"PathEffect({sender} -> {receiver_name(self.receiver)}, {self.metric} "
             f"{self.clean:.4g}, direct {self.direct:+.3g}, total {self.total:+.3g})"
@@ -96,7 +97,7 @@ def path_effect(
         clean: the text; for a masked model with [MASK], or with `position`.
         corrupt: a text of as many tokens in which the behaviour is another one; or several texts,
             over whose positions the sender's mean z is taken; or such means (`reference_means`).
-        sender: (layer, head).
+        sender: (layer, head), the layer by the model's own number.
         receiver: (layer, head, "query" or "key" or "value") of a later layer, or "logits". Of a
             key that several query heads share, this head's copy alone changes.
         metric: "logit_difference" (target less against), "logit" (of the target), "loss" or "kl";
@@ -132,9 +133,10 @@ def path_effect(
     runs, changes = experiment.runs, (0.0, 0.0, 0.0, 0.0)
     if runs.differs(head):
         changes = _effects(experiment, head, reader)
+    numbers = model.layer_numbers
     return PathEffect(
-        head,
-        reader,
+        (number_at(numbers, head[0]), head[1]),
+        reader if isinstance(reader, str) else (number_at(numbers, reader[0]), *reader[1:]),
         experiment.behaviour.metric,
         float(experiment.clean),
         *changes,
@@ -147,7 +149,7 @@ def path_effect(
 def check_path(
     model: AttentionModel, sender: Sequence[int], receiver: Sequence[Any] | str
 ) -> tuple[Head, Receiver]:
-    """Check and return the two ends of a path, as numbers; else raise ArgumentError."""
+    """Check the two ends of a path and return their positions; else raise ArgumentError."""
     head = _head(model, "sender", sender)
     if isinstance(receiver, str) and receiver == LOGITS:
         return head, LOGITS
@@ -160,8 +162,8 @@ def check_path(
     layer, number = _head(model, "receiver", given[:2])
     if layer <= head[0]:
         raise ArgumentError(
-            f"L{layer} H{number} cannot read what L{head[0]} H{head[1]} writes: choose a receiver "
-            "of a later layer."
+            f"{head_name(*given[:2])} cannot read what {head_name(*sender)} writes: choose a "
+            "receiver of a later layer."
         )
     return head, (layer, number, receiver[2])
 
@@ -207,5 +209,4 @@ def _head(model: AttentionModel, name: str, given: Sequence[int]) -> Head:
         raise ArgumentError(
             f"{name} must begin with a layer and a head, such as (0, 3); got {given!r}."
         ) from error
-    check_head(model, layer, head)
-    return layer, head
+    return head_place(model, layer, head)

@@ -53,6 +53,7 @@ class PathEffects:
             the paths from each head to the logits.
         clean: the behaviour with nothing patched, a mean over pairs.
         target, against, notes: as of `PathEffect`; "" where each pair has its own.
+        layer_numbers: the model's own numbers of the layers, which `table` names.
     """
 
     def __init__(
@@ -73,6 +74,7 @@ class PathEffects:
         self.target, self.against = first.target, first.against
         self.notes = tuple(dict.fromkeys(note for one in experiments for note in one.notes))
         n_layers, n_heads = first.runs.z.shape[:2]
+        self.layer_numbers = first.runs.model.layer_numbers
         if 3 * (n_layers * n_heads) ** 2 > MAX_PATHS:
             raise ArgumentError(
                 f"{n_layers * n_heads:,} heads have more paths than fit into memory here: ask "
@@ -164,7 +166,9 @@ class PathEffects:
         known = np.where(np.isnan(self.estimate), "", "estimate")
         known = np.where(np.isnan(self.exact), known, "measured")
         names = ("sender_layer", "sender_head", "layer", "head")
-        columns: dict[str, NDArray[Any]] = dict(zip(names, index[:4, later], strict=True))
+        ends = index[:4, later]
+        ends[::2] = np.array(self.layer_numbers)[ends[::2]]
+        columns: dict[str, NDArray[Any]] = dict(zip(names, ends, strict=True))
         columns["input"] = np.array(INPUTS)[index[4, later]]
         each = dict(effect=self.effect, known=known, estimate=self.estimate, exact=self.exact)
         each |= dict(low=self.low, high=self.high)

@@ -15,7 +15,8 @@ from mha_viz.circuits.tasks.task_runs import TaskRuns
 from mha_viz.circuits.tasks.tasks import LEAST_EXAMPLES, Task, make_task
 from mha_viz.circuits.tasks.tested_heads import Faithfulness, Outcome
 from mha_viz.core.attention.checks import Number
-from mha_viz.engine.head_changes import check_head
+from mha_viz.core.layer_numbers import head_name, is_counted
+from mha_viz.engine.head_changes import head_place
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import ArgumentError
 from mha_viz.prediction.arguments import check_index
@@ -47,7 +48,8 @@ def faithfulness(
     Args:
         model: a causal or masked model of one stack, through our attention function.
         task: of `make_task`, or its name.
-        heads: the choice, (layer, head) pairs; at least one, and not all.
+        heads: the choice, (layer, head) pairs, layers by the model's own numbers; at least one, and
+            not all.
         on_progress: called with how much is done, and of how much; an exception stops the work.
         n_random: random sets of as many heads, 2 or more.
 
@@ -74,7 +76,7 @@ def faithfulness(
     chosen = _checked(model, heads)
     check_index("n_random", n_random, 999, first=2)
     generator = random.Random(task.seed)
-    every = list(product(range(model.n_layers), range(model.n_heads)))
+    every = list(product(model.layer_numbers, range(model.n_heads)))
     choices = [chosen, *(generator.sample(every, len(chosen)) for _ in range(n_random))]
     alone = torch.stack([_only(model, choice) for choice in choices])
     all_on = torch.ones_like(alone[:1])
@@ -95,6 +97,7 @@ def faithfulness(
         stand_in=task.stand_in,
         n_layers=model.n_layers,
         n_heads=model.n_heads,
+        layer_numbers=() if is_counted(model.layer_numbers) else model.layer_numbers,
         heads=tuple(chosen),
         held_out=held_out,
         chosen_on=chosen_on,
@@ -120,7 +123,7 @@ class FoundHeads:
 
     def __repr__(self) -> str:
         n = len(self.heads)
-        first = ", ".join(f"L{layer} H{head}" for layer, head in self.heads[:3])
+        first = ", ".join(head_name(*head) for head in self.heads[:3])
         return (
             f"FoundHeads({n} of {len(self.order)} carry {self.share[n]:.0%} on the texts they were "
             f"chosen on, {self.held_out:.0%} on held-out ones: {first}, ...)"
@@ -163,7 +166,7 @@ def find_heads(
     """
     if not 0 < enough <= 1:
         raise ArgumentError(f"enough must lie in (0, 1], got {enough}.")
-    task, every = task_of(model, task), list(product(range(model.n_layers), range(model.n_heads)))
+    task, every = task_of(model, task), list(product(model.layer_numbers, range(model.n_heads)))
     n, seen, unseen = len(every), task.to_choose_on, task.held_out
     runs = TaskRuns(model, task)
     progress = Progress(on_progress, (2 * n + 2) * len(seen) + 4 * len(unseen))
@@ -212,7 +215,7 @@ def task_of(model: AttentionModel, task: Task | str) -> Task:
 def _only(model: AttentionModel, heads: Sequence[Head]) -> Bool[Tensor, "layer head"]:
     kept = torch.zeros(model.n_layers, model.n_heads, dtype=torch.bool)
     for layer, head in heads:
-        kept[layer, head] = True
+        kept[head_place(model, layer, head)] = True
     return kept
 
 
@@ -225,7 +228,7 @@ def _checked(model: AttentionModel, heads: Sequence[Sequence[int]]) -> list[Head
             f"heads must be (layer, head) pairs such as [(3, 7)], got {heads!r}."
         ) from error
     for layer, head in sorted(pairs):
-        check_head(model, layer, head)
+        head_place(model, layer, head)
     if len(set(pairs)) < len(pairs) or not 0 < len(pairs) < model.n_layers * model.n_heads:
         raise ArgumentError(
             "heads must name at least one head, each once, and not all of them: of all or none "

@@ -13,7 +13,7 @@ from mha_viz.circuits.patching.experiment import Behaviour
 from mha_viz.circuits.patching.patching import Head
 from mha_viz.circuits.tasks.tasks import Example, Task
 from mha_viz.core.reprs import count
-from mha_viz.engine.head_changes import check_head
+from mha_viz.engine.head_changes import head_place
 from mha_viz.engine.model import AttentionModel
 from mha_viz.engine.probe import Changed, HeadEdits, Probe
 from mha_viz.prediction.logits import check_predicts, logits
@@ -240,8 +240,7 @@ def attended(model: AttentionModel, task: Task, heads: Sequence[Head]) -> pd.Dat
     0.9
     """
     task.check_model(model)
-    for layer, head in heads:
-        check_head(model, layer, head)
+    places = [head_place(model, layer, head) for layer, head in heads]
     masked = check_predicts(model.network) == "masked"
     rows = []
     with torch.inference_mode():
@@ -251,10 +250,9 @@ def attended(model: AttentionModel, task: Task, heads: Sequence[Head]) -> pd.Dat
             logits(model.network, part.rows, probe, last=True)
             for number, one in enumerate(examples):
                 kinds, seen = _kinds(one, masked)
-                for layer, head in heads:
-                    row = (
-                        probe.kept["pattern"][layer][number, head, one.place, :seen].double().cpu()
-                    )
+                for (layer, head), (at, _) in zip(heads, places, strict=True):
+                    weights = probe.kept["pattern"][at][number, head, one.place, :seen]
+                    row = weights.double().cpu()
                     rows += [
                         (layer, head, kind, float(row[keys].sum()), float(keys.sum()) / seen)
                         for kind, keys in kinds.items()

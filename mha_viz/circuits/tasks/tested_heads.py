@@ -1,5 +1,6 @@
 """A tested circuit: the part of a behaviour that some heads carry, as a record and a file."""
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -67,6 +68,7 @@ class Faithfulness:
         stand_in: what a head that does not act gave: "mean", over other texts of the task, or
             "corrupt", its output on the corrupted text.
         n_layers, n_heads: how many heads there are.
+        layer_numbers: the model's own numbers of the layers with attention; none for 0, 1, 2 ...
         heads: the choice, (layer, head), in the order given.
         held_out: the behaviour on the half of the texts that `find_heads` does not see.
         chosen_on: the behaviour on the other half, which it chooses on.
@@ -92,6 +94,7 @@ class Faithfulness:
     chosen_on: Outcome
     random_alone: tuple[float, ...]
     random_missing: tuple[float, ...]
+    layer_numbers: tuple[int, ...] = ()
 
     @property
     def beside_random(self) -> str:
@@ -129,7 +132,10 @@ class Faithfulness:
 
     def to_bytes(self) -> bytes:
         """Make the file that `save` writes, in memory."""
-        return FILE.to_bytes(asdict(self))
+        found = asdict(self)
+        if not self.layer_numbers:  # as in the files of before
+            del found["layer_numbers"]
+        return FILE.to_bytes(found)
 
     @classmethod
     def load(cls, path: str | Path) -> "Faithfulness":
@@ -165,10 +171,11 @@ class Faithfulness:
 
 def _fields(names: set[str], raw: bytes, file: str | Path) -> dict[str, Any]:
     """Decode the fields that `FILE.to_bytes` was given, and check each; else raise RecordError."""
-    fields = FILE.from_bytes(names, raw, file)
+    fields = FILE.from_bytes(names, raw, file, optional="layer_numbers")
     fault = _fault(fields)
     if fault:
         raise FILE.wrong(file, fault)
+    fields["layer_numbers"] = tuple(fields.get("layer_numbers", ()))
     fields["heads"] = tuple((layer, head) for layer, head in fields["heads"])
     for name in (*OUTCOMES, "random_alone", "random_missing"):
         fields[name] = tuple(map(float, fields[name]))
@@ -190,7 +197,10 @@ def _fault(given: dict[str, Any]) -> str:
         if not _all_finite(values) or len(values) != N_MEASURED or values[-1] < 0:
             return f"{name} is not {N_MEASURED} finite numbers, the last of them an error"
     heads, sizes = given["heads"], (given["n_layers"], given["n_heads"])
-    if not isinstance(heads, list) or not all(_is_head(head, *sizes) for head in heads):
+    layers = given.get("layer_numbers", range(sizes[0]))
+    if "layer_numbers" in given and not _are_numbers(layers, sizes[0]):
+        return "layer_numbers are not an increasing whole number for each layer"
+    if not isinstance(heads, list) or not all(_is_head(head, layers, sizes[1]) for head in heads):
         return "heads are not (layer, head) pairs of this model"
     if not 0 < len({tuple(head) for head in heads}) == len(heads) < sizes[0] * sizes[1]:
         return "heads are none, all, or named twice"
@@ -204,6 +214,11 @@ def _all_finite(value: Any) -> bool:
     return isinstance(value, list) and all(map(is_finite, value))
 
 
-def _is_head(value: Any, n_layers: int, n_heads: int) -> bool:
+def _are_numbers(value: Any, n_layers: int) -> bool:
+    listed = isinstance(value, list) and len(value) == n_layers
+    return listed and all(map(is_whole, value)) and sorted(set(value)) == value
+
+
+def _is_head(value: Any, layers: Sequence[int], n_heads: int) -> bool:
     pair = isinstance(value, list) and len(value) == 2
-    return pair and is_whole(value[0], 0, n_layers - 1) and is_whole(value[1], 0, n_heads - 1)
+    return pair and is_whole(value[0]) and value[0] in layers and is_whole(value[1], 0, n_heads - 1)

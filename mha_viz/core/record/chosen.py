@@ -10,6 +10,7 @@ from jaxtyping import Bool, Int
 from torch import Tensor
 
 from mha_viz.core.attention.scoring import Rows
+from mha_viz.core.layer_numbers import is_counted
 from mha_viz.core.record.checks import Place, check_place, place_in
 from mha_viz.core.record.patterns import HeadRows, Patterns
 from mha_viz.core.record.record import AttentionRecord
@@ -53,11 +54,14 @@ class ChosenPatterns(Patterns):
 
 
 def place_of(record: AttentionRecord, head: Place) -> tuple[int, int]:
-    """Return a layer and a head counted from 0; negative numbers count from the end.
+    """Return where arrays have a head: its layer by the model's number, or counted from the end.
 
     Raises ArgumentError: no such head.
     """
-    return place_in(record, *check_place(head))
+    layer, number = check_place(head)
+    if not is_counted(record.layer_numbers) and layer >= 0:
+        layer = record.layer_of(layer)
+    return place_in(record, layer, number)
 
 
 def chosen_heads(*heads: Chosen, most: int | None = None) -> AttentionRecord:

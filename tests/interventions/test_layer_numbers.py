@@ -1,0 +1,86 @@
+"""Heads of a model with layers without attention are switched by the model's own layer numbers."""
+
+import copy
+
+import pytest
+import torch
+
+import mha_viz as mv
+from mha_viz.circuits.tasks.tested_heads import Faithfulness
+from mha_viz.interventions.pruning import pruning_curve
+from mha_viz.interventions.robustness import robustness
+from tests.making.hybrids import jamba
+
+TEXT = "ba da fa ba da fa ka"
+OTHER = "ba da fa ba ka fa ka"
+
+
+@pytest.fixture(scope="module")
+def model() -> mv.AttentionModel:
+    return jamba()
+
+
+def zeroed(model: mv.AttentionModel, layer: int, head: int) -> torch.Tensor:
+    """The log-probabilities of the network itself with a head's columns of its W_O set to zero."""
+    network = copy.deepcopy(model.network)
+    network.set_attn_implementation("eager")
+    weight = network.model.layers[layer].self_attn.o_proj.weight
+    d_head = weight.shape[1] // model.n_heads
+    with torch.inference_mode():
+        weight[:, head * d_head : (head + 1) * d_head] = 0
+        ids = model.tokenizer(TEXT, return_tensors="pt").input_ids
+        return network(ids).logits[0].double().log_softmax(-1)
+
+
+@pytest.mark.parametrize("head", [(3, 1), (7, 2)])
+def test_a_head_is_switched_off_in_the_layer_of_its_number(model, head):
+    found = mv.ablate(model, TEXT, [head])
+    expected = zeroed(model, *head)
+    torch.testing.assert_close(found.after.log_probs.double(), expected[-1], atol=1e-5, rtol=0)
+    assert repr(found).startswith(f"Ablation(zero L{head[0]} H{head[1]}, ") and found.kl > 1e-4
+    # a mean loss over the next tokens, by each way of naming the head
+    ids = torch.tensor(model.tokenizer(TEXT).input_ids)
+    with torch.inference_mode():
+        with_all = model.network(ids[None]).logits[0].double().log_softmax(-1)
+    losses = [-one[:-1].gather(1, ids[1:, None]).mean() for one in (expected, with_all)]
+    table = mv.head_importance(model, TEXT).table().set_index(["layer", "head"])
+    assert table.importance[head] == pytest.approx(float(losses[0] - losses[1]), abs=1e-4)
+    assert set(table.index) == {(layer, j) for layer in (3, 7) for j in range(4)}
+
+
+@pytest.mark.parametrize("head", [(0, 1), (1, 1), (4, 0), (7, 4), (-1, 0)])
+def test_a_layer_without_attention_is_refused_by_name(model, head):
+    message = rf"jamba has no L{head[0]} H{head[1]}: layers with attention are 3, 7 and heads 0..3"
+    with pytest.raises(mv.errors.ArgumentError, match=message):
+        mv.ablate(model, TEXT, [head])
+    with pytest.raises(mv.errors.ArgumentError, match=message):
+        mv.path_effect(model, TEXT, OTHER, head)
+
+
+def test_heads_that_are_removed_or_drawn_have_their_names(model):
+    curve = pruning_curve(model, TEXT, "ablation", steps=2)
+    least = mv.head_importance(model, TEXT).table().sort_values("importance")
+    assert curve.removed[0][0] == tuple(least[["layer", "head"]].iloc[0])
+    again = pruning_curve(model, TEXT, curve.removed[0], steps=2)
+    assert again.loss.tolist() == curve.loss.tolist()
+    drawn = robustness(model, TEXT, 100)
+    assert set(drawn.table().layer) == {3, 7} == set(drawn.pair_table().other_layer)
+
+
+def test_paths_and_circuits_name_their_heads(model, tmp_path):
+    ways = {"target": "ba", "against": "da"}
+    change = mv.ablate(model, TEXT, [(3, 1)], "patch_z", source=OTHER, **ways)
+    total = change.logit_difference_after - change.logit_difference_before
+    found = mv.path_effect(model, TEXT, OTHER, (3, 1), **ways)
+    assert found.sender == (3, 1) and found.total == pytest.approx(total, abs=1e-4)
+    one = mv.path_effect(model, TEXT, OTHER, (3, 1), (7, 2, "value"), **ways)
+    paths = mv.path_effects(model, TEXT, OTHER, **ways)
+    paths.measure()
+    ends = ["sender_layer", "sender_head", "layer", "head", "input"]
+    effects = paths.table().set_index(ends).effect
+    assert effects[3, 1, 7, 2, "value"] == pytest.approx(one.direct, abs=1e-4)
+    task = mv.make_task(model, "induction", n_examples=6)
+    tested = mv.faithfulness(model, task, [(3, 1), (7, 0)], n_random=2)
+    tested.save(tmp_path / "circuit.json")
+    back = Faithfulness.load(tmp_path / "circuit.json")
+    assert back == tested and back.heads == ((3, 1), (7, 0)) and back.layer_numbers == (3, 7)
