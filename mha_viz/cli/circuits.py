@@ -26,6 +26,7 @@ def logits(
     position: int | None = None,
     of: Literal["logit", "log_probability"] = "logit",
     sources: str | None = None,
+    pair: options.Pair = None,
 ) -> None:
     """Show what each head, MLP and bias adds to the logit of a token."""
     refusal = "--sources takes one head, as 3.7"
@@ -33,7 +34,7 @@ def logits(
     from mha_viz.circuits.decompose.logit_attribution import logit_attribution
 
     loaded = checkpoint.load()
-    found = logit_attribution(loaded, text, token, versus, position, of=of)
+    found = logit_attribution(loaded, text, token, versus, position, of=of, text_pair=pair)
     table = found.table() if chosen is None else found.sources_table(*chosen)
     less = "" if found.versus is None else f" less that of {found.versus}"
     part = "" if chosen is None else f", by the source of L{chosen[0]} H{chosen[1]}"

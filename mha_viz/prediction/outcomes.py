@@ -76,6 +76,8 @@ def number_of(model: AttentionModel, target: str | int, spaced: bool = True) -> 
     names = class_names(model.network)
     if isinstance(target, str) and names.count(target) == 1:
         return names.index(target)
+    if isinstance(target, str) and target.isdecimal():
+        target = int(target)
     is_number = isinstance(target, int) and not isinstance(target, bool)
     if is_number and 0 <= int(target) < len(names):
         return int(target)
@@ -212,7 +214,7 @@ def _classes_of_tokens(
                 f"{model.name} predicts a class of each token: give a token's number and a label, "
                 f'as in "3:{class_names(model.network)[0]}", got {label!r}.'
             )
-        label = {int(place): int(name) if name.isdecimal() else name}
+        label = {int(place): name}
     outside = [place for place in label if place not in range(len(tokens))]
     if outside or not label:
         raise ArgumentError(f"Tokens must lie in 0..{len(tokens) - 1}, got {list(label)}.")

@@ -5,12 +5,15 @@ import json
 
 import pandas as pd
 import pytest
+import transformers as tf
 
 import mha_viz as mv
 from mha_viz.cli.options import parse_heads
 from mha_viz.errors import ArgumentError
 from mha_viz.interventions.pruning import pruning_curve
 from tests.cli.command import call
+from tests.making.checkpoints import OTHER, bert, save, spread
+from tests.making.checkpoints import TEXT as CAT
 from tests.making.comparing import near
 
 TEXT = "When Mary and John went to the store, John gave a drink to"
@@ -52,6 +55,32 @@ def test_importance_of_texts_in_a_file(gpt, file) -> None:
     assert table.importance.to_numpy() == near(want.mean.flatten().numpy())
     piped = call("importance", "-", "--method", "gradient", "-f", "csv", input="\n".join(TEXTS))
     assert piped.stdout == done.stdout
+
+
+def test_a_class_or_the_end_of_an_answer_is_the_label(tmp_path) -> None:
+    networks = {
+        "tags": tf.BertForTokenClassification(bert().config),
+        "answers": tf.BertForQuestionAnswering(bert().config),
+        "number": tf.BertForSequenceClassification(bert().config),
+    }
+    networks["number"].config.num_labels = 1
+    networks["number"] = tf.BertForSequenceClassification(networks["number"].config)
+    for name, network in networks.items():
+        save(spread(network), tmp_path / name)
+    for name, label, pair in (("tags", "3:LABEL_1", ()), ("answers", "end:9", ("--pair", OTHER))):
+        model = str(tmp_path / name)
+        options = ("--model", model, "--format", "json", *pair)
+        shown = json.loads(call("importance", CAT, "--label", label, *options).stdout)
+        want = mv.head_importance(
+            mv.load(model), CAT, labels=label, text_pair=OTHER if pair else None
+        )
+        rows = sorted(shown["rows"], key=lambda row: (row["layer"], row["head"]))
+        assert [row["importance"] for row in rows] == near(want.mean.flatten().tolist())
+    options = ("--model", str(tmp_path / "number"), "--heads", "1.2", "--format", "json")
+    shown = json.loads(call("ablate", CAT, *options).stdout)
+    found = mv.ablate(mv.load(str(tmp_path / "number")), CAT, [(1, 2)])
+    assert shown["value_after"] - shown["value_before"] == near(found.value_change)
+    assert "kl_nats" not in shown
 
 
 def test_prune_follows_the_loss(gpt, file, tmp_path) -> None:
