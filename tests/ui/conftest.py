@@ -21,10 +21,9 @@ from tests.ui.compare_app import MODELS, TEXT
 SIZES = dict(vocab_size=len(WORDS), intermediate_size=9, max_position_embeddings=31)
 
 
-def bert(n_layers: int, n_heads: int) -> tf.BertConfig:
-    return tf.BertConfig(
-        **SIZES, hidden_size=8, num_hidden_layers=n_layers, num_attention_heads=n_heads
-    )
+def bert(n_layers: int, n_heads: int, **options: object) -> tf.BertConfig:
+    sizes = dict(hidden_size=8, num_hidden_layers=n_layers, num_attention_heads=n_heads)
+    return tf.BertConfig(**SIZES, **sizes, **options)
 
 
 def deberta() -> tf.DebertaV2Config:
@@ -94,6 +93,16 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
         "tall": tf.BertForMaskedLM(bert(3, 1)),
         "deberta": tf.DebertaV2ForMaskedLM(deberta()),
     }
+    names = dict(enumerate(["bad", "so-so", "good"]))
+    named = {"id2label": names, "label2id": {name: i for i, name in names.items()}}
+    one, many = {0: "stars"}, {"problem_type": "multi_label_classification"}
+    of_texts = {"classes": named, "labels": named | many, "number": {"id2label": one}}
+    of_pairs |= {
+        name: tf.BertForSequenceClassification(bert(2, 4, **more))
+        for name, more in of_texts.items()
+    }
+    of_pairs["tags"] = tf.BertForTokenClassification(bert(2, 4, **named))
+    of_pairs["answers"] = tf.BertForQuestionAnswering(bert(2, 4))
     of_one_text = {
         "t5": tf.T5ForConditionalGeneration(FAMILIES["t5"][0]),
         "llama": tf.LlamaForCausalLM(FAMILIES["llama"][0]),

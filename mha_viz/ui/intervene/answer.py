@@ -10,10 +10,10 @@ from mha_viz.engine.intervention import Intervention
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import MhaVizError
 from mha_viz.interventions.ablation import Ablation, compare
-from mha_viz.prediction.logits import mask_word_at, objective
+from mha_viz.prediction.logits import mask_word_at
+from mha_viz.prediction.outcomes import ENDS
 from mha_viz.prediction.prediction import Prediction, predict
-from mha_viz.text.encoding import id_of
-from mha_viz.ui.intervene import TEXTS
+from mha_viz.ui.intervene import TEXTS, targets
 from mha_viz.ui.run import memory
 from mha_viz.ui.run.page_lock import turn_for
 from mha_viz.ui.run.scene import Scene
@@ -21,17 +21,26 @@ from mha_viz.ui.state import state
 from mha_viz.ui.state.faults import guarded
 from mha_viz.ui.state.views import Intervene
 from mha_viz.ui.widgets.messages import words
-from mha_viz.ui.widgets.messages.messages import continue_on_error, plain
+from mha_viz.ui.widgets.messages.messages import continue_on_error, notes, plain
 
 TOP_K = 10
 _NAMED = 3  # tokens in the sentence
+_WHERE = {
+    "causal": "Next token after “{}”",
+    "masked": "Most likely at “{}”",
+    "token_class": "Class of “{}”",
+    "class": "Class of the text",
+    "multi_label": "Labels of the text, each by itself",
+    "start": "Start of the answer",
+    "end": "End of the answer",
+}
 _NOTHING = Intervention([(0, 0)], "scale", factor=1.0)  # for when no head is changed
 
 
 def draw(scene: Scene) -> None:
     """Draw the likeliest tokens in words, and how far the changed prediction is from the other."""
     model = memory.model(*state.of(Intervene).checkpoint)
-    if not (offered := places(scene, model)):
+    if not (offered := targets.places(scene, model)):
         with continue_on_error():
             if not lacks_source() and (masked := _last_masked(scene, model)):
                 _say(ablation(masked[0], model), bool(state.of(Intervene).off), masked[1])
@@ -45,31 +54,21 @@ def draw(scene: Scene) -> None:
         return
     with continue_on_error():
         found = ablation(scene, model)
-        for fault in _tracked(model, found.before)[1]:
+        for fault in targets.tracked(model, found.before)[1]:
             st.error(plain(fault), icon=":material/error:")
         view = state.of(Intervene)
         if view.against.strip() and not view.target.strip():
             st.info("Name the token to follow, too: the other one is compared with it.")
         _say(found, bool(view.off))
+        notes(note for note in found.after.notes if note not in scene.record.notes)
 
 
 def _say(found: Ablation, changed: bool, masked: str = "") -> None:
     with st.container(horizontal=True, vertical_alignment="center", gap="medium"):
-        if changed:
+        if changed and found.value_change is None:
             kl = words.format_number(found.kl)
             st.metric("KL divergence (nats)", kl, border=True, width="content")
         st.markdown(in_words(found, changed=changed, masked=masked))
-
-
-def places(scene: Scene, model: AttentionModel) -> dict[int, str]:
-    """Return the places of a prediction by name, -1 for the usual one; none without a gap."""
-    labels = scene.record.labels
-    if objective(model.network) != "masked":
-        return {-1: "the last token", **words.places(labels)}
-    mask = model.tokenizer.mask_token_id
-    gaps = [i for i, token in enumerate(scene.record.tokens) if token.id == mask]
-    after = {place: f"{place} · {labels[place]}" for place in gaps[1:]}
-    return {-1: "the first gap", **after} if gaps else {}
 
 
 def lacks_source() -> bool:
@@ -81,29 +80,44 @@ def lacks_source() -> bool:
 def ablation(scene: Scene, model: AttentionModel) -> Ablation:
     """Compare before and after; the run with all heads is made once for a text and a place."""
     change = intervention(state.of(Intervene))
-    before = _predicted(scene, model, None)
-    after = before if change is None else _predicted(scene, model, change)
-    target, against = _tracked(model, before)[0]
+    before = targets.followed_end(_predicted(scene, model, None))
+    after = before
+    if change is not None:
+        after = targets.followed_end(_predicted(scene, model, change))
+    target, against = targets.tracked(model, before)[0]
     return compare(model, before, after, change or _NOTHING, target=target, against=against)
 
 
 def in_words(found: Ablation, *, changed: bool, masked: str = "") -> str:
     """Name the likeliest tokens and their probabilities, as markdown; `masked` is a word's text."""
+    before, after = found.before.value, found.after.value
+    if before is not None and after is not None:
+        was = f" (was {words.format_number(before)})" * changed
+        return f"Predicted number: **{words.format_number(after)}**{was}."
     likeliest = table(found).sort_values("after", ascending=False, kind="stable").head(_NAMED)
     tokens = [
         f"**{plain(str(row.token))}** {row.after:.1%}" + f" (was {row.before:.1%})" * changed
         for row in likeliest.itertuples()
     ]
-    place = found.before.tokens[found.before.position].text
-    where = "Next token after" if found.before.objective == "causal" else "Most likely at"
+    where = _WHERE[found.before.objective]
     if masked:
-        where, place = "Most likely in place of the last word", masked
-    return f"{where} “{plain(place)}”: {', '.join(tokens)}."
+        where = "Most likely in place of the last word “{}”"
+    place = masked or found.before.tokens[found.before.position].text
+    return f"{where.format(plain(place))}: {', '.join(tokens)}."
 
 
 def table(found: Ablation) -> pd.DataFrame:
-    """Return the tokens' probabilities; what continues a word is marked, as no word of its own."""
+    """Return the tokens' probabilities; what continues a word is marked, as no word of its own.
+
+    Tokens of the text itself, where an answer starts or ends, come with their positions.
+    """
     numbers = found.table()
+    if found.before.objective in ENDS:
+        return numbers.assign(
+            token=[
+                f"{n} · {label}" for n, label in zip(numbers["id"], numbers["token"], strict=True)
+            ]
+        )
     marks = numbers["continues_word"].map({True: "…", False: ""})
     return numbers.assign(token=marks + numbers["token"])
 
@@ -111,7 +125,7 @@ def table(found: Ablation) -> pd.DataFrame:
 def _predicted(scene: Scene, model: AttentionModel, change: Intervention | None) -> Prediction:
     """Run one forward pass, cached as long as nothing that it depends on changes."""
     view = state.of(Intervene)
-    place = None if view.place < 0 else view.place
+    place = None if view.place < 0 or not targets.has_positions(model) else view.place
 
     def make() -> Prediction:
         with turn_for(model, scene.text + (scene.pair or "")):
@@ -119,18 +133,6 @@ def _predicted(scene: Scene, model: AttentionModel, change: Intervention | None)
 
     key = scene.key, "prediction", place, change and cache_key(change)
     return memory.cache().get(key, make, lambda it: (1 + len(it.others)) * it.log_probs.nbytes)
-
-
-def _tracked(model: AttentionModel, before: Prediction) -> tuple[list[int | None], list[str]]:
-    """Return the ids of the tokens to track, and what is wrong with those that are no tokens."""
-    view, found, faults = state.of(Intervene), list[int | None](), list[str]()
-    for typed in (view.target, view.against):
-        try:
-            found.append(id_of(model.tokenizer, typed, before.spaced) if typed.strip() else None)
-        except MhaVizError as error:
-            found.append(None)
-            faults.append(str(error))
-    return [found[0], found[1] if found[0] is not None else None], faults
 
 
 def intervention(view: Intervene) -> Intervention | None:

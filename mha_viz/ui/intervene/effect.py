@@ -13,13 +13,12 @@ from mha_viz.errors import MhaVizError
 from mha_viz.interventions.ablation import Ablation
 from mha_viz.plots.prediction import before_after, token_strip
 from mha_viz.prediction.generation import generate
-from mha_viz.ui.intervene import TEXTS, answer, switches
+from mha_viz.ui.intervene import TEXTS, answer, switches, targets
 from mha_viz.ui.run import memory
 from mha_viz.ui.run.scene import Scene
 from mha_viz.ui.state import allowed, state
 from mha_viz.ui.state.views import Intervene
 from mha_viz.ui.widgets import look
-from mha_viz.ui.widgets.controls import choosing, controls
 from mha_viz.ui.widgets.exports import figures
 from mha_viz.ui.widgets.messages import words
 from mha_viz.ui.widgets.messages.messages import continue_on_error, plain
@@ -28,13 +27,10 @@ from mha_viz.ui.widgets.messages.messages import continue_on_error, plain
 def chart(scene: Scene) -> None:
     """Draw the choice of place and tokens, and probabilities before and after as bars."""
     model = memory.model(*state.of(Intervene).checkpoint)
-    offered = answer.places(scene, model)
-    if not offered:
+    if not targets.places(scene, model):
         return
-    title = "Prediction after" if offered[-1] == "the last token" else "Prediction at"
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        choosing.menu("place", title, offered, width=170, also=switches.follow_place)
-        controls.token_boxes(150, also=switches.follow_place)
+        targets.boxes(scene, model, also=switches.follow_place)
     if (found := _found(scene, model)) is not None:
         _bars(scene, found)
 
@@ -42,7 +38,7 @@ def chart(scene: Scene) -> None:
 def more(scene: Scene) -> None:
     """Draw the numbers of the prediction, the loss of every token, and continuations."""
     model = memory.model(*state.of(Intervene).checkpoint)
-    found = _found(scene, model) if answer.places(scene, model) else None
+    found = _found(scene, model) if targets.places(scene, model) else None
     if found is None:
         return
     numbers, losses = st.columns([2, 3], gap="medium")
@@ -66,13 +62,17 @@ def _found(scene: Scene, model: AttentionModel) -> Ablation | None:
 
 
 def _bars(scene: Scene, found: Ablation) -> None:
+    if found.value_change is not None:
+        return  # a number has no probabilities
     table, ids, target = answer.table(found), list(found.ids), found.target
     values = table["before"].to_numpy(), table["after"].to_numpy()
     at = ids.index(target.id) if target is not None and target.id in ids else None
     looks: dict[str, Any] = {"names": ("all heads", "changed"), "dark": look.dark()}
     drawn = before_after(table["token"].tolist(), *values, target=at, **looks)
     caption = words.settings(scene, described(state.of(Intervene)))
-    figures.show(drawn, table=table, caption=caption, **TEXTS.figure("figures.prediction"))
+    classes = found.before.objective not in ("causal", "masked")
+    figure = "figures.outcomes" if classes else "figures.prediction"
+    figures.show(drawn, table=table, caption=caption, **TEXTS.figure(figure))
 
 
 def _numbers(found: Ablation) -> None:
@@ -81,6 +81,8 @@ def _numbers(found: Ablation) -> None:
         ("Entropy (nats)", before.entropy, after.entropy),
         ("Loss (nats per token)", before.loss, after.loss),
     ]
+    if found.value_change is not None:
+        rows = [("Predicted number", before.value, after.value)]
     for token in (found.target, found.against):
         if token is not None:
             rows.append((f"ln p of “{token.text}”", token.before, token.after))
@@ -100,7 +102,8 @@ def _numbers(found: Ablation) -> None:
         return
     st.table(table)
     mean = f" Mean over {found.averaged}." if found.averaged else ""
-    st.caption(TEXTS("effect.kl") + plain(mean))
+    about = TEXTS("effect.kl") if found.value_change is None else TEXTS("effect.number")
+    st.caption(about + plain(mean))
 
 
 def _losses(scene: Scene, found: Ablation) -> None:

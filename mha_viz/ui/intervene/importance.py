@@ -25,7 +25,10 @@ from mha_viz.interventions.robustness import Robustness
 from mha_viz.plots.bars import change_distribution
 from mha_viz.plots.curves import pruning_curves
 from mha_viz.plots.head_values import head_scatter, importance_map
-from mha_viz.ui.intervene import TEXTS
+from mha_viz.prediction.logits import objective
+from mha_viz.prediction.outcomes import unit_of
+from mha_viz.prediction.targets import NUMBER
+from mha_viz.ui.intervene import TEXTS, targets
 from mha_viz.ui.run import heavy, memory, reporting
 from mha_viz.ui.run.scene import Scene
 from mha_viz.ui.state import state
@@ -38,7 +41,6 @@ from mha_viz.ui.widgets.messages import progress, words
 from mha_viz.ui.widgets.messages.messages import continue_on_error, notes, stop_on_error
 
 METHOD_NAMES = {"ablation": "importance by ablation", "gradient": "importance by gradient"}
-UNIT = "nats per token"
 MAX_TEXTS = 32
 N_EXAMPLES = 4  # beside the sentence: enough for an interval, and soon measured
 REDUNDANCY = "redundancy"  # beside the metrics: likeness of outputs to the nearest twin
@@ -51,7 +53,18 @@ def known(scene: Scene, method: str) -> HeadImportance | None:
 
 
 def _key(scene: Scene, method: str) -> Hashable:
-    return state.of(Intervene).checkpoint, method, texts(scene)
+    return state.of(Intervene).checkpoint, method, *_measured_texts(scene)
+
+
+def _measured_texts(scene: Scene) -> tuple[tuple[str, ...], str | None, str | None]:
+    """Return the texts, the outcome and the second text that importance is measured for."""
+    model = memory.model(*state.of(Intervene).checkpoint)
+    chosen = targets.followed(scene, model)
+    if targets.is_language_model(model):
+        return texts(scene), None, None
+    # Further sentences are no questions about this context.
+    alone = chosen.one_text or (scene.pair and st.session_state.get("more_texts") is None)
+    return (scene.record.text,) if alone else texts(scene), chosen.labels, scene.pair
 
 
 def texts(scene: Scene) -> tuple[str, ...]:
@@ -106,20 +119,25 @@ def texts_box(scene: Scene, title: str) -> None:
 
 def _measure(scene: Scene) -> None:
     """Draw the button and the progress; another click or text ends it."""
-    view, chosen = state.of(Intervene), texts(scene)
+    view, (chosen, labels, pair) = state.of(Intervene), _measured_texts(scene)
     model = memory.model(*view.checkpoint)
+    followed = targets.followed(scene, model)
     passes = importance_passes(model, view.method)
     seconds = progress.seconds(view.checkpoint, model, chosen, passes)
-    measure = partial(head_importance, heavy.model_of(view.checkpoint), chosen, view.method)
+    loaded, of = heavy.model_of(view.checkpoint), {"labels": labels, "text_pair": pair}
+    measure = partial(head_importance, loaded, chosen, view.method, **of)
     key = _key(scene, view.method)
     work = heavy.work(measure, key, seconds)
+    if followed.sentence:
+        st.caption(followed.sentence)
     # Above what comes and goes: a press on a button that then moves away is no click.
     pressed = st.button("Measure", icon=":material/play_arrow:", key="measure", type="primary")
     if known(scene, view.method) is None:
         heavy.expect(work)
         n = len(chosen)
         interval = TEXTS("importance.several" if n > 1 else "importance.one_text", n=n)
-        st.caption(f"{interval} {progress.estimate(seconds)}")
+        only_here = TEXTS("importance.only_here") if followed.one_text else interval
+        st.caption(f"{only_here} {progress.estimate(seconds)}")
     if not pressed:
         return
     found = progress.done(work, "stop_measuring", "Measuring …", progress.of_total)
@@ -131,11 +149,11 @@ def _map(scene: Scene, found: HeadImportance) -> None:
     name, ends = METHOD_NAMES[found.method], {"low": found.low.numpy(), "high": found.high.numpy()}
     looks: dict[str, Any] = {"selected": state.of(Intervene).chosen, "dark": look.dark()}
     looks |= ends if found.n_texts > 1 else {}
-    drawn = importance_map(found.mean.numpy(), name, UNIT, **looks)
+    drawn = importance_map(found.mean.numpy(), name, found.unit, **looks)
     table, caption = found.table(), words.settings(scene, words.count(found.n_texts, "text"))
     texts = TEXTS.figure("figures.importance", method=name.capitalize())
     figures.show(drawn, on_click=words.choose, table=table, caption=caption, **texts)
-    notes(found.notes)
+    notes(note for note in found.notes if note != NUMBER)  # said above
     both = [known(scene, method) for method in METHODS]
     if both[0] is not None and both[1] is not None:
         rho, n = agreement(both[0], both[1])
@@ -161,7 +179,7 @@ def _beside(scene: Scene, found: HeadImportance) -> None:
     )
     values = _redundancy(scene) if chosen == REDUNDANCY else report.scores[chosen].numpy()
     title, name = twin if chosen == REDUNDANCY else titles[chosen], METHOD_NAMES[found.method]
-    importance, axes = found.mean.numpy(), (title, f"{name} ({UNIT})")
+    importance, axes = found.mean.numpy(), (title, f"{name} ({found.unit})")
     drawn = head_scatter(values, importance, *axes, selected=view.chosen, dark=look.dark())
     table = words.head_values(scene, {title: values, "Importance": importance})
     caption = words.settings(scene, words.count(found.n_texts, "text"))
@@ -202,6 +220,9 @@ def draw_pruning(scene: Scene) -> None:
     """Draw a button, the curves, and the distribution; no fragment, as above."""
     with stop_on_error():
         st.header("How many heads can be removed?", anchor=False)
+        if scene.pair and not _of_tokens(scene):
+            st.caption(TEXTS("importance.no_pairs"))
+            return
         found = None
         with continue_on_error():
             found = _measured(scene)
@@ -212,9 +233,20 @@ def draw_pruning(scene: Scene) -> None:
         _draws(scene, found.draws)
 
 
+def _of_tokens(scene: Scene) -> bool:
+    """Return whether importance is of predicted tokens, as pruning is of a language model."""
+    return targets.is_language_model(memory.model(*state.of(Intervene).checkpoint))
+
+
+def _over_same(scene: Scene, method: str) -> HeadImportance | None:
+    """Return the measured importance over the texts and the loss that pruning is over."""
+    same = _measured_texts(scene) == (texts(scene), None, None)
+    return known(scene, method) if same else None
+
+
 def _seconds(scene: Scene) -> float | None:
     view, model = state.of(Intervene), memory.model(*state.of(Intervene).checkpoint)
-    measured = [method for method in METHODS if known(scene, method) is not None]
+    measured = [method for method in METHODS if _over_same(scene, method) is not None]
     orders = len(ORDERS) - 1 + N_SEEDS
     passes = pruning_passes(model, orders, N_STEPS, _sizes(model)["n_draws"], measured)
     return progress.seconds(view.checkpoint, model, texts(scene), passes)
@@ -236,7 +268,7 @@ def _measured(scene: Scene) -> HeadRemoval | None:
     place = st.container(horizontal=True, vertical_alignment="center")
     label, icon = TEXTS("pruning.again" if stored else "pruning.label"), ":material/content_cut:"
     if place.button(label, icon=icon, key="prune", disabled=key in results):
-        measured: dict[str, HeadImportance | None] = {one: known(scene, one) for one in METHODS}
+        measured = {one: _over_same(scene, one) for one in METHODS}
         sizes = _sizes(memory.model(*view.checkpoint))
         model = heavy.model_of(view.checkpoint)
         prune = partial(remove_heads, model, chosen, measured, **sizes)
@@ -275,11 +307,12 @@ def _curves(scene: Scene, curves: dict[Order, PruningCurve]) -> None:
 def _draws(scene: Scene, found: Robustness) -> None:
     numbers, title = found.summary(), "Change in loss with one random head off"
     heads = [(int(i), int(j)) for i, j in found.heads.tolist()]
+    unit = unit_of(objective(memory.model(*state.of(Intervene).checkpoint).network) or "causal")
     changes = found.change.mean(1).numpy()
-    drawn = change_distribution(changes, title, UNIT, heads=heads, dark=look.dark())
+    drawn = change_distribution(changes, title, unit, heads=heads, dark=look.dark())
     table = pd.DataFrame({"Head": [words.head_name(*head) for head in heads], "Change": changes})
     caption = words.settings(scene, words.count(len(heads), "draw"))
-    texts = TEXTS.figure("figures.draws", **numbers, tolerance=found.tolerance, unit=UNIT)
+    texts = TEXTS.figure("figures.draws", **numbers, tolerance=found.tolerance, unit=unit)
     figures.show(drawn, on_click=words.choose, table=table, caption=caption, **texts)
-    st.markdown(TEXTS("pruning.pairs", **numbers, unit=UNIT, n_pairs=len(found.pairs)))
+    st.markdown(TEXTS("pruning.pairs", **numbers, unit=unit, n_pairs=len(found.pairs)))
     notes(dict.fromkeys(found.notes))

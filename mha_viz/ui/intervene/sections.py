@@ -57,7 +57,7 @@ def _refusal(model: AttentionModel) -> str:
         return TEXTS("sections.refusal", family=model.family)
     if model.network.config.is_encoder_decoder:
         return TEXTS("sections.two_stacks")
-    return "" if objective(model.network) in ("causal", "masked") else TEXTS("sections.no_head")
+    return "" if objective(model.network) else TEXTS("sections.no_head")
 
 
 # Parts of the page run by themselves, in the order in which they follow a choice. What a person
