@@ -56,7 +56,8 @@ def show_head(record: AttentionRecord, layer: int, head: int) -> HeadFigure:
 
     Args:
         record: any record.
-        layer: from 0; negative numbers count from the end.
+        layer: its position on the layer axis, from 0 (`record.layer_of` gives that of a number);
+            negative numbers count from the end.
         head: the same.
 
     Returns:
@@ -76,7 +77,7 @@ def show_head(record: AttentionRecord, layer: int, head: int) -> HeadFigure:
 
     weights, seen = record.head(layer, head).cpu().numpy(), visible_keys(record, layer).cpu()
     place = layer % record.n_layers, head % record.n_heads
-    name, line = head_name(*place), caption(record, place)
+    name, line = head_name(*place, record.layer_numbers), caption(record, place)
     labels = record.labels, record.key_labels
     return HeadFigure(
         head_heatmap(weights, labels, title=name, visible=seen),

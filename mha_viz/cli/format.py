@@ -16,6 +16,7 @@ from enum import StrEnum
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
+from mha_viz.core.layer_numbers import head_name, is_counted
 from mha_viz.core.reprs import count
 
 if TYPE_CHECKING:
@@ -46,8 +47,9 @@ def strongest_heads(record: AttentionRecord) -> list[dict[str, Any]]:
     for key, values in measure(record).items():
         # A next token that no head may see has no strongest head.
         if METRICS[key].unit == "probability" and bool(values.any()):
-            layer, head = divmod(int(values.argmax()), record.n_heads)
-            title, value = METRICS[key].title, float(values[layer, head])
+            at, head = divmod(int(values.argmax()), record.n_heads)
+            title, value = METRICS[key].title, float(values[at, head])
+            layer = record.layer_numbers[at]
             facts.append(dict(metric=key, title=title, layer=layer, head=head, value=value))
     return facts
 
@@ -64,9 +66,11 @@ def headline(record: AttentionRecord) -> str:
 def record_header(record: AttentionRecord) -> dict[str, Any]:
     """Return all about a record but its numbers, for programs."""
     names = ("model", "family", "part", "text", "text_pair", "causal", "merged", "notes")
+    numbers = record.layer_numbers
     axes = ("tokens", "key_tokens")
     return {
         **{name: getattr(record, name) for name in names},
+        **({} if is_counted(numbers) else {"layer_numbers": numbers}),
         "shape": dict(zip(("layers", "heads", "queries", "keys"), record.shape, strict=True)),
         **{axis: [asdict(token) for token in getattr(record, axis)] for axis in axes},
     }
@@ -78,7 +82,6 @@ def picture(record: AttentionRecord, chosen: tuple[int, int] | None, kind: Forma
     from mha_viz.notebook import caption, record_payload
     from mha_viz.plots.heatmap import head_html
     from mha_viz.plots.static import TILE, grid_image, head_image
-    from mha_viz.web.labels import head_name
     from mha_viz.web.standalone import grid_html
 
     line = caption(record, chosen)
@@ -88,7 +91,7 @@ def picture(record: AttentionRecord, chosen: tuple[int, int] | None, kind: Forma
             return grid_html(record_payload(record), title=title, caption=line)
         tiles, seen = record.tiles(TILE).numpy(), visible_tiles(record, TILE)
         return grid_image(tiles, file_format=kind.value, title=title, caption=line, visible=seen)
-    title, weights = head_name(*chosen), record.head(*chosen).numpy()
+    title, weights = head_name(*chosen, record.layer_numbers), record.head(*chosen).numpy()
     head = (weights, (record.labels, record.key_labels))
     seen = visible_keys(record, chosen[0])
     if kind is Format.html:
@@ -101,10 +104,8 @@ def pair_table(record: AttentionRecord, layer: int, head: int) -> str:
     pairs = _pairs(record, layer, head)
     top = pairs.nlargest(N_PAIRS, "weight").itertuples(index=False)
     rows = [[*map(str, place), f"{weight:.4f}"] for *place, weight in top]
-    title = (
-        f"{record.model} L{layer} H{head}: the {len(rows)} largest of {len(pairs):,} "
-        "attention weights\n"
-    )
+    name = head_name(layer, head, record.layer_numbers)
+    title = f"{record.model} {name}: the {len(rows)} largest of {len(pairs):,} attention weights\n"
     return title + grid(["#", "query", "#", "key", "weight"], rows, 4)
 
 
@@ -196,7 +197,7 @@ def head_json(record: AttentionRecord, layer: int, head: int) -> str:
     removed = record.removed_mass
     shown = {
         **record_header(record),
-        "layer": layer,
+        "layer": record.layer_numbers[layer],
         "head": head,
         "weights": record.head(layer, head).tolist(),
         "removed_mass": None if removed is None else float(removed[layer, head]),

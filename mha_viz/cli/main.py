@@ -184,11 +184,12 @@ def show(
     if chosen is None and (kind not in formats.PICTURES or layer != head):
         raise ArgumentError("Choose a head with --layer and --head (both counted from 0).")
     record = _trace(source)
+    from mha_viz.core.record.chosen import place_of
+
     record = record.merge_words() if words else record
     record = record.without_special() if no_special else record
     if chosen is not None:
-        record.head(*chosen)  # raises for a head that does not exist
-        chosen = (chosen[0] % record.n_layers, chosen[1] % record.n_heads)
+        chosen = place_of(record, chosen)  # raises for a head that does not exist
     if kind in formats.PICTURES:
         options.deliver(formats.picture(record, chosen, kind), out)
         return

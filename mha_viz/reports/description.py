@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import Float
 from torch import Tensor
 
+from mha_viz.core.layer_numbers import head_name
 from mha_viz.core.metrics import LABELS, METRICS, EarnedLabel
 from mha_viz.core.record.checks import Place
 from mha_viz.core.record.chosen import place_of
@@ -66,7 +67,8 @@ def describe(record: AttentionRecord, head: Place, *, report: Report | None = No
 
     Args:
         record: any record.
-        head: layer and head, counted from 0; negative numbers count from the end.
+        head: its layer, by the model's own number, and head, counted from 0; negative numbers count
+            from the end.
         report: `mha_viz.reports.report.report(record, model)`, where it is at hand; that of a model
             adds induction, and labels that need random weights.
 
@@ -83,7 +85,8 @@ def describe(record: AttentionRecord, head: Place, *, report: Report | None = No
     """
     place = place_of(record, head)
     report = make_report(record) if report is None else report
-    sentences = (*labels_of(report, place), unusual(report, place))
+    name = head_name(*place, record.layer_numbers)
+    sentences = (*labels_of(report, place, name), unusual(report, place, name))
     return Description(sentences, report.notes)
 
 
@@ -111,7 +114,8 @@ def describe_heads(record: AttentionRecord, *, report: Report | None = None) -> 
         for j, earned in enumerate(layer):
             if earned:
                 first = min(earned, key=lambda one: _ORDER.index(one.label.key))
-                kinds[first.label.key].append((name_of((i, j)), first))
+                name = head_name(i, j, record.layer_numbers)
+                kinds[first.label.key].append((name, first))
     clauses = [_clause(found) for found in kinds.values() if found][:MOST]
     if not clauses:
         without = _unlabelled(report)
@@ -122,9 +126,9 @@ def describe_heads(record: AttentionRecord, *, report: Report | None = None) -> 
     return Description((Sentence(f"{text}.", numbers),), report.notes)
 
 
-def labels_of(report: Report, place: tuple[int, int], name: str = "") -> list[Sentence]:
+def labels_of(report: Report, place: tuple[int, int], name: str) -> list[Sentence]:
     """Return a sentence for each label of a head, or one that says that it has none."""
-    name, earned = name or name_of(place), report.labels[place[0]][place[1]]
+    earned = report.labels[place[0]][place[1]]
     clauses = [_clause([(name, one)]) for one in earned]
     if not clauses:
         n, total = without = _unlabelled(report)
@@ -133,9 +137,8 @@ def labels_of(report: Report, place: tuple[int, int], name: str = "") -> list[Se
     return [Sentence(f"{clause.text}.", clause.numbers) for clause in clauses]
 
 
-def unusual(report: Report, place: tuple[int, int], name: str = "") -> Sentence:
+def unusual(report: Report, place: tuple[int, int], name: str) -> Sentence:
     """Return a sentence on the metric in which a head is furthest from the median of all heads."""
-    name = name or name_of(place)
     far: dict[str, float] = {}
     for key, scores in report.scores.items():
         if (own := scores[place]).isfinite():
@@ -184,11 +187,6 @@ def _unlabelled(report: Report) -> Number:
     """Return how many heads have no label, beside the number of all."""
     heads = [earned for layer in report.labels for earned in layer]
     return Number(sum(not earned for earned in heads), len(heads))
-
-
-def name_of(place: tuple[int, int]) -> str:
-    """Return a head's name, such as "L3 H7"."""
-    return f"L{place[0]} H{place[1]}"
 
 
 def digits(value: float) -> str:

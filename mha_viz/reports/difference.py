@@ -12,6 +12,7 @@ from torch import Tensor
 from mha_viz.core.compare.alignment import align, equal_places, pattern_change
 from mha_viz.core.compare.chance import permuted_pairs
 from mha_viz.core.compare.exchange import MOST_BLOCKS, Exchange, exchange_test
+from mha_viz.core.layer_numbers import head_name
 from mha_viz.core.measure import as_distances, head_similarity
 from mha_viz.core.metrics import METRICS
 from mha_viz.core.metrics.baselines import uniform_rows
@@ -30,7 +31,6 @@ from mha_viz.reports.description import (
     defined,
     digits,
     labels_of,
-    name_of,
     place_among,
     unusual,
 )
@@ -89,7 +89,7 @@ def describe_difference(
 
     Args:
         record: any record.
-        a: layer and head, counted from 0; negative numbers count from the end.
+        a: layer, by the model's own number, and head; negative numbers count from the end.
         b: those of the other head.
         other: the record that b is of, where that is another one: of another text, or of another
             model, such as the untrained copy.
@@ -117,7 +117,7 @@ def describe_difference(
     if other_report is None:
         other_report = report if second is record else make_report(second)
     heads = (record, place_of(record, a)), (second, place_of(second, b))
-    name_a, name_b = (name_of(place) for _, place in heads)
+    name_a, name_b = (head_name(*place, of.layer_numbers) for of, place in heads)
     names = (name_a, name_b) if other is None else (f"A {name_a}", f"B {name_b}")
     pair = HeadPair(heads, (report, other_report), names)
     on_same = pair.on_same_tokens

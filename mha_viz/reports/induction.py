@@ -87,7 +87,8 @@ def induction_scores(
     )
     found = t_interval(torch.stack(scores, dim=1).double())
     mean, low, high = (bound.clamp(0.0, 1.0).float() for bound in found)
-    return InductionScores(mean, low, high, n_seeds, period, *baseline_scores)
+    numbers = model.numbers_of(part)
+    return InductionScores(mean, low, high, n_seeds, period, *baseline_scores, numbers)
 
 
 def sample_text(model: AttentionModel, part: str) -> Encoded:

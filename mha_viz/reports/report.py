@@ -14,6 +14,7 @@ import pandas as pd
 from torch import Tensor
 
 from mha_viz.core.compare.twins import nearest_others
+from mha_viz.core.layer_numbers import head_name
 from mha_viz.core.measure import distances, measure, rotation_null, text_baselines
 from mha_viz.core.metrics import METRICS, Baseline, EarnedLabel, Label, head_labels, too_short
 from mha_viz.core.names import LIKENESS, PAIR_MEASURES
@@ -114,7 +115,7 @@ class Report:
         layers, heads = record.n_layers, record.n_heads
         places = [(i, j) for i in range(layers) for j in range(heads)]
         columns: dict[str, object] = {
-            "layer": [i for i, _ in places],
+            "layer": [record.layer_numbers[i] for i, _ in places],
             "head": [j for _, j in places],
             "labels": ["; ".join(f.label.title for f in self.labels[i][j]) for i, j in places],
             "why": ["; ".join(f.why for f in self.labels[i][j]) for i, j in places],
@@ -191,14 +192,14 @@ def head_report(record: AttentionRecord, model: AttentionModel | None = None) ->
             seeds) and the baseline of the same architecture with random weights.
 
     Returns:
-        DataFrame with the columns layer, head; labels and why (score, threshold, baseline beaten);
-        one for each metric by its key (sink only where heads have learned one); induction_low and
-        _high (95 % interval over seeds); twin and output_twin (the nearest head by Hellinger
-        distance of patterns and by CKA of outputs) with those numbers; and for each metric
-        key_uniform, key_offset and key_random: what uniform attention, a fixed offset of -1 and
-        random weights score on this text; of a head's output, that head with such attention. NaN is
-        "not defined". `attrs["notes"]` says what a reader should know. Displayed, it
-        shows its main columns; all are there.
+        DataFrame with the columns layer (the model's own number) and head; labels and why (score,
+        threshold, baseline beaten); one for each metric by its key (sink only where heads have
+        learned one); induction_low and _high (95 % interval over seeds); twin and output_twin (the
+        nearest head by Hellinger distance of patterns and by CKA of outputs) with those numbers;
+        and for each metric key_uniform, key_offset and key_random: what uniform attention, a fixed
+        offset of -1 and random weights score on this text; of a head's output, that head with such
+        attention. NaN is "not defined". `attrs["notes"]` says what a reader should know. Displayed,
+        it shows its main columns; all are there.
 
     Source: that of each metric, `METRICS[key].source`.
 
@@ -298,5 +299,6 @@ def _twins(record: AttentionRecord) -> Iterator[tuple[str, object]]:
             continue
         twins, found = nearest_others(distances(record, key))
         places = (divmod(twin, record.n_heads) for twin in twins.tolist())
-        yield name, [None if i < 0 else f"L{i} H{j}" for i, j in places]
+        numbers = record.layer_numbers
+        yield name, [None if i < 0 else head_name(i, j, numbers) for i, j in places]
         yield f"{name}_{key}", 1 - found if key in LIKENESS else found

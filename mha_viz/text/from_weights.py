@@ -11,6 +11,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from mha_viz.core.layer_numbers import checked_numbers
 from mha_viz.core.record.fields import Token
 from mha_viz.core.record.record import AttentionRecord
 from mha_viz.errors import RecordError
@@ -124,7 +125,7 @@ def record(
         text_pair=text_pair,
         part=part,
         causal=causal,
-        layer_numbers=layers,
+        layer_numbers=checked_numbers(layers, len(pattern)),
     )
 
 

@@ -9,6 +9,9 @@ import textwrap
 import unicodedata
 from collections.abc import Sequence
 
+from mha_viz.core.layer_numbers import head_name as head_name
+from mha_viz.core.layer_numbers import layer_name as layer_name
+from mha_viz.core.layer_numbers import layer_names as layer_names
 from mha_viz.errors import ShapeError
 
 MAX_LABEL = 24  # longer tokens are URLs or noise; their position tells them apart
@@ -104,12 +107,3 @@ def hover_text(label: str) -> str:
     '&#37;{x} &lt;b&gt;'
     """
     return plotly_text(label).replace("%", "&#37;")
-
-
-def head_name(layer: int, head: int) -> str:
-    """Return what a head is called everywhere.
-
-    >>> head_name(3, 7)
-    'L3 H7'
-    """
-    return f"L{layer} H{head}"

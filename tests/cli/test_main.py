@@ -21,6 +21,7 @@ from mha_viz.cli import server as cli_server
 from mha_viz.plots import table_text
 from tests.cli.command import TEXT, call
 from tests.making.comparing import near
+from tests.making.hybrids import jamba
 
 
 @pytest.fixture(scope="module")
@@ -54,6 +55,24 @@ def test_trace_writes_a_record(record, tmp_path):
     done = call("trace", TEXT, "--out", str(out))
     assert f"wrote {out}" in done.stderr
     assert torch.equal(mv.AttentionRecord.load(out).pattern, record.pattern)
+
+
+def test_layers_are_those_of_the_model_where_some_have_no_attention(monkeypatch):
+    model = jamba()
+    monkeypatch.setattr(loading, "load", lambda *_, **__: model)
+    given = ("ba da fa ba da fa ka", "--model", "jamba")
+    facts = json.loads(call("trace", *given, "--json").stdout)
+    assert {fact["layer"] for fact in facts["facts"]} <= {3, 7} == set(facts["layer_numbers"])
+    chosen = ("--layer", "7", "--head", "1")
+    shown = json.loads(call("show", *given, *chosen, "--json").stdout)
+    assert shown["layer"] == 7
+    torch.testing.assert_close(torch.tensor(shown["weights"]), model.trace(given[0])[1, 1])
+    refused = call("show", *given, "--layer", "1", "--head", "1", code=2)
+    assert "layers with attention are 3, 7" in refused.stderr
+    rows = json.loads(call("report", *given, "--no-baseline", "--json").stdout)["heads"]
+    assert [row["layer"] for row in rows] == [3] * 4 + [7] * 4
+    off = call("ablate", *given, "--heads", "7.1")
+    assert "zero: L7 H1" in off.stdout
 
 
 # -- show ----------------------------------------------------------------------------------------

@@ -141,7 +141,9 @@ def test_pieces_and_ids_of_a_tokenizer_read_as_in_the_text_and_know_their_words(
         mv.record(theirs.pattern, ids, tokenizer=model.tokenizer, text="Another text.")
 
 
-@pytest.mark.parametrize("layers", [(3,), (7, 3), (3, 3), (-1, 3), (0.5, 3), (False, True), 7])
+@pytest.mark.parametrize(
+    "layers", [(3,), (0,), (0, 1, 2), (7, 3), (3, 3), (-1, 3), (0.5, 3), (False, True), 7]
+)
 def test_layer_numbers_that_do_not_fit_the_weights(layers, as_users_have_it):
     weights = torch.full((2, 1, 7, 7), 1 / 7)
     assert mv.record(weights, WORDS, layers=[3, 7]).layer_numbers == (3, 7)

@@ -84,6 +84,16 @@ def test_a_head_that_copies_another_is_its_twin() -> None:
     assert row.output_twin == "L0 H1" and row.output_twin_cka == near(1.0)
     other = table[(table.layer == 0) & (table["head"] == 1)].iloc[0]
     assert other.twin == "L1 H2"
+    hybrid = replace(base, pattern=pattern, z=z, layer_numbers=(3, 7))
+    named = mv.head_report(hybrid)
+    assert named.layer.tolist() == [3] * 3 + [7] * 3 and named.twin[1] == "L7 H2"
+    names = ["layer", "twin", "output_twin"]
+    pd.testing.assert_frame_equal(table.drop(columns=names), named.drop(columns=names))
+    renamed = str(mv.describe(replace(hybrid, layer_numbers=()), (1, 2))).replace("L1 ", "L7 ")
+    assert str(mv.describe(hybrid, (7, 2))) == str(mv.describe(hybrid, (-1, 2))) == renamed
+    assert "L3 H1" in str(mv.describe_difference(hybrid, (3, 1), (7, 2)))
+    with pytest.raises(ArgumentError, match="no layer 1: layers with attention are 3, 7"):
+        mv.describe(hybrid, (1, 2))
 
 
 def test_an_unknown_measure_is_refused(record) -> None:

@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from mha_viz.core.layer_numbers import checked_numbers, head_name
+from mha_viz.core.layer_numbers import checked_numbers, head_name, is_counted
 from mha_viz.core.record import display, file, views
 from mha_viz.core.record.checks import (
     Place,
@@ -93,8 +93,9 @@ class AttentionRecord(RecordFields):
         keys = check_tokens("key_tokens", key_tokens) or tokens
         super().__init__(patterns, tokens, keys, **fields)
         check_record(self)
-        numbers = checked_numbers(self.layer_numbers, self.n_layers)
-        object.__setattr__(self, "layer_numbers", numbers)
+        # `dataclasses.replace` hands on what was counted, also to a record of fewer layers
+        given = () if is_counted(self.layer_numbers) else self.layer_numbers
+        object.__setattr__(self, "layer_numbers", checked_numbers(given, self.n_layers))
 
     # -- one head, two heads, all of them ------------------------------------------------------
 
