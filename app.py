@@ -11,11 +11,11 @@ from starlette.middleware import Middleware
 from mha_viz.learn import page as learn
 from mha_viz.learn.frame import class_page, glossary, lesson
 from mha_viz.learn.frame.contents import LABS
-from mha_viz.ui.operating import figures
+from mha_viz.ui.operating import figures, streamlit_run
 from mha_viz.ui.pages import FIRST, PAGES
 from mha_viz.ui.run import memory, page_lock, places, ready
 from mha_viz.ui.server import endpoints, gate, headers, lifecycle, page_style, uploads, websockets
-from mha_viz.ui.state import reconnect, state
+from mha_viz.ui.state import state
 from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.messages import messages
 
@@ -51,11 +51,11 @@ else:
     st.session_state.pages = tools | labs
     page = st.navigation({"": list(tools.values()), "Learn": list(labs.values())}, position="top")
     state.on_page_enter(page.url_path)
-    reconnect.restore_texts()
+    streamlit_run.run_after_reconnection()
     is_shown = class_page.follow(page.url_path or FIRST)
     try:
         timed = figures.runs.timed(page.url_path or "explore")
-        with state.restoring_ends(), ready.run_mark(), page_lock.page_run(), timed:
+        with ready.run_mark(), page_lock.page_run(), timed:
             if not places.has_place():
                 messages.server_full()
             elif is_shown:

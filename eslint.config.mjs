@@ -3,7 +3,7 @@
 const browser = [
   "atob", "cancelAnimationFrame", "clearTimeout", "devicePixelRatio", "document", "fetch",
   "getComputedStyle", "history", "innerHeight", "innerWidth", "location", "matchMedia",
-  "addEventListener", "performance", "removeEventListener", "sessionStorage",
+  "addEventListener", "performance", "removeEventListener",
   "requestAnimationFrame", "setTimeout", "Blob", "DOMRect", "Path2D", "MutationObserver", "ResizeObserver",
   "TextDecoder", "URL", "URLSearchParams",
 ];

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, expect
 
+from mha_viz.ui.state.link_values import reference
 from tests.browser.ready import next_run, wait_ready
 from tests.browser.test_left_behind import open_tab
 from tests.browser.workbench_page import type_text
@@ -40,14 +41,15 @@ def test_a_page_comes_back_to_its_view(browser: Browser, tmp_path: Path) -> None
     off = ((0, 1), (1, 2))
     both = [(len(SHORT), "tiny-gpt2", off), (len(LONG), "tiny-gpt2", off)]
     (tmp_path / "second").mkdir()
+    shared = {"MHA_VIZ_SHARED": str(tmp_path / "shared")}
     with contextlib.ExitStack() as running:
-        port, ask = running.enter_context(served(tmp_path))
+        port, ask = running.enter_context(served(tmp_path, **shared))
         way = running.enter_context(wire(port))
         address = f"http://127.0.0.1:{way.port}/intervene?model=tiny-gpt2&off=0.1,1.2&text={SHORT}"
         short, long = open_tab(browser, address), open_tab(browser, address)
         with next_run(long):
             type_text(long, LONG)
-        assert "text=" not in long.url
+        assert f"text={reference(LONG)}" in long.url
         # As many texts as are measured over, so that the work is under way for long.
         short.get_by_text("Texts to measure on").click()
         box = short.get_by_label("Texts", exact=True)
@@ -74,7 +76,7 @@ def test_a_page_comes_back_to_its_view(browser: Browser, tmp_path: Path) -> None
         os.kill(process, signal.SIGKILL)
         os.waitpid(process, 0)
         way.cut()
-        port, ask = running.enter_context(served(tmp_path / "second"))
+        port, ask = running.enter_context(served(tmp_path / "second", **shared))
         way.lead(port)
         wait_for_answer(ask, VIEWS, both)
         for page, text in ((short, SHORT), (long, LONG)):

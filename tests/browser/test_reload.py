@@ -3,7 +3,8 @@
 import pytest
 from playwright.sync_api import Page, expect
 
-from mha_viz.ui.state.views import DEFAULT
+from mha_viz.ui.state.link_values import reference
+from mha_viz.ui.state.views import DEFAULT, GONE
 from tests.browser.compare_page import query
 from tests.browser.ready import next_run, wait_ready
 from tests.browser.tabs import OpenPage
@@ -11,8 +12,6 @@ from tests.browser.workbench_page import TEXT, click_head, name_of, type_text, w
 
 LONG = " ".join(f"The {number} old dogs slept." for number in range(80))  # for no address
 ADDRESS = "/intervene?model=tiny-gpt2&off=0.1,1.2&place=300"
-NO_STORAGE = """Object.defineProperty(window, "sessionStorage", {
-  get() { throw new DOMException("The quota has been exceeded.", "QuotaExceededError"); } })"""
 
 
 def shows_view(page: Page, text: str, head: str, position: int | None) -> None:
@@ -63,13 +62,13 @@ def shows_switches(page: Page, text: str) -> None:
     expect(page.get_by_text("2 of 32 heads off")).to_be_visible()
 
 
-def test_a_long_text_is_there_after_a_reload_and_in_no_other_page(open_page: OpenPage) -> None:
+def test_a_long_text_is_there_after_a_reload_back_and_in_a_second_tab(open_page: OpenPage) -> None:
     page = open_page(ADDRESS)
     with next_run(page):
         type_text(page, LONG)
     shows_switches(page, LONG)
     address = page.url
-    assert "text" not in query(page) and "off" in query(page)
+    assert query(page)["text"] == reference(LONG) and "off" in query(page)
     page.reload()
     shows_switches(page, LONG)
     wait_ready(page)
@@ -77,25 +76,25 @@ def test_a_long_text_is_there_after_a_reload_and_in_no_other_page(open_page: Ope
     page.goto("/_stcore/health")
     page.go_back()
     shows_switches(page, LONG)
-    page.goto("/_stcore/health")  # to go where one is may be to load it again
     second = page.context.new_page()
-    for tab in (second, page):  # a link begins anew, in this tab as well
-        tab.goto(address)
-        wait_ready(tab)
-        shows_switches(tab, DEFAULT.text)
+    second.goto(address)
+    shows_switches(second, LONG)
 
 
-def test_a_browser_without_storage_begins_with_the_address(open_page: OpenPage) -> None:
-    page = open_page()
-    page.add_init_script(NO_STORAGE)
-    page.goto(ADDRESS)
-    with next_run(page):
-        type_text(page, LONG)
-    shows_switches(page, LONG)
-    page.reload()
-    wait_ready(page)
+def test_an_address_of_a_text_that_is_not_kept_says_so_and_is_no_end_of_the_way_back(
+    open_page: OpenPage,
+) -> None:
+    page = open_page("/?text=one")
+    page.goto(f"{ADDRESS}&text={reference('never typed')}")
+    expect(page.get_by_text(GONE[0])).to_be_visible()
     shows_switches(page, DEFAULT.text)
-    page.close()  # the next test has a storage
+    wait_ready(page)
+    assert query(page)["text"] == DEFAULT.text
+    page.go_back()
+    shows_switches(page, DEFAULT.text)
+    wait_ready(page)
+    page.go_back()
+    expect(page.get_by_label("Sentence", exact=True)).to_have_value("one")
 
 
 def test_a_link_and_a_page_of_the_menu_are_one_step_of_the_history_each(open_page) -> None:

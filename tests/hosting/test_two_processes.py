@@ -15,12 +15,14 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
 from streamlit.proto.WidgetStates_pb2 import WidgetState
 
 from benchmarks.raw_session import RawSession, opened
 from mha_viz.ui.state.class_answers import FILE, Classes
+from mha_viz.ui.state.link_values import reference
 from mha_viz.web.payload import unpack
 from tests.hosting.test_files import CADDYFILE
 from tests.ui.serving import served
@@ -28,6 +30,7 @@ from tests.waiting import PATIENCE, wait_for
 
 pytestmark = [pytest.mark.slow, pytest.mark.extended]
 
+LONG = "The sentence is long. " * 80  # for an address
 OPTIONS = ("Equal weights for all keys", "The values themselves")  # of a question of a lab
 VISITORS = (
     "from streamlit import runtime\n"
@@ -109,8 +112,10 @@ def ids(session: RawSession, kind: str) -> list[str]:
     return [getattr(one, kind).id for one in found]
 
 
-async def sees_link(port: int, headers: dict[str, str] | None = None) -> bytes:
-    query = "model=tiny-gpt2&text=Two+servers+one+sentence"
+async def sees_link(
+    port: int, headers: dict[str, str] | None = None, text: str = "Two servers one sentence"
+) -> bytes:
+    query = urlencode({"model": "tiny-gpt2", "text": text})
     async with opened(f"http://127.0.0.1:{port}/", "", query, headers) as page:
         labels = unpack(page.payload())[0]["query_labels"]
         assert "sentence" in "".join(labels), labels
@@ -133,6 +138,7 @@ def test_two_processes_with_one_folder_answer_alike(processes: list[Process], sh
 
     async def visits() -> None:
         assert await sees_link(first) == await sees_link(second)
+        assert await sees_link(first, text=LONG) == await sees_link(second, text=reference(LONG))
         assert "1 answer so far" in await votes(first, code, 0)
         assert "2 answers so far" in await votes(second, code, 1)
 

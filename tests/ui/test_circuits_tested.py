@@ -8,7 +8,7 @@ import pytest
 
 import mha_viz as mv
 from mha_viz.ui.circuits import faithfulness
-from mha_viz.ui.state import views
+from mha_viz.ui.state.link_values import reference
 from mha_viz.ui.widgets.messages.messages import plain
 from mha_viz.web.theme import format_number
 from tests.ui.circuits_app import circuits
@@ -71,7 +71,7 @@ def test_own_pairs_are_tested_with_their_corrupted_texts(models):
     assert not app.info and not app.get("plotly_chart")  # nothing is measured on these
 
 
-def test_long_pairs_are_kept_though_no_link_holds_them(models):
+def test_long_pairs_stand_in_the_address_by_their_hash(models):
     pairs = "\n".join(
         f"The boy saw {n} and took | The girl saw {n} and took | his | her"
         for n in "one two three four five six seven eight nine ten".split()
@@ -80,7 +80,7 @@ def test_long_pairs_are_kept_though_no_link_holds_them(models):
     app = circuits(model="tiny-gpt2", **OWN)
     app.text_area(key="ask_pairs").set_value(pairs).run()
     check(app)
-    assert len(pairs) > views.MAX_URL_TEXT and "pairs" not in app.query_params
+    assert app.query_params["pairs"] == reference(pairs)
     app.segmented_control(key="ask_task").set_value("ioi").run()
     app.segmented_control(key="ask_task").set_value("own").run()
     assert app.text_area(key="ask_pairs").value == pairs

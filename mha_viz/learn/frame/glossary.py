@@ -99,8 +99,6 @@ def draw() -> None:
         "The names, symbols and shapes that are used everywhere in the app. Links open in a new "
         "tab, with your model and sentence."
     )
-    if not state.share_params():
-        st.caption("Your text is too long for a link: the new tab opens without it.")
     words = _search().lower().split()
     found = 0
     for group in GROUPS:

@@ -114,7 +114,7 @@ def _edit(pin: Pin, by: int | None, raw: str | None = None) -> None:
 def _files(shown: Sequence[Shown]) -> None:
     """Draw the downloads, which make the pictures at a click and then ask nothing of the page."""
     view = state.of(views.View)
-    link = exports.link(view) if "pins" in views.to_params(view) else ""
+    link = "" if views.is_long("pins", views.written(view.pins)) else exports.link(view)
 
     def cards() -> list[HeadCard]:
         png = partial(exports.head_file, head_image, file_format="png")

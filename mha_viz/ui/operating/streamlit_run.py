@@ -22,6 +22,7 @@ from streamlit.runtime.scriptrunner import (
 
 from mha_viz.ui.operating import addresses
 
+_DAY = 24 * 60 * 60  # seconds
 _TURN = 0.01  # seconds between two looks at whether a run has been sent
 Superseded = RerunException  # ends a run where a newer click supersedes it
 
@@ -122,6 +123,20 @@ def finish_runs_first() -> None:
             create_in_turn(session, request)
 
     AppSession._create_scriptrunner = create_in_turn  # type: ignore[method-assign, assignment]
+
+
+def run_after_reconnection() -> None:
+    """Have the browser ask for a run of this page when it has found a server again.
+
+    Streamlit does so for a page with a fragment that polls. Any other one stays as it is drawn, and
+    a server that was started anew does not hear its first click.
+    """
+
+    @st.fragment(run_every=_DAY)
+    def poll() -> None:
+        pass
+
+    poll()
 
 
 def is_partial() -> bool:

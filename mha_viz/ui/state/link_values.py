@@ -1,6 +1,7 @@
 """Readers of values in links, each with ValueError for one that is not valid, and their writer."""
 
 import base64
+import hashlib
 import re
 import zlib
 from collections.abc import Callable, Collection, Container
@@ -15,6 +16,7 @@ UNTRAINED = " (random weights)"  # after a model's name: its untrained copy
 MAX_PINS = 9
 MAX_URL_PINS = 6_000  # characters of all pins, packed
 MAX_UNPACKED = 2**20  # bytes of them: a short link may hold gigabytes
+_STORED = re.compile(r"stored-([0-9a-f]{32})\Z")  # in place of what is too long
 _PIN, _FIELD = "\x1e", "\x1f"  # Unicode's own separators, which are in no cleaned text
 
 
@@ -101,6 +103,22 @@ def nodes(raw: str) -> str:
     if len(names) > MAX_NODES or not all(map(_NODE.fullmatch, names)):
         raise ValueError
     return raw
+
+
+def text_hash(value: str) -> str:
+    """Return the hash by which the server keeps a long text: 128 bits, which nobody guesses."""
+    return hashlib.sha256(value.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+
+
+def reference(value: str) -> str:
+    """Return what stands in an address for a text that is too long for it."""
+    return f"stored-{text_hash(value)}"
+
+
+def referenced(raw: str) -> str | None:
+    """Return the hash that an address has in place of a text; None where it has none."""
+    match = _STORED.match(raw)
+    return match and match[1]
 
 
 def text(raw: str) -> str:

@@ -4,22 +4,20 @@ Must not import torch, transformers or plotly, because the page is there before 
 """
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from time import monotonic
 from typing import Any, NamedTuple, TypeVar, cast
 
 import streamlit as st
 
+from mha_viz.core.layer_numbers import number_at
 from mha_viz.ui.operating.settings import settings
-from mha_viz.ui.operating.streamlit_run import Superseded, is_history_navigation
-from mha_viz.ui.state import own_address
+from mha_viz.ui.operating.streamlit_run import is_history_navigation
+from mha_viz.ui.state import long_texts, own_address
 from mha_viz.ui.state.faults import guarded
+from mha_viz.ui.state.layer_numbers import by_number, by_position
 from mha_viz.ui.state.views import NAMES, Choice, Shared, V, View, from_params, to_params
 
-HELD = "held-texts"  # the component that keeps texts too long for an address, in the browser
-HEARS = 15.0  # seconds, in which a browser surely hears of texts that were restored
 MAX_ADDRESSES = 100  # of the browser's history, whose views a session remembers
 T = TypeVar("T")
 LARGER = 21 / 16  # type on a projector beside ordinary type
@@ -45,7 +43,7 @@ def of(page: type[V]) -> V:
 def _whole() -> View:
     """Return the session's choices; on its first run, what the URL asks for."""
     if "view" not in st.session_state:
-        st.session_state.view, st.session_state.problems = from_params(address(), folders())
+        st.session_state.view, st.session_state.problems = _read(address())
     view = st.session_state.view
     assert isinstance(view, View)
     return view
@@ -68,45 +66,10 @@ def change(**values: Choice) -> Shared:
     return view
 
 
-def restore(params: Mapping[str, str], texts: Mapping[str, str]) -> None:
-    """Show what an address says, with texts and pins that are too long for it.
-
-    Until a run has shown them, widgets of the browser hold what they showed before: it is ignored.
-    """
-    pins = {"pins": texts["pins"]} if "pins" in texts else {}
-    shown = {f"ask_{name}": st.session_state.get(f"ask_{name}") for name in texts}
-    st.session_state.shown_before = monotonic() + HEARS, shown
-    view, st.session_state.problems = from_params({**params, **pins}, folders())
-    st.session_state.view = replace(view, **cast(dict[str, Any], {**texts, "pins": view.pins}))
-    _remember(address())  # as what `sync_from_url` finds under this address
-    st.session_state.restoring = True
-
-
-def _outdated() -> bool:
-    """Return whether the browser's widgets still hold what they showed before `restore`.
-
-    They do while it sends texts that were taken: it has not heard yet that they were. And where one
-    has the very text that was replaced a moment ago: what was sent then may come after the run that
-    shows the others.
-    """
-    sent = st.session_state[HELD].held if HELD in st.session_state else None
-    late = isinstance(sent, Mapping) and sent.get("session") != st.session_state.held_session
-    until, shown = st.session_state.get("shown_before", (0.0, {}))
-    held = [key for key, text in shown.items() if text and st.session_state.get(key) == text]
-    return late or "restoring" in st.session_state or (bool(held) and monotonic() < until)
-
-
-@contextmanager
-def restoring_ends() -> Iterator[None]:
-    """End what `restore` began with a run, unless the run is superseded before it has shown it."""
-    try:
-        yield
-    except Superseded:
-        raise
-    except BaseException:  # the page stops with what it has to say
-        st.session_state.pop("restoring", None)
-        raise
-    st.session_state.pop("restoring", None)
+def number_layers(numbers: tuple[int, ...]) -> None:
+    """Take layers for positions among those of a model with these numbers, () for 0, 1, 2 ..."""
+    if _whole().layer_numbers != numbers:
+        st.session_state.view = by_position(_whole(), numbers)
 
 
 def on_model_change() -> None:
@@ -156,10 +119,21 @@ def sync_from_url(view: bool = True, more: Mapping[str, str] | None = None) -> b
         if known is not None and known.view is not None:
             st.session_state.view, st.session_state.problems = known.view, []
         else:
-            st.session_state.view, st.session_state.problems = from_params(address(), folders())
+            st.session_state.view, st.session_state.problems = _read(address())
     if fresh and _known() is None:
         _remember(address() or (to_params(_whole()) if view else {}) | dict(more or {}))
     return navigated
+
+
+def _read(params: Mapping[str, str]) -> tuple[View, list[str]]:
+    """Return the view of an address, and what had to be ignored in it."""
+    return from_params(params, folders(), long_texts.find)
+
+
+def link_params(view: Shared) -> dict[str, str]:
+    """Return the parameters of a view, whose long texts are kept for who opens them."""
+    long_texts.keep(view)
+    return to_params(view)
 
 
 def url_params() -> dict[str, str]:
@@ -171,13 +145,14 @@ def url_params() -> dict[str, str]:
 def push_url(more: Mapping[str, str] | None = None, view: bool = True) -> None:
     """Write the view, and more where a page has choices of its own, into the address.
 
-    Back and Forward lead through what was written. An address that says the same in other words
-    (fewer, mostly) stays as it is: writing would add a step to the browser's history. That of a
-    page that was opened from the menu is completed in place.
+    Back and Forward lead through what was written, and write nothing themselves: a step that was
+    added there would be the end of the way back. An address that says the same in other words
+    (fewer, mostly) stays as it is, too. That of a page that was opened from the menu is completed
+    in place.
     """
-    params = (to_params(_whole()) if view else {}) | dict(more or {})
+    params = (link_params(_whole()) if view else {}) | dict(more or {})
     opened = st.session_state.pop("opened", False)
-    if not _leads_here(address(), params, view):
+    if not is_history_navigation() and not _leads_here(address(), params, view):
         if opened:
             own_address.complete(st.session_state.page, params)
             st.session_state.completed = params
@@ -189,8 +164,8 @@ def push_url(more: Mapping[str, str] | None = None, view: bool = True) -> None:
 
 def share_params() -> dict[str, str]:
     """Return the view as parameters of another page; empty where no address can say all of it."""
-    for params in (address(), to_params(_whole())):
-        fits = from_params(params, folders()) == (_whole(), [])
+    for params in (address(), link_params(_whole())):
+        fits = _read(params) == (by_number(_whole()), [])
         if params and fits and params.keys() <= NAMES:
             return params
     return {}
@@ -201,23 +176,23 @@ def _leads_here(written: Mapping[str, str], params: Mapping[str, str], view: boo
     if written == params or not view:
         return written == params
     rest = {name: value for name, value in written.items() if name not in NAMES}
-    found, problems = from_params(written, folders())
+    found, problems = _read(written)
     return to_params(_opened(found)) | rest == params and not problems
 
 
 def _opened(view: View) -> View:
     """Return a view of a link as the page shows it; a head that is not named is the chosen one."""
-    layer, head = st.session_state.get("auto_head", view.chosen)
-    if min(view.chosen) < 0:
-        view = replace(view, layer=layer, head=head)
     shown = _whole()
+    layer, head = st.session_state.get("auto_head", shown.chosen)
+    if min(view.chosen) < 0:
+        view = replace(view, layer=number_at(shown.layer_numbers, layer), head=head)
     if view.layer_b < 0 and shown.second in (st.session_state.get("auto_second"), shown.chosen):
-        view = replace(view, layer_b=shown.layer_b, head_b=shown.head_b)
+        view = replace(view, layer_b=by_number(shown).layer_b, head_b=shown.head_b)
     return view
 
 
 def _remember(params: dict[str, str], written: Mapping[str, str] | None = None) -> None:
-    """Keep what an address of this page, the present one, shows: a text may be too long for it."""
+    """Keep what an address of this page, the present one, shows: it may say less."""
     known, here = st.session_state.setdefault("addresses", OrderedDict()), _here(written)
     known[here] = _PageState(st.session_state.get("view"), params)
     known.move_to_end(here)
@@ -307,8 +282,6 @@ def control(
 
     @guarded
     def store() -> None:
-        if _outdated():
-            return
         chosen = st.session_state[key]
         several = chosen if isinstance(chosen, list) else [chosen]
         if chosen is not None and (offered is None or all(one in offered for one in several)):

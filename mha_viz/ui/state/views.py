@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 from mha_viz.core import names
 from mha_viz.ui.state import link_values as read
+from mha_viz.ui.state.layer_numbers import by_number
 from mha_viz.ui.state.link_values import MAX_URL_PINS, Pin
 from mha_viz.ui.state.link_values import MAX_URL_TEXT as MAX_URL_TEXT
 from mha_viz.ui.state.link_values import real as real
@@ -22,6 +23,10 @@ MAX_WRITTEN = 200  # tokens that a model writes behind a text
 MODELS = ("model", "model_b", "corpus_model_b")
 TEXTS = ("text", "pair", "text_b", "source", "pairs")
 LONGEST = dict.fromkeys(TEXTS, MAX_URL_TEXT) | {"pins": MAX_URL_PINS}  # in a link
+GONE = (
+    "This address names a long text that the server no longer keeps: enter it again.",
+    "This address names pinned heads that the server no longer keeps: pin them again.",
+)
 SPACES = (*names.MATRICES, *names.PRODUCTS)
 # Tables of what a link says -> what the page calls it.
 TITLES: dict[str, dict[str, str]] = tomllib.loads(
@@ -88,6 +93,9 @@ class Shared:
     tokens: tuple[tuple[int, int], ...] = _choice((), read.spans)
     device: str = _choice("auto", read.one_of(names.DEVICES))
     dtype: str = _choice("float32", read.one_of(names.DTYPES))
+    # The model's own numbers of the layers that `layer` and all heads count; () for 0, 1, 2 ..., and
+    # while the model is not there, so that they are the numbers of an address.
+    layer_numbers: tuple[int, ...] = field(default=(), compare=False)
 
     @property
     def checkpoint(self) -> tuple[str, str, str]:
@@ -244,39 +252,60 @@ BENCH = (
     *("layer", "head", "heads", "scale", "sort", "least", "only", "words", "no_special"),
     *("no_first", "between", "show", "mass", "query", "key", "window", "tokens"),
 )
-NAMES = frozenset(choice.name for choice in fields(View))
+NAMES = frozenset(choice.name for choice in fields(View) if choice.compare)
 DEFAULT = View(text="The king (who was old and tired) smiled, said nothing, and went to bed.")
 
 
 def to_params(view: Shared) -> dict[str, str]:
     """Return the URL's parameters: model and text always, the rest where it is no default."""
     params: dict[str, str] = {}
+    view = by_number(view)
     for choice in fields(view):
         value = getattr(view, choice.name)
-        if choice.name in LONGEST and len(written(value)) > LONGEST[choice.name]:
-            continue
         if choice.name in ("model", "text") or value != getattr(DEFAULT, choice.name):
-            params[choice.name] = written(value)
+            raw = written(value)
+            params[choice.name] = read.reference(raw) if is_long(choice.name, raw) else raw
     return params
 
 
-def from_params(params: Mapping[str, str], folders: Container[str] = ()) -> tuple[View, list[str]]:
+def is_long(name: str, raw: str) -> bool:
+    """Return whether a choice cannot stand in an address as it is written."""
+    return name in LONGEST and (len(raw) > LONGEST[name] or read.referenced(raw) is not None)
+
+
+def long_values(view: Shared) -> list[str]:
+    """Return the texts and pins of a view for which its address has their hashes."""
+    values = {name: written(getattr(view, name, "")) for name in LONGEST}
+    return [raw for name, raw in values.items() if is_long(name, raw)]
+
+
+def from_params(
+    params: Mapping[str, str],
+    folders: Container[str] = (),
+    stored: Callable[[str], str | None] = lambda name: None,
+) -> tuple[View, list[str]]:
     """Read a view from an untrusted URL, and what had to be ignored in it, in plain words.
 
     Anything unknown or out of range keeps its default; whether a layer or a model exists is found
     out later, when the model is there. A link may name one of `folders`, which somebody has typed
-    by hand since the server started, but no other path.
+    by hand since the server started, but no other path. `stored` returns the text of a hash.
     """
     view, problems = DEFAULT, list[str]()
     for choice in fields(View):
-        if choice.name not in params:
+        if choice.name not in NAMES or choice.name not in params:
             continue
         raw = params[choice.name]
+        hashed = read.referenced(raw) if choice.name in LONGEST else None
+        if hashed is not None:
+            if (text := stored(hashed)) is None:
+                problems.append(GONE[choice.name == "pins"])
+                continue
+            raw = text
         try:
             value: Any = raw
             if choice.name == "pins":
                 value = read.pins(raw, folders, problems)
-            elif not (choice.name in MODELS and raw in folders):
+            elif hashed is None and not (choice.name in MODELS and raw in folders):
                 value = choice.metadata["read"](raw)
         except ValueError:
             shown = raw if len(raw) <= 40 else raw[:39] + "…"

@@ -25,7 +25,6 @@ const globals = {
   window, document, HTMLElement, Path2D,
   location: window.location,
   history: window.history,
-  sessionStorage: window.sessionStorage,
   MutationObserver: window.MutationObserver,
   scrollY: 0,
   innerWidth: 1280,

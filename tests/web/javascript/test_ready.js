@@ -110,3 +110,16 @@ test("late values keep the page working until they have come", async () => {
   await rest();
   assert.equal(shown(), "4");
 });
+
+test("a menu that opens is a landmark of its name", async () => {
+  ready({ data: { session: "a", run: 1 } });
+  const open = async (label) => {
+    const portal = document.createElement("div");
+    portal.innerHTML = `<div><div role="listbox" ${label}></div></div>`;
+    document.body.append(portal);
+    await Promise.resolve();
+    return [portal.getAttribute("role"), portal.getAttribute("aria-label")];
+  };
+  assert.deepEqual(await open('aria-label="Model"'), ["region", "Model menu"]);
+  assert.deepEqual(await open(""), ["region", "menu"]);
+});

@@ -152,10 +152,8 @@ def _tables(file: str, table: pd.DataFrame, caption: str, key: str) -> None:
 
 def _link() -> None:
     view = state.of(View)
-    if max(len(view.text), len(view.pair)) > views.MAX_URL_TEXT:
-        st.markdown("This text is too long for a link; the link opens on everything else.")
-    if view.pins and "pins" not in views.to_params(view):
-        st.markdown("The pinned sentences are too long for a link: Export in “Pins” holds them.")
+    if views.long_values(view):
+        st.markdown("A long text opens from this link while this server keeps it.")
     show_link(link(view), key="view")
 
 
@@ -182,7 +180,7 @@ def pin_button(record: AttentionRecord, head: Head, key: str, name: str = "this 
 
 def link(view: View) -> str:
     """Return the address that opens on this view; others can open it where they reach this app."""
-    return f"{own_address.reached().url}?{urlencode(views.to_params(view))}"
+    return f"{own_address.reached().url}?{urlencode(state.link_params(view))}"
 
 
 def safe_name(text: str, otherwise: str) -> str:

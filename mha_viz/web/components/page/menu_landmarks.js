@@ -2,7 +2,7 @@
 // Streamlit draws an open menu at the end of the document, outside all landmarks: those who go from
 // landmark to landmark would miss it. It becomes one, of the menu's name.
 
-/** Makes each menu that opens from now on a landmark, until the observer is disconnected. */
+/** Makes each menu that opens from now on a landmark. */
 export function watchMenus() {
   const observer = new MutationObserver((records) => {
     /** @type {any[]} */
@@ -15,5 +15,4 @@ export function watchMenus() {
     }
   });
   observer.observe(document.body, { childList: true });
-  return observer;
 }

@@ -1,8 +1,10 @@
 // @ts-check
 // Says on the page whether it is ready: `data-ready` of the document is the number of the run whose
 // pictures are all painted, and "working" while anything of a run is still to come. Draws nothing.
+// It stays on the page, and so watches its menus, too.
 
 import { endRun, readiness } from "../shared/readiness.js";
+import { watchMenus } from "./menu_landmarks.js";
 
 const STATE = "data-test-script-state"; // Streamlit's own word for it, on the whole app
 const IDLE = `[data-testid="stApp"][${STATE}="notRunning"]`;
@@ -27,6 +29,7 @@ class ReadyMark {
     const attributeFilter = [STATE, "data-painted"];
     this.observer.observe(document.body, { subtree: true, childList: true, attributes: true, attributeFilter });
     readiness().onChange = () => this.update();
+    watchMenus();
   }
 
   update() {
