@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_flatten
-from transformers import LlamaConfig
+from transformers import LlamaConfig, LlamaForCausalLM
 from transformers.utils import logging
 
 from benchmarks.long import EVERYTHING
@@ -23,7 +23,6 @@ from benchmarks.measure import Result, at_least, at_most, interleaved, ratio, sp
 from benchmarks.study import ALONE, passes, prose
 from benchmarks.trace import network as bert
 from benchmarks.trace import text, traced_model
-from mha_viz.checkpoints.building import model_size
 from mha_viz.checkpoints.device import device_of
 from mha_viz.core.amounts import of_bytes
 from mha_viz.core.attention.scoring import Scoring, Sight, Tiles, attention_by_rows
@@ -224,13 +223,14 @@ def _memory(device: torch.device, llama: LlamaConfig) -> list[Result]:
 
 def memory(config: LlamaConfig, n: int, dtype: torch.dtype = torch.bfloat16) -> dict[str, int]:
     """The bytes that a device holds at most while a text of n tokens is traced with everything."""
-    size = model_size(config, dtype)
+    with torch.device("meta"):
+        n_parameters = LlamaForCausalLM(config).num_parameters()
     heads = config.num_hidden_layers * config.num_attention_heads
     width = config.head_dim
     query = heads * n * width * dtype.itemsize
     key = query * config.num_key_value_heads // config.num_attention_heads
     return {
-        "weights": size.weights,
+        "weights": n_parameters * dtype.itemsize,
         "queries, keys and z until the end": 2 * query + key,
         "tiles": 4 * heads * TILES**2,
         "mask": n * n * dtype.itemsize,

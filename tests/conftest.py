@@ -81,7 +81,6 @@ _SLOW = [Path(__file__).parent / name for name in ("ui", "labs")]
 _EXTENDED = [
     Path(__file__).parent / name
     for name in (
-        "checkpoints/test_trial.py",
         "corpus/test_cluster.py",
         "corpus/test_folding.py",
         "families",

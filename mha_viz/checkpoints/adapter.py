@@ -16,10 +16,10 @@ from transformers.pytorch_utils import Conv1D
 from mha_viz.checkpoints.checkpoint_files import (
     ADAPTER_CONFIG,
     check_files,
-    check_weight_file,
     not_merged,
     read_json,
 )
+from mha_viz.checkpoints.weight_files import read_header
 
 _WEIGHTS = "adapter_model.safetensors"
 # Options that say how the matrices were made, or what their shapes say as well.
@@ -37,7 +37,7 @@ def check_adapter(folder: Path) -> None:
     check_files(folder)
     if not (folder / _WEIGHTS).is_file():
         raise not_merged(folder, f"it has no {_WEIGHTS}, and only safetensors is read")
-    check_weight_file(folder / _WEIGHTS)
+    read_header(folder / _WEIGHTS)
     config = read_json(folder / ADAPTER_CONFIG)
     foreign = sorted(key for key, value in config.items() if value and key not in _HARMLESS)
     if foreign:

@@ -9,8 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-import torch.nn.modules.module as registration
-from torch import nn
 from transformers import (
     AutoConfig,
     AutoModel,
@@ -31,6 +29,7 @@ from transformers.utils.logging import (
 )
 
 from mha_viz.checkpoints.thread_dtype import thread_dtype
+from mha_viz.checkpoints.tokenizer_limits import check_built, check_reading
 from mha_viz.core.amounts import of_bytes
 from mha_viz.core.available_memory import available
 from mha_viz.errors import (
@@ -54,7 +53,6 @@ _HEADS = (  # how a class of the checkpoint's config ends -> the loader for it
 )
 _CLASSIFIERS = tuple(auto for _, auto in _HEADS[-4:])
 _BUILDING = threading.Lock()
-_MOST_MODULES = 5_000  # the largest models in use have two thousand; laying one out takes 0.3 ms
 
 
 @contextmanager
@@ -132,63 +130,14 @@ def load_tokenizer(folder: Path, config: PreTrainedConfig) -> PreTrainedTokenize
         tokenizer = AutoTokenizer.from_pretrained(
             folder, config=config, local_files_only=True, trust_remote_code=False
         )
+        check_built(folder.name, tokenizer)
         # Where files are missing, transformers makes one that knows special tokens and no other.
         if len(tokenizer) <= len(set(tokenizer.all_special_ids)):
             raise ValueError("its vocabulary is missing")
         if not tokenizer("a test", add_special_tokens=False)["input_ids"]:
             raise ValueError("it turns text into nothing")
+        check_reading(folder.name, tokenizer)
         return tokenizer
-
-
-def check_size(name: str, config: PreTrainedConfig, stored: int) -> None:
-    """Refuse a config that would take far more memory than its weights, `stored` bytes, explain.
-
-    The network is laid out without storage first; numbers in a config cost nothing until then.
-    """
-
-    def unbuildable(error: BaseException) -> LoadError:
-        if isinstance(error, _TooMuchError):
-            return UnsafeCheckpointError(
-                f"config.json of {name} describes a model of {error}, but its weights are only "
-                f"{stored:,} bytes: they do not belong together."
-            )
-        return BrokenCheckpointError(
-            f"config.json of {name} describes no model that can be built: {first_line(str(error))}"
-        )
-
-    # The densest storage in use is a byte a weight; weights may be shared or be new.
-    with translating(unbuildable), torch.device("meta"), _budget(n_numbers=4 * stored + 50_000_000):
-        AutoModel.from_config(config, trust_remote_code=False)
-
-
-class _TooMuchError(Exception):
-    pass
-
-
-@contextmanager
-def _budget(n_numbers: int) -> Iterator[None]:
-    """Stop this thread's building of a network that has more numbers or modules."""
-    left, thread = {"numbers": n_numbers, "modules": _MOST_MODULES}, threading.get_ident()
-
-    def spend(what: str, amount: int) -> None:
-        if threading.get_ident() == thread:  # the hooks are every thread's
-            left[what] -= amount
-            if left[what] < 0:
-                raise _TooMuchError(f"too many {what}")
-
-    def count(module: nn.Module, name: str, tensor: torch.Tensor | None) -> None:
-        spend("numbers", 0 if tensor is None else tensor.numel())
-
-    hooks = [
-        registration.register_module_parameter_registration_hook(count),
-        registration.register_module_buffer_registration_hook(count),
-        registration.register_module_module_registration_hook(lambda *_: spend("modules", 1)),
-    ]
-    try:
-        yield
-    finally:
-        for hook in hooks:
-            hook.remove()
 
 
 def first_line(message: str) -> str:
@@ -217,20 +166,13 @@ class ModelSize:
     token: int
 
 
-def model_size(config: PreTrainedConfig, dtype: torch.dtype) -> ModelSize:
-    """Return the size of the network that a config describes, laid out without storage.
+def model_size(config: PreTrainedConfig, n_parameters: int, dtype: torch.dtype) -> ModelSize:
+    """Return the size of a network of so many parameters, by its config and their precision.
 
     >>> from transformers import GPT2Config
-    >>> model_size(GPT2Config(architectures=["GPT2LMHeadModel"]), torch.bfloat16)
+    >>> model_size(GPT2Config(), 124_439_808, torch.bfloat16)
     ModelSize(n_parameters=124439808, weights=248879616, n_ctx=1024, token=147456)
     """
-    loader = loader_of(config)
-    with torch.device("meta"):
-        try:
-            network = loader.from_config(config, trust_remote_code=False)
-        except ValueError:  # the family has no such head
-            network = AutoModel.from_config(config, trust_remote_code=False)
-    n_parameters = sum(weight.numel() for weight in network.parameters())
     n_layers, n_heads, n_kv_heads, d_model, d_head, n_ctx = (
         getattr(config.get_text_config(), name, None) or 0 for name in _SIZES
     )

@@ -10,8 +10,8 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal
 
-from mha_viz.checkpoints.checkpoint_files import LIMITS as _LIMITS
 from mha_viz.checkpoints.checkpoint_files import adapter_base, not_merged, read_config
+from mha_viz.checkpoints.config_limits import LIMITS as _LIMITS
 from mha_viz.checkpoints.download import download as begin
 from mha_viz.checkpoints.files import is_file, list_folder, size
 from mha_viz.checkpoints.hub import online

@@ -1,4 +1,4 @@
-"""The files of a checkpoint, checked before any library reads them: kinds, sizes, config, weights.
+"""The files of a checkpoint, checked before any library reads them: kinds, sizes, config.
 
 Imports neither torch nor transformers, as a list of models reads configs, too.
 """
@@ -6,26 +6,19 @@ Imports neither torch nor transformers, as a list of models reads configs, too.
 import json
 import re
 import stat
-import tomllib
 from collections.abc import Iterator
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
-from safetensors import SafetensorError, safe_open
-
+from mha_viz.checkpoints.config_limits import TABLES, check_limits
 from mha_viz.checkpoints.files import list_folder
-from mha_viz.checkpoints.hub_cache import HOW_TO_CONVERT, INDEX, PICKLED
 from mha_viz.core.amounts import of_bytes
 from mha_viz.errors import BrokenCheckpointError, UnsafeCheckpointError
 
 MB = 10**6
 MAX_CONFIG_BYTES = MB
 ADAPTER_CONFIG = "adapter_config.json"
-MAX_HEADER_BYTES = 16 * 2**20  # of weights; a thousand tensors take 0.1 MB
-# Kinds of sizes, each with the keys of a config that hold one, and the most that it may be.
-TABLES: dict[str, Any] = tomllib.loads(Path(__file__).with_name("limits.toml").read_text("utf-8"))
-LIMITS = {kind: (limit["keys"], limit["most"]) for kind, limit in TABLES["config"].items()}
 _LARGEST = [(name, megabytes * MB or None) for name, megabytes in TABLES["files"].items()]
 _TEMPLATES = "additional_chat_templates"
 
@@ -45,9 +38,7 @@ def read_config(folder: Path) -> dict[str, Any]:
         raise BrokenCheckpointError(
             f"config.json of {folder.name} names no model_type, so no family can be chosen."
         )
-    for part in _objects(config):
-        _check_sizes(part, folder.name)
-        _check_kinds(part, folder.name)
+    check_limits(config, folder.name)
     return config
 
 
@@ -116,51 +107,12 @@ def read_json(path: Path) -> Any:
         ) from error
 
 
-def _check_sizes(part: dict[str, Any], name: str) -> None:
-    for what, (keys, most) in LIMITS.items():
-        for key in keys:
-            value = part.get(key)
-            if value is None or isinstance(value, list):
-                continue
-            if not isinstance(value, int) or not 0 <= value <= most:
-                raise UnsafeCheckpointError(
-                    f"config.json of {name} claims {key} = {value!r:.100}; a real model has "
-                    f"at most {most:,} ({what})."
-                )
-
-
-def _check_kinds(part: dict[str, Any], name: str) -> None:
-    """Check the types that every family relies on and transformers does not check."""
-    names = part.get("architectures")
-    fits = {
-        "architectures": names is None
-        or (isinstance(names, list) and all(isinstance(one, str) for one in names)),
-        "text_config": isinstance(part.get("text_config"), dict | None),
-        "is_encoder_decoder": isinstance(part.get("is_encoder_decoder"), bool | None),
-    }
-    for key in (key for key, is_fit in fits.items() if not is_fit):
-        raise BrokenCheckpointError(
-            f"config.json of {name} has {key} = {part[key]!s:.60}, which is not what stands there "
-            "in any model. Fetch it again."
-        )
-
-
 def _whole(digits: str) -> int:
     """Parse a whole number of JSON that must fit into a tensor."""
     number = int(digits)
     if abs(number) >= 2**63:
         raise ValueError(f"it has a number of {len(digits)} digits")
     return number
-
-
-def _objects(config: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield the config and the objects inside it (of a text or vision part)."""
-    rest: list[Any] = [config]
-    while rest:
-        value = rest.pop()
-        if isinstance(value, dict):
-            yield value
-            rest += value.values()
 
 
 def check_files(folder: Path) -> Stamp:
@@ -218,67 +170,3 @@ def _kind(mode: int) -> str:
         stat.S_IFBLK: "a device",
     }
     return kinds.get(stat.S_IFMT(mode), "no file")
-
-
-def check_weight_files(folder: Path) -> None:
-    """Check that there are safetensors files, all readable and inside of the folder."""
-    if (folder / ADAPTER_CONFIG).is_file():
-        raise BrokenCheckpointError(
-            f"{folder.name} is an adapter for another model: merge it into that model first."
-        )
-    files = sorted(folder.glob("*.safetensors"))
-    if not files:
-        pickled = [path.name for path in sorted(folder.iterdir()) if path.name.endswith(PICKLED)]
-        if pickled:
-            raise UnsafeCheckpointError(
-                f"{folder.name} holds its weights in {pickled[0]}, a format that can run code "
-                f"when it is read. Only safetensors is loaded. {HOW_TO_CONVERT}"
-            )
-        raise BrokenCheckpointError(f"{folder.name} has no *.safetensors file with weights.")
-    for file in files:
-        check_weight_file(file)
-    if (folder / INDEX).is_file():
-        _check_index(folder, {file.name for file in files})
-
-
-def check_weight_file(file: Path) -> None:
-    """Check that a file is safetensors and can be read."""
-    try:
-        _check_header(file)
-        with safe_open(file, framework="pt") as weights:
-            weights.keys()
-    except (SafetensorError, OSError, ValueError) as error:
-        raise BrokenCheckpointError(
-            f"{file.name} in {file.parent.name} cannot be read as safetensors ({_why(error)}): the "
-            "file is damaged or incomplete. Fetch it again."
-        ) from error
-
-
-def _check_header(file: Path) -> None:
-    """Check that a file's header is no longer than that of real files."""
-    with file.open("rb") as opened:
-        length = int.from_bytes(opened.read(8), "little")
-    if length > MAX_HEADER_BYTES:
-        raise ValueError(f"its header claims {length:,} bytes")
-
-
-def _check_index(folder: Path, present: set[str]) -> None:
-    """Check that every part that the index names is a file of the folder."""
-    path = folder / INDEX
-    try:
-        parts = set(json.loads(path.read_text("utf-8"))["weight_map"].values())
-    except (OSError, ValueError, RecursionError, KeyError, TypeError, AttributeError) as error:
-        raise BrokenCheckpointError(
-            f"{INDEX} of {folder.name} cannot be read: {_why(error)}"
-        ) from error
-    for part in map(str, parts - present):
-        if Path(part).name != part or part == ".." or "\\" in part:
-            raise UnsafeCheckpointError(
-                f"{INDEX} of {folder.name} names {part!r}, which lies outside of the folder."
-            )
-        raise BrokenCheckpointError(f"{folder.name} lacks {part!r}, which its {INDEX} names.")
-
-
-def _why(error: Exception) -> str:
-    """Say what went wrong, without the system's path and all of what a header says."""
-    return f"{getattr(error, 'strerror', None) or error!s:.300}"

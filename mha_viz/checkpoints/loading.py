@@ -2,8 +2,10 @@
 
 import copy
 from collections.abc import Mapping, Sequence
-from functools import partial
+from dataclasses import dataclass
+from functools import lru_cache, partial
 from importlib.util import find_spec
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -23,19 +25,27 @@ from mha_viz.checkpoints.building import (
 )
 from mha_viz.checkpoints.catalog import ModelInfo, find_model
 from mha_viz.checkpoints.checkpoint_files import (
+    Stamp,
     check_files,
     check_not_quantised,
-    check_weight_files,
     read_config,
     read_json,
 )
 from mha_viz.checkpoints.device import device_of
-from mha_viz.checkpoints.trial import check_on_trial
+from mha_viz.checkpoints.layout import LayoutChecks, count_parameters, wrong_shape
+from mha_viz.checkpoints.tokenizer_limits import check_written
+from mha_viz.checkpoints.weight_files import Shapes, read_headers
 from mha_viz.core.names import DTYPES, Device
 from mha_viz.engine.attention_function import IMPLEMENTATION
 from mha_viz.engine.model import AttentionModel
 from mha_viz.engine.projections import is_plain
-from mha_viz.errors import ArgumentError, BrokenCheckpointError, OutOfMemoryError, translating
+from mha_viz.errors import (
+    ArgumentError,
+    BrokenCheckpointError,
+    MhaVizError,
+    OutOfMemoryError,
+    translating,
+)
 
 Place = torch.device | str | dict[str, int | str | torch.device]  # or a map of devices
 
@@ -85,31 +95,46 @@ def load(
     if precision not in DTYPES:
         raise ArgumentError(f"dtype must be one of {', '.join(DTYPES)}, got {dtype!r}.")
     target = device_of(device) if device_map is None else _check_map(device_map, device)
-    info = check(name, download=download)
-    if info.source == "shipped":
-        return _model(info, target, precision)
-    with translating(partial(_broken, info.name)):
-        return _model(info, target, precision)
+    checked = check(name, download=download)
+    if checked.info.source == "shipped":
+        return _model(checked, target, precision)
+    with translating(partial(_broken, checked.info.name)):
+        return _model(checked, target, precision)
 
 
-def check(name: str, *, download: bool = True) -> ModelInfo:
-    """Check a model's files, and build it on trial unless it comes with the package.
+@dataclass(frozen=True)
+class CheckedModel:
+    """A model whose files have been checked, with what their headers say of its weights."""
 
-    `load` does this first. Files that have passed once pass at once.
+    info: ModelInfo
+    shapes: Shapes
+    n_bytes: int  # of the files of weights
+
+
+def check(name: str, *, download: bool = True) -> CheckedModel:
+    """Check a model's files before any library reads them; `load` does this first.
+
+    Raises what `load` raises, but for what only the libraries find.
     """
     info = find_model(name, download=download)
     stamp = check_files(info.path)
     config = read_config(info.path)
-    family = config["model_type"]
     check_not_quantised(config, info.path)
     if (info.path / "generation_config.json").is_file():
         read_json(info.path / "generation_config.json")
-    check_weight_files(info.path)
+    shapes = read_headers(info.path)
     if info.adapter is not None:
         check_adapter(info.adapter)
     if info.source != "shipped":
-        check_on_trial(info.path, stamp, family)
-    return info
+        _check_tokenizer(info.path, stamp)
+    n_bytes = sum(size for name, _, size, _ in stamp if name.endswith(".safetensors"))
+    return CheckedModel(info, shapes, n_bytes)
+
+
+@lru_cache(maxsize=100)
+def _check_tokenizer(folder: Path, stamp: Stamp) -> None:
+    """Check a tokenizer's files, once as long as they stay the same: the largest take a second."""
+    check_written(folder)
 
 
 def _check_map(
@@ -128,23 +153,29 @@ def _check_map(
 
 def size_of(name: str, dtype: str) -> ModelSize:
     """Return the size of a model of this machine that has passed `check`, without loading it."""
+    info = find_model(name, download=False)
     with translating(partial(_broken, name)), building_lock():
-        config = load_config(find_model(name, download=False).path)
-        return model_size(config, getattr(torch, precision_of(dtype, config)))
+        config = load_config(info.path)
+    n_parameters = sum(map(prod, read_headers(info.path).values()))
+    return model_size(config, n_parameters, getattr(torch, precision_of(dtype, config)))
 
 
-def _model(info: ModelInfo, place: Place, dtype: str) -> AttentionModel:
+def _model(checked: CheckedModel, place: Place, dtype: str) -> AttentionModel:
+    info = checked.info
     folder, name = info.path, info.name
     with building_lock():
         config = load_config(folder)
-        dtype = precision_of(dtype, config)
-        mapped = {}
-        if isinstance(place, torch.device):
-            check_room(name, model_size(config, getattr(torch, dtype)).weights, place)
-        else:
-            mapped = {"device_map": place}
-        network, notes = _network(folder, config, dtype=dtype, **mapped)
         tokenizer = load_tokenizer(folder, config)
+        dtype = precision_of(dtype, config)
+
+        def check_memory(network: PreTrainedModel) -> None:
+            if isinstance(place, torch.device):
+                n_bytes = count_parameters(network) * getattr(torch, dtype).itemsize
+                check_room(name, n_bytes, place)
+
+        checks = LayoutChecks(folder.name, config, checked.shapes, checked.n_bytes, check_memory)
+        placed = {} if isinstance(place, torch.device) else {"device_map": place}
+        network, notes = _network(folder, checks, dtype=dtype, **placed)
     check_stacks(network, name)
     if any(weight.is_meta for weight in network.parameters()):
         raise OutOfMemoryError(
@@ -191,47 +222,53 @@ def _broken(name: str, error: BaseException) -> BrokenCheckpointError:
 
 
 def _network(
-    folder: Path, config: PreTrainedConfig, **placed: Any
+    folder: Path, checks: LayoutChecks, **placed: Any
 ) -> tuple[PreTrainedModel, list[str]]:
     """Load the network with our attention, or with eager attention where ours is refused."""
-    loader = loader_of(config)
+    loader = loader_of(checks.config)
     try:
-        return _from_pretrained(loader, folder, config, placed)
-    except BrokenCheckpointError:
+        return _from_pretrained(loader, folder, checks, placed)
+    except MhaVizError:
         raise
     except ValueError as error:
         if loader is AutoModel or "Unrecognized configuration class" not in str(error):
             raise BrokenCheckpointError(f"{folder.name}: {first_line(str(error))}") from error
-        return _from_pretrained(AutoModel, folder, config, placed)
+        return _from_pretrained(AutoModel, folder, checks, placed)
     except Exception as error:
+        reason = first_line(str(error))
+        if not checks.laid_out:
+            raise BrokenCheckpointError(
+                f"config.json of {folder.name} describes no model that can be built: {reason}"
+            ) from error
         raise BrokenCheckpointError(
-            f"The weights of {folder.name} do not fit its config: {first_line(str(error))}"
+            f"The weights of {folder.name} do not fit its config: {reason}"
         ) from error
 
 
 def _from_pretrained(
-    loader: Any, folder: Path, config: PreTrainedConfig, placed: dict[str, Any]
+    loader: Any, folder: Path, checks: LayoutChecks, placed: dict[str, Any]
 ) -> tuple[PreTrainedModel, list[str]]:
     options = dict(local_files_only=True, trust_remote_code=False, use_safetensors=True, **placed)
     options |= dict(output_loading_info=True)
     options |= dict(ignore_mismatched_sizes=True)  # only then does the library say which ones
+
+    def read(attention: str) -> Any:
+        config = copy.deepcopy(checks.config)
+        with checks.during():
+            return loader.from_pretrained(
+                folder, config=config, attn_implementation=attention, **options
+            )
+
     try:
         # A family outside the interface refuses the name before any weight is read.
-        network, info = loader.from_pretrained(
-            folder, config=copy.deepcopy(config), attn_implementation=IMPLEMENTATION, **options
-        )
+        network, info = read(IMPLEMENTATION)
     except (ValueError, KeyError) as error:
         # Some say so in words, some look the name up in a table of their own.
         if IMPLEMENTATION not in str(error) and "attention" not in str(error).lower():
             raise
-        network, info = loader.from_pretrained(
-            folder, config=copy.deepcopy(config), attn_implementation="eager", **options
-        )
+        network, info = read("eager")
     for key, stored, expected in info["mismatched_keys"]:
-        raise BrokenCheckpointError(
-            f"The weights of {folder.name} do not fit its config: {key} has shape {tuple(stored)} "
-            f"in the file and {tuple(expected)} by the config."
-        )
+        raise wrong_shape(folder.name, key, stored, expected)
     missing, unknown = set(info["missing_keys"]), sorted(info["unexpected_keys"])
     _check_names(network, folder.name, missing, unknown)
     return network, _loading_notes(network, missing)

@@ -8,7 +8,8 @@ import torch
 from torch import Tensor
 from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
-from mha_viz.checkpoints.building import auto_class, building_lock, check_size
+from mha_viz.checkpoints.building import auto_class, building_lock
+from mha_viz.checkpoints.layout import budget
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import ArgumentError, translating
 
@@ -34,8 +35,8 @@ def untrained_copy(model: AttentionModel, seed: int = 0) -> AttentionModel:
         raise ArgumentError(f"seed must be 0 or more, got {seed}.")
     network = model.network
     config = copy.deepcopy(network.config)  # building writes to it
-    with building_lock(), torch.random.fork_rng(devices=[]):
-        check_size(model.name, config, sum(p.nbytes for p in network.parameters()))
+    stored = sum(weight.nbytes for weight in network.parameters())
+    with building_lock(), torch.random.fork_rng(devices=[]), budget(model.name, config, stored):
         torch.default_generator.manual_seed(seed)  # not manual_seed, which seeds the GPUs, too
         untrained = built(type(network), config, model.name, model.dtype)
     shapes = [{name: w.shape for name, w in one.named_parameters()} for one in (network, untrained)]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -143,10 +142,6 @@ class Checkpoint:
             ArgumentError: a device that this machine does not have, or an unknown precision.
             LoadError, OutOfMemoryError: as `mv.load`.
         """
-        from mha_viz.checkpoints import trial
-
-        if os.path.isdir(self.model):  # the process for its trial imports torch meanwhile
-            trial.prepare()
         from mha_viz.checkpoints.loading import load
 
         return load(self.model, device=self.device, dtype=self.dtype)

@@ -2,7 +2,6 @@
 
 import json
 import logging
-import threading
 from pathlib import Path
 
 import pytest
@@ -12,7 +11,6 @@ from safetensors.torch import load_file, save_file
 from transformers.utils import logging as transformers_logging
 
 import mha_viz as mv
-from mha_viz.checkpoints.trial import _TrialProcess
 from mha_viz.errors import (
     ArgumentError,
     BrokenCheckpointError,
@@ -30,7 +28,6 @@ from tests.making.checkpoints import (
     save,
     tokenizer,
 )
-from tests.waiting import wait_for
 
 
 def change_weights(folder: Path, **changes: torch.Tensor | None) -> None:
@@ -238,11 +235,3 @@ def test_a_model_of_images_says_what_to_do_instead(tmp_path):
     (images / "preprocessor_config.json").write_text("{}")
     with pytest.raises(BrokenCheckpointError, match=r"reads images .* mv\.capture"):
         mv.load(str(images))
-
-
-def test_trial_process_is_prepared_in_a_thread_that_holds_up_no_end(monkeypatch):
-    process, threads = _TrialProcess(), []
-    monkeypatch.setattr(process, "_prepare", lambda: threads.append(threading.current_thread()))
-    process.prepare()
-    wait_for(lambda: threads, "the thread")
-    assert threads[0].daemon and threads[0] is not threading.current_thread()

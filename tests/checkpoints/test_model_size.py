@@ -14,51 +14,33 @@ from mha_viz.errors import ArgumentError, OutOfMemoryError
 from tests.making.checkpoints import TEXT, gpt2, save
 
 LLAMA_8B = {
-    "vocab_size": 128_256,
     "hidden_size": 4096,
-    "intermediate_size": 14_336,
     "num_hidden_layers": 32,
     "num_attention_heads": 32,
     "num_key_value_heads": 8,
     "max_position_embeddings": 8192,
-}
-QWEN2_HALF_B = {
-    "vocab_size": 151_936,
-    "hidden_size": 896,
-    "intermediate_size": 4864,
-    "num_hidden_layers": 24,
-    "num_attention_heads": 14,
-    "num_key_value_heads": 2,
-    "tie_word_embeddings": True,
 }
 STATUS = Path("/proc/self/status")
 RESET = Path("/proc/self/clear_refs")  # "5" sets the peak to what is held now
 needs_proc = pytest.mark.skipif(not RESET.exists(), reason="reads /proc")
 
 
-@pytest.mark.parametrize(
-    ("network", "sizes", "n_parameters", "per_token"),
-    [
-        (tf.GPT2LMHeadModel, {}, 124_439_808, 12 * (12 + 12) * 64),
-        (tf.Qwen2ForCausalLM, QWEN2_HALF_B, 494_032_768, 24 * (14 + 2) * 64),
-        (tf.LlamaForCausalLM, LLAMA_8B, 8_030_261_248, 32 * (32 + 8) * 128),
-    ],
-)
-def test_model_size_of_published_sizes(network, sizes, n_parameters, per_token):
-    config = network.config_class(architectures=[network.__name__], **sizes)
-    with torch.device("meta"):
-        assert network(config).num_parameters() == n_parameters
-    for dtype, width in ((torch.float32, 4), (torch.bfloat16, 2), (torch.float16, 2)):
-        size = building.model_size(config, dtype)
-        assert (size.n_parameters, size.weights) == (n_parameters, width * n_parameters)
-        assert size.token == 2 * 4 * per_token  # z, query; key, value; in float32
-        assert size.n_ctx == config.max_position_embeddings
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_size_of_a_folder_is_that_of_the_network_in_it(tmp_path, dtype):
+    network = gpt2()
+    folder = str(save(network, tmp_path / "gpt2", pairs=False))
+    size = loading.size_of(folder, dtype)
+    width = {"float32": 4, "bfloat16": 2}[dtype]
+    n_parameters = network.num_parameters()
+    assert (size.n_parameters, size.weights) == (n_parameters, width * n_parameters)
+    assert size.n_ctx == network.config.n_positions
 
 
-def test_model_size_of_an_unknown_head_is_that_of_the_body():
-    config = tf.CLIPTextConfig(architectures=["ForCausalLM"], num_hidden_layers=1)
-    body = building.model_size(config, torch.float32)
-    assert body.n_parameters == tf.CLIPTextModel(config).num_parameters()
+def test_size_of_a_token_counts_key_heads_once():
+    config = tf.LlamaConfig(**LLAMA_8B)
+    size = building.model_size(config, 8_030_261_248, torch.bfloat16)
+    assert size.token == 2 * 4 * 32 * (32 + 8) * 128  # z, query; key, value; in float32
+    assert size.weights == 16_060_522_496 and size.n_ctx == 8192
 
 
 def test_token_bytes_are_those_of_a_record(tmp_path):
@@ -66,7 +48,7 @@ def test_token_bytes_are_those_of_a_record(tmp_path):
     model.cut_texts(1)  # from here on every text is a long one
     model.n_ctx = 31
     record = model.trace(TEXT, keep="all")
-    size = building.model_size(model.network.config, torch.float32)
+    size = building.model_size(model.network.config, 0, torch.float32)
     held = [record.z, record.query, record.key, record.value]
     assert sum(one.nbytes for one in held) == size.token * len(record.tokens)
 
@@ -152,7 +134,8 @@ def test_load_refuses_weights_beyond_the_memory_before_reading_them(tmp_path, mo
     n_parameters = gpt2().num_parameters()
     monkeypatch.setattr(building, "available", lambda: 3 * n_parameters)
     assert mv.load(str(folder), device="cpu", dtype="bfloat16").dtype == torch.bfloat16
-    monkeypatch.setattr(tf.GPT2LMHeadModel, "from_pretrained", lambda *_: pytest.fail("was read"))
+    read = lambda *_, **__: pytest.fail("was read")  # noqa: E731
+    monkeypatch.setattr(tf.PreTrainedModel, "_load_pretrained_model", staticmethod(read))
     needed, there = 4 * n_parameters / 1000, 3 * n_parameters / 1000
     with pytest.raises(OutOfMemoryError, match=rf"needs {needed:.3g} kB .* {there:.3g} kB free"):
         mv.load(str(folder), device="cpu")

@@ -10,7 +10,12 @@ from tokenizers import Regex, normalizers, pre_tokenizers
 
 import mha_viz as mv
 from mha_viz.checkpoints import tokenizer_limits
-from mha_viz.checkpoints.tokenizer_limits import check_built, check_written, growth
+from mha_viz.checkpoints.tokenizer_limits import (
+    check_built,
+    check_reading,
+    check_written,
+    growth,
+)
 from mha_viz.errors import UnsafeCheckpointError
 from tests.making.checkpoints import copy
 from tests.making.small_tokenizers import BUILD, make
@@ -155,8 +160,9 @@ def test_a_template_that_adds_thousands_of_tokens(folder, tmp_path):
         mv.load(str(change(folder, tmp_path / "bad", post_processor=processor)))
 
 
-def test_a_template_that_says_a_text_a_thousand_times(folder, tmp_path):
-    processor = json.loads((folder / "tokenizer.json").read_text())["post_processor"]
-    processor["single"] = [{"Sequence": {"id": "A", "type_id": 0}}] * 2000
-    with pytest.raises(UnsafeCheckpointError, match="a real one makes a few"):
-        mv.load(str(change(folder, tmp_path / "bad", post_processor=processor)))
+def test_a_tokenizer_that_makes_hundreds_of_tokens_of_a_character(monkeypatch):
+    tokenizer = BUILD["wordpiece"]()
+    check_reading("good", tokenizer)
+    monkeypatch.setattr(type(tokenizer), "__call__", lambda *_: {"input_ids": [0] * 100_000})
+    with pytest.raises(UnsafeCheckpointError, match=r"100,000 tokens of .* makes a few"):
+        check_reading("bad", tokenizer)

@@ -123,6 +123,6 @@ def test_a_network_that_its_config_does_not_build(monkeypatch):
 
 
 def test_a_seed_below_zero(models, monkeypatch):
-    monkeypatch.setattr(module, "check_size", lambda *_: pytest.fail("went on"))
+    monkeypatch.setattr(module, "built", lambda *_: pytest.fail("went on"))
     with pytest.raises(ArgumentError, match="seed must be 0 or more, got -1"):
         untrained_copy(models["bert"], seed=-1)

@@ -9,7 +9,6 @@ from mha_viz.reports.informative_head import most_informative_head
 from mha_viz.ui.run import memory, scene
 from mha_viz.ui.state import views
 from mha_viz.ui.state.examples import EXAMPLES
-from mha_viz.ui.widgets.controls import controls
 from mha_viz.web.labels import head_name
 from tests.making.checkpoints import copy
 from tests.making.comparing import near
@@ -222,8 +221,7 @@ def test_text_that_cannot_be_used_keeps_the_page_alive():
 
 
 def test_folder_is_checked_once_and_its_errors_leave_the_text(folder, tmp_path, monkeypatch):
-    prepared, checked, check = [], [], memory.check
-    monkeypatch.setattr(controls.trial, "prepare", lambda: prepared.append("trial"))
+    checked, check = [], memory.check
     monkeypatch.setattr(memory, "check", lambda name: (checked.append(name), check(name)))
     (tmp_path / "config.json").write_text("{")
     local = str(copy(folder, tmp_path / "own"))
@@ -231,10 +229,9 @@ def test_folder_is_checked_once_and_its_errors_leave_the_text(folder, tmp_path, 
     app.selectbox(key="ask_device").select("mps").run()
     assert not app.exception and len(app.error) == 1 and "mps" in app.error[0].value
     app.selectbox(key="ask_device").select("cpu")
-    assert not checked and not prepared  # a shipped model needs no trial
+    assert not checked  # a shipped model needs no check
     for typed in ("no/such/folder", str(tmp_path), local):
         app.selectbox(key="ask_model").select("Another model …").run()
-        assert prepared  # while the name is typed
         app.text_input(key="ask_other").input(typed).run()
         assert not app.exception and len(app.error) == (typed != local)
         assert app.text_input(key="ask_text").value == "my own words"

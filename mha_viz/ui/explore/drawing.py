@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 
-from mha_viz.checkpoints import trial
 from mha_viz.core.metrics import LABELS, METRICS
 from mha_viz.core.record.record import AttentionRecord
 from mha_viz.core.record.views import weight_among
@@ -58,15 +57,15 @@ def known_model(view: Shared) -> ModelFacts:
 
 @contextmanager
 def _loading(view: Shared) -> Iterator[None]:
-    """Check a model where needed, then load it inside; say on the page which of both is done."""
+    """Check a model's files where needed, then load it inside; say on the page which is done."""
     name, place = plain(view.model), st.empty()  # in every run, so that what follows stays in place
     size = ""
     if memory.needs_check(*view.checkpoint):
-        first = "" if trial.is_ready() else " in a process of its own, which has to start first"
-        with place, st.spinner(f"Checking {name}{first} …"):
+        with place, st.spinner(TEXTS("drawing.checking", name=name)):
             memory.check(view.model)
-            size = f" ({memory.size_line(view.model, view.dtype)})"
-    with st.spinner(f"Loading {name}{size} …"):
+            size = memory.size_line(view.model, view.dtype)
+    loading = TEXTS("drawing.loading_size" if size else "drawing.loading", name=name, size=size)
+    with st.spinner(loading):
         yield
 
 

@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any
 
 import psutil
 
-from mha_viz.checkpoints.child_process import start_timer
 from mha_viz.core.cancellation import cancellation
 from mha_viz.core.reprs import count
 from mha_viz.errors import JobError, SettingsError
 from mha_viz.ui.jobs.calls import Cancelled
+from mha_viz.ui.jobs.child_process import start_timer
 from mha_viz.ui.jobs.fair_queue import FairQueue
 from mha_viz.ui.jobs.process import NoProcessError, Workers
 from mha_viz.ui.jobs.ticket import Job, OnProgress, Ticket, Waiting, Work

@@ -16,8 +16,8 @@ from functools import partial
 from typing import Any
 
 from mha_viz import errors
-from mha_viz.checkpoints import child_process
 from mha_viz.errors import JobError, MhaVizError
+from mha_viz.ui.jobs import child_process
 from mha_viz.ui.jobs.calls import Call, Cancelled, CancelToken, Checkpoint, SharedFlag
 
 GRACE = 1.0  # seconds in which a process may end what it computes; then it is ended itself

@@ -23,10 +23,10 @@ from typing import Any, BinaryIO
 import psutil
 import torch
 
-from mha_viz.checkpoints.child_process import keep_output
 from mha_viz.core.cancellation import cancellation
 from mha_viz.errors import MhaVizError
 from mha_viz.ui.jobs.calls import Call, Cancelled, Checkpoint, SharedFlag
+from mha_viz.ui.jobs.child_process import keep_output
 from mha_viz.ui.jobs.turns import CooperativeYield
 from mha_viz.ui.operating import malloc_trim
 

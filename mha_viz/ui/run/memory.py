@@ -162,14 +162,14 @@ def facts(name: str, device: str, dtype: str) -> ModelFacts:
 
 
 def needs_check(name: str, device: str, dtype: str) -> bool:
-    """Return whether a model is not loaded yet and must be built on trial first."""
+    """Return whether a model is not loaded yet and its files must be checked first."""
     allowed.check_model(name)
     new = (name, device, dtype) not in _loaded
     return new and find_model(name, download=False).source != "shipped"
 
 
 def check(name: str) -> None:
-    """Build a model on trial; raise what `model` would raise for its files."""
+    """Check a model's files; raise what `model` would raise for them."""
     loading = late(LOADING)
     with release_slot():
         loading.check(name)

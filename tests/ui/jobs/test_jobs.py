@@ -6,7 +6,7 @@ from functools import partial
 
 import pytest
 
-from mha_viz.checkpoints import child_process
+from mha_viz.ui.jobs import child_process
 from mha_viz.errors import JobError
 from mha_viz.ui.jobs import jobs as lane
 from mha_viz.ui.jobs.calls import Call, import_modules

@@ -6,7 +6,6 @@ from typing import Any, Unpack
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from mha_viz.checkpoints import trial
 from mha_viz.checkpoints.catalog import ModelInfo, SuggestedModel, find_model
 from mha_viz.checkpoints.hub_cache import is_hub_id
 from mha_viz.core.amounts import of_bytes
@@ -116,7 +115,6 @@ def other_model() -> None:
     """
     place = st.empty()
     if st.session_state.get("typing_name") and _other():
-        trial.prepare()  # while the name is typed
         with place.container():
             _name_box()
 

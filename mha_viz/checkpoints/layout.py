@@ -1,0 +1,154 @@
+"""The layout of a network without memory, held to what its files explain.
+
+transformers lays a network out on the device "meta" before it reads a weight. A hook of torch
+counts what is laid out meanwhile, and stops it; the result is compared with the files' headers.
+"""
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+import torch.nn.modules.module as registration
+from torch import nn
+from transformers import PreTrainedConfig, PreTrainedModel
+from transformers.core_model_loading import WeightConverter
+
+from mha_viz.checkpoints.weight_files import Shapes
+from mha_viz.errors import BrokenCheckpointError, UnsafeCheckpointError
+
+_MOST_MODULES = 5_000  # the largest models in use have two thousand; laying one out takes 0.3 ms
+_SLACK = 50_000_000  # numbers that may be missing in the files: they are drawn at random
+_COUNTS = ("layers", "layer", "depth", "depths", "blocks", "groups", "experts", "stages")
+
+
+@contextmanager
+def budget(name: str, config: PreTrainedConfig, stored: int) -> Iterator[None]:
+    """Refuse to lay out more than `stored` bytes of weights explain; for the calling thread.
+
+    The densest storage in use is a byte a weight; weights may be shared or be new. Raises
+    UnsafeCheckpointError.
+    """
+    left = {"numbers": 4 * stored + _SLACK, "modules": _MOST_MODULES}
+    thread = threading.get_ident()
+
+    def spend(what: str, amount: int, sizes: tuple[int, ...] = ()) -> None:
+        if threading.get_ident() == thread:  # the hooks are every thread's
+            left[what] -= amount
+            if left[what] < 0:
+                raise UnsafeCheckpointError(
+                    f"config.json of {name} describes a model of too many {what}"
+                    f"{_fields(config, sizes)}, but its weights are only {stored:,} bytes: they do "
+                    "not belong together."
+                )
+
+    def count(module: nn.Module, name: str, tensor: torch.Tensor | None) -> None:
+        if tensor is not None:
+            spend("numbers", tensor.numel(), tuple(tensor.shape))
+
+    with ExitStack() as hooks:
+        for hook in (
+            registration.register_module_parameter_registration_hook(count),
+            registration.register_module_buffer_registration_hook(count),
+            registration.register_module_module_registration_hook(lambda *_: spend("modules", 1)),
+        ):
+            hooks.callback(hook.remove)
+        yield
+
+
+@dataclass
+class LayoutChecks:
+    """The checks of each network that transformers loads, before its weights are read."""
+
+    name: str
+    config: PreTrainedConfig
+    shapes: Shapes  # of the weights in the files, by their headers
+    stored: int  # bytes of the files
+    check: Callable[[PreTrainedModel], None]  # what else is to be checked of the layout
+    laid_out: bool = field(default=False, init=False)  # whether the last network got that far
+
+    @contextmanager
+    def during(self) -> Iterator[None]:
+        """Check networks that are loaded inside; one thread at a time: see `building_lock`.
+
+        Raises UnsafeCheckpointError: too much is laid out. BrokenCheckpointError: weights of
+        another shape.
+        """
+        self.laid_out = False
+        load = PreTrainedModel._load_pretrained_model
+        limits = ExitStack()
+
+        def load_checked(network: PreTrainedModel, *rest: Any, **options: Any) -> Any:
+            limits.close()  # loaded weights replace those of the layout: they would count twice
+            self.laid_out = True
+            options_of = [
+                one for one in (*rest, *options.values()) if hasattr(one, "weight_mapping")
+            ]
+            if not any(_computes(one.weight_mapping) for one in options_of):
+                _check_shapes(self, network)
+            self.check(network)
+            return load(network, *rest, **options)
+
+        PreTrainedModel._load_pretrained_model = staticmethod(load_checked)
+        try:
+            with limits:
+                limits.enter_context(budget(self.name, self.config, self.stored))
+                yield
+        finally:
+            PreTrainedModel._load_pretrained_model = staticmethod(load)
+
+
+def _computes(mapping: Sequence[Any] | None) -> bool:
+    """Return whether weights are computed of those in the files, and not only renamed."""
+    return any(isinstance(transform, WeightConverter) for transform in mapping or ())
+
+
+def count_parameters(network: PreTrainedModel) -> int:
+    """Count the numbers of a network that is laid out; what will be shared counts once."""
+    shared = getattr(network, "all_tied_weights_keys", {})
+    return sum(w.numel() for name, w in network.named_parameters() if name not in shared)
+
+
+def _check_shapes(checks: LayoutChecks, network: PreTrainedModel) -> None:
+    """Refuse weights whose names in the file are the network's, and whose shapes are not.
+
+    Names that transformers maps to others are not found here; it compares them as it loads them.
+    """
+    prefix = f"{network.base_model_prefix}."
+    for key, weight in network.named_parameters():
+        names = (key, f"{prefix}{key}", key.removeprefix(prefix))
+        stored = next((checks.shapes[name] for name in names if name in checks.shapes), None)
+        expected = tuple(weight.shape)
+        if stored is not None and stored != expected:
+            fields = _fields(checks.config, tuple(set(expected) - set(stored)))
+            raise wrong_shape(checks.name, key, stored, expected, fields)
+
+
+def wrong_shape(
+    name: str, key: str, stored: Any, expected: Any, fields: str = ""
+) -> BrokenCheckpointError:
+    """Return the error for a weight that has one shape in the file, and another by the config."""
+    return BrokenCheckpointError(
+        f"The weights of {name} do not fit its config: {key} has shape {tuple(stored)} in the file "
+        f"and {tuple(expected)} by the config{fields}."
+    )
+
+
+def _fields(config: PreTrainedConfig, sizes: tuple[int, ...]) -> str:
+    """Name the config's field that explains one of these sizes; the largest count without them."""
+    fields = {
+        key: value
+        for part in (config.get_text_config(), config)
+        for key, value in part.to_dict().items()
+        if isinstance(value, int) and not isinstance(value, bool)
+    }
+    if sizes:
+        known = [
+            key for size in sorted(sizes, reverse=True) for key in fields if fields[key] == size
+        ]
+    else:
+        counts = [key for key in fields if key.rpartition("_")[2] in _COUNTS]
+        known = sorted(counts, key=lambda key: -fields[key])
+    return f" ({known[0]} = {fields[known[0]]:,})" if known else ""
