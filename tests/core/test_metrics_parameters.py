@@ -106,6 +106,12 @@ def test_a_product_of_zero_has_no_direction():
         assert not got[rest][:, rest].isnan().any()
 
 
+def test_random_subspaces_overlap_by_chance():
+    weights = [torch.randn(12, 257, 31) for _ in range(2)]
+    off = ~torch.eye(24, dtype=torch.bool)
+    assert subspace_overlap(weights)[off].mean().item() == pytest.approx(31 / 257, rel=0.02)
+
+
 # -- what is wrong is said -----------------------------------------------------------------------
 
 

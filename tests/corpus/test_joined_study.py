@@ -9,10 +9,12 @@ from typing import Any
 import pytest
 
 import mha_viz as mv
+from mha_viz.corpus.run.progress import Progress
 from mha_viz.corpus.sources import documents
 from mha_viz.corpus.sources import source as sources
 from mha_viz.corpus.treebank.relations import head_vs_tree
 from mha_viz.errors import ArgumentError, SourceError
+from tests.corpus.small_studies import files_of
 from tests.making.trees import conllu, document
 
 MET = "Ann/PROPN/2/nsubj/Entity=(e1) met/VERB/0/root Eve/PROPN/2/obj/Entity=(e2)"
@@ -120,6 +122,19 @@ def test_a_joined_text_comes_back_with_its_trees(joined: mv.Study, bert: Any) ->
     assert len(found) and set(found["query_token"]) == {"her"}
     assert set(found["key_token"]) == {"saw"}
     assert len(joined.examples(1, 0)) > 3
+
+
+def test_stopped_and_gone_on_with_it_has_the_same_bytes(
+    joined: mv.Study, bert: Any, treebank: Path, tmp_path: Path
+) -> None:
+    def stop(now: Progress) -> None:
+        if now.n_texts >= 3:
+            raise InterruptedError
+
+    with pytest.raises(InterruptedError):
+        study(bert, treebank, tmp_path / "study", join="document", on_progress=stop)
+    study(bert, treebank, tmp_path / "study", join="document")
+    assert files_of(tmp_path / "study") == files_of(joined.folder)
 
 
 def test_what_has_no_documents_is_refused_before_anything_is_made(

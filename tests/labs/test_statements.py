@@ -264,3 +264,10 @@ def test_heads_are_removed_on_texts_that_their_order_has_not_seen(monkeypatch):
     assert not set(known) & set(unseen) and order == first == "ablation"
     for stored in read(numbers.REMOVED).values():
         assert (stored.same.n_texts, stored.other.n_texts) == (len(known), len(unseen))
+
+
+def test_random_subspaces_share_d_head_of_d_model_and_break_the_orthogonal_statement():
+    overlap = measured.of_weights([torch.randn(12, 96, 8)])["orthogonal"]
+    assert float(overlap.left) == pytest.approx(8 / 96, rel=0.1)
+    assert float(overlap.more["random subspaces"]) == pytest.approx(8 / 96)
+    assert judge(BY_KEY["orthogonal"], overlap)[0].word == FAILS
