@@ -6,7 +6,13 @@ import torch
 from mha_viz.core.metrics import head_table
 from mha_viz.core.metrics import rotation as rotating
 from mha_viz.core.metrics.pairs import AllRows
-from mha_viz.core.metrics.rotation import N_ROTATIONS, RotatedScores, least_beyond_chance
+from mha_viz.core.metrics.preference import N_ORDERS, key_preferences, other_orders
+from mha_viz.core.metrics.rotation import (
+    N_ROTATIONS,
+    RotatedScores,
+    beyond_orders,
+    least_beyond_chance,
+)
 from tests.core.patterns import random_pattern
 
 LINEAR = ("previous_token", "next_token", "self_token", "first_token", "separator_token")
@@ -90,3 +96,38 @@ def test_least_beyond_chance_by_hand():
     assert least_beyond_chance(scores[:1], none, most=0.04) is None
     assert least_beyond_chance(scores[:2], none, most=0.0012) == pytest.approx(0.8)
     assert least_beyond_chance(scores[:2], none, most=0.001) is None
+
+
+@pytest.mark.parametrize("mask", ["all", "causal", "window"])
+def test_heads_that_prefer_keys_score_in_each_order_as_their_pattern_does(mask, monkeypatch):
+    seen = masks(mask)
+    preferences = torch.randn(L, H, N)
+
+    def patterns(preferences: torch.Tensor) -> torch.Tensor:
+        rows = preferences[:, :, None].expand(L, H, N, N)
+        return rows.masked_fill(~seen[:, None], -torch.inf).softmax(-1)
+
+    about = {"ids": torch.arange(N) % 4, "is_special": torch.arange(N) % 5 == 1}
+    null, everyone = scores(patterns(preferences), seen, **about), torch.ones(L, H).bool()
+    expected = preferences - preferences.mean(-1, keepdim=True)
+    for layer in range(L):
+        fitted = key_preferences(patterns(preferences)[layer], seen[layer])
+        torch.testing.assert_close(fitted, expected[layer], atol=1e-4, rtol=0)
+    orders = other_orders(expected.flatten(0, 1)).unflatten(1, (L, H))
+    for metric in ("first_token", "separator_token", "self_token", "distance"):
+        found = null.in_other_orders(everyone, metric)
+        assert found.shape == (N_ORDERS, L, H)
+        for order, preferred in enumerate(orders):
+            table = head_table(patterns(preferred), allowed=seen, **about)
+            torch.testing.assert_close(found[order], table[metric], atol=1e-4, rtol=1e-4)
+    assert null.in_other_orders(~everyone, "distance").isnan().all()
+    monkeypatch.setattr(rotating, "_MOST_ROWS", 4)  # the first row is one of them
+    some = scores(patterns(preferences), seen).in_other_orders(everyone, "self_token")
+    assert some.isfinite().all()
+
+
+def test_more_heads_than_any_order_gives_and_than_chance_are_beyond_them():
+    by_order = torch.tensor([2, 0, 0, 0])  # 0.5 on average
+    assert beyond_orders(5, by_order, 0.00018) and not beyond_orders(5, by_order, 0.00017)
+    assert not beyond_orders(2, by_order, 1.0) and beyond_orders(3, by_order, 1.0)
+    assert beyond_orders(1, torch.zeros(4, dtype=int), 0.001)

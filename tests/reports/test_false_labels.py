@@ -125,7 +125,7 @@ LARGER = SIZES | {"num_hidden_layers": 6, "hidden_size": 128, "vocab_size": len(
 SHARP = {
     "bert": tf.BertConfig(**LARGER),
     "gpt2": tf.GPT2Config(**GPT_LIKE, n_embd=128, n_layer=6, n_head=8, n_positions=64),
-    "llama": tf.LlamaConfig(**LARGER, num_key_value_heads=4),
+    "llama": tf.LlamaConfig(**LARGER | {"num_hidden_layers": 12}, num_key_value_heads=4),
 }
 
 
@@ -147,15 +147,22 @@ def test_of_sharp_random_heads_of_any_family_hardly_one_is_labelled(name: str) -
     assert sum(map(bool, heads)) <= 0.01 * len(heads)
 
 
+# Chance gives some heads that look at the first token in a short text: few of them are no finding.
+PREFERRED = ("first_token",)
+
+
 @pytest.mark.parametrize("name", ["tiny-bert", "tiny-gpt2", "tiny-llama"])
 def test_shipped_models_keep_the_labels_of_their_shares(name: str) -> None:
     model = mv.load(name)
     for words in ("The old dog slept while the young cat watched the old dog.", LONG):
         made = report(model.trace(words), model)
         alone = head_labels(made.scores, made.baselines)
+        n_heads = Counter(one.label.key for layer in alone for head in layer for one in head)
         for layer, kept in zip(alone, made.labels, strict=True):
             for reached, held in zip(layer, kept, strict=True):
-                assert {one for one in reached if not one.label.relative} <= set(held)
+                sure = {one for one in reached if one.label.key not in PREFERRED}
+                sure |= {one for one in reached if n_heads[one.label.key] > 4}
+                assert {one for one in sure if not one.label.relative} <= set(held)
                 assert set(held) <= set(reached)
 
 

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from mha_viz.core.metrics.baselines import Baseline
 from mha_viz.core.metrics.chance import RATE, beyond_chance
-from mha_viz.core.metrics.rotation import least_beyond_chance
+from mha_viz.core.metrics.rotation import RotatedScores, beyond_orders, least_beyond_chance
 
 
 @dataclass(frozen=True)
@@ -65,14 +65,10 @@ LABELS = {
 _MIN_DISTANCE = 3.0  # tokens; where uniform attention looks no further, near and far mean nothing
 
 
-# Called with the heads to rotate, a metric, and the least score that counts.
-Rotated = Callable[[Bool[Tensor, "layer head"], str, float], Float[Tensor, "rotation layer head"]]
-
-
 def head_labels(
     scores: Mapping[str, Float[Tensor, "layer head"]],
     baselines: Mapping[str, Baseline],
-    rotated: Rotated | None = None,
+    rotated: RotatedScores | None = None,
 ) -> list[list[tuple[EarnedLabel, ...]]]:
     """Return the labels of every head: result[layer][head]; a head may have none.
 
@@ -88,10 +84,11 @@ def head_labels(
     of those that reach it: sharp random heads look at something, too, and some of them at what a
     label names. Heads that reach a share of the weight are left out of that chance. Of the labels
     that random heads earn (a fixed key or itself, near and far), chance must give as many heads of
-    a network in less than 1 case of 160, a share of 5 % for all eight labels.
+    a network in less than 1 case of 160, a share of 5 % for all eight labels. They must also be
+    more than heads are that only prefer some keys to others, see `beyond_orders`.
 
-    `rotated` gives the scores of some heads with keys rotated: `RotatedScores`, called with heads,
-    metric and least. Labels come in the order of `LABELS`.
+    `rotated` gives the scores of some heads with keys rotated. Labels come in the order of
+    `LABELS`.
     """
     layers, heads = next(iter(scores.values())).shape
     hurdles = {
@@ -103,14 +100,18 @@ def head_labels(
     shares = [held for key, held in reached.items() if not LABELS[key].relative]
     named = torch.stack(shares).any(0) if shares else torch.zeros(layers, heads, dtype=torch.bool)
     by_chance = rotated and functools.cache(functools.partial(rotated, ~named))
+    by_order = rotated and functools.cache(functools.partial(rotated.in_other_orders, ~named))
     found: list[list[list[EarnedLabel]]] = [[[] for _ in range(heads)] for _ in range(layers)]
     for key, hurdle in hurdles.items():
         label, own = hurdle.label, scores[hurdle.label.metric]
         held = reached[key]
         for other in set(label.unless) & reached.keys():
             held = held & ~reached[other]
-        if by_chance is not None and label.metric in _LINEAR and held.any():
+        if by_chance and by_order and label.metric in _LINEAR and held.any():
             held = held & _beyond_rotation(hurdle, own, held, by_chance, hurdles)
+            if label.key not in _NEVER_BY_CHANCE and held.any():
+                n_by_order = hurdle.cleared(by_order(label.metric)).sum((-2, -1))
+                held = held & beyond_orders(int(held.sum()), n_by_order, RATE / len(_BY_ROTATION))
         for layer, head in held.nonzero().tolist():
             name, least, threshold = hurdle.of_layers[layer] or ("", 0.0, 0.0)
             score = float(own[layer, head])

@@ -12,12 +12,19 @@ from torch import Tensor
 from mha_viz.core.cancellation import check_cancelled
 from mha_viz.core.metrics.chance import RATE
 from mha_viz.core.metrics.pairs import AllRows
+from mha_viz.core.metrics.preference import (
+    N_ORDERS,
+    key_preferences,
+    other_orders,
+    scores_by_preference,
+)
 from mha_viz.core.metrics.table import head_table
 
 N_ROTATIONS = 20
 Seen = Bool[Tensor, "query key"]  # the keys that a query may see
 Counts = Float[Tensor, "query key"]  # what a weight counts in a metric
 _AT_ONCE = 2**21  # numbers that are made of rotated rows
+_MOST_ROWS = 64  # of which the preferences of heads are read
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,6 +71,57 @@ class RotatedScores:
                 found[:, own] = self._product(own, weight.to(strongest), mask)
         return found.view(N_ROTATIONS, *heads.shape)
 
+    def in_other_orders(
+        self, heads: Bool[Tensor, "layer head"], metric: str
+    ) -> Float[Tensor, "order layer head"]:
+        """Compute a score of heads as if all they knew were which keys they prefer, in each order.
+
+        Random heads of deep networks prefer some keys to others in nearly all rows. Where a row
+        sees only the tokens before it, the best of n keys is the first one in one case of n, and
+        keys that grow better towards the end look like attention to what is near. The scores are
+        those of `key_preferences` in each of `other_orders`. NaN for heads that are left out, and
+        where the metric does not apply. Of more than 64 rows, 64 are taken.
+        """
+        found = torch.full((N_ORDERS, heads.numel()), torch.nan)
+        for layers, mask in self.masks:
+            check_cancelled()
+            weight = _weight(metric, mask, self.about)
+            if weight is None:
+                continue
+            within = torch.isin(torch.arange(len(heads)), torch.tensor(layers))[:, None]
+            (own,) = (heads & within).flatten().nonzero(as_tuple=True)
+            counts = weight[self._some_rows]
+            share = weight.abs().sum() / counts.abs().sum().clamp_min(1e-12)
+            orders = other_orders(self._preferences[own])
+            scores = scores_by_preference(orders, counts, mask[self._some_rows])
+            found[:, own] = scores.float() * share
+        return found.view(N_ORDERS, *heads.shape)
+
+    @cached_property
+    def _some_rows(self) -> Int[Tensor, "row"]:
+        """Up to 64 rows, evenly spread."""
+        n_rows = self.rows.n_query
+        return torch.linspace(0, n_rows - 1, min(n_rows, _MOST_ROWS)).round().long()
+
+    @cached_property
+    def _preferences(self) -> Float[Tensor, "all_heads key"]:
+        """See `key_preferences`."""
+        weights = self._some_weights
+        n_heads = len(weights) // sum(len(layers) for layers, _ in self.masks)
+        found = weights.new_zeros(len(weights), weights.shape[-1])
+        for layers, mask in self.masks:
+            own = (torch.tensor(layers)[:, None] * n_heads + torch.arange(n_heads)).flatten()
+            found[own] = key_preferences(weights[own], mask[self._some_rows])
+        return found
+
+    @property
+    def _some_weights(self) -> Float[Tensor, "all_heads row key"]:
+        """The weights of `_some_rows`."""
+        if len(self._some_rows) == self.rows.n_query:
+            return torch.cat([self.rows.rows(span, None) for span in self.rows.spans], 1).float()
+        rows = [self.rows.rows(slice(row, row + 1), None) for row in self._some_rows.tolist()]
+        return torch.cat(rows, 1).float()
+
     @cached_property
     def _strongest(self) -> Float[Tensor, "all_heads query"]:
         """The largest weight of each row."""
@@ -96,7 +154,10 @@ def rotations(weight: Counts, seen: Seen) -> Float[Tensor, "rotation query key"]
 
 
 def least_beyond_chance(
-    scores: Float[Tensor, "head"], rotated: Float[Tensor, "..."], *, most: float = 1.0
+    scores: Float[Tensor, "head"],
+    rotated: Float[Tensor, "..."],
+    *,
+    most: float = 1.0,
 ) -> float | None:
     """Return the least score at which at most 5 % of the heads are expected by chance.
 
@@ -113,6 +174,17 @@ def least_beyond_chance(
     as_many = torch.special.gammainc(n_found.to(expected), expected)
     kept = ordered[(expected / n_found <= RATE) & (as_many <= most)]
     return float(kept.min()) if len(kept) else None
+
+
+def beyond_orders(n_found: int, by_order: Int[Tensor, "order"], most: float) -> bool:
+    """Tell whether more heads reach a label than heads that only prefer some keys to others.
+
+    `by_order` counts these for each of the orders. None may give as many heads, and where they
+    are independent with their mean number, as many come with a probability of at most `most`.
+    """
+    expected = by_order.float().mean()
+    as_many = torch.special.gammainc(torch.tensor(float(n_found)), expected)
+    return n_found > int(by_order.max()) and float(as_many) <= most
 
 
 def _weight(metric: str, seen: Seen, about: Mapping[str, Any]) -> Counts | None:
