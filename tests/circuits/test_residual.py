@@ -62,9 +62,16 @@ def test_the_shares_of_a_heads_sources_sum_to_its_own(name):
         assert miss(shares.sum(-1), (heads * direction).sum(-1)) <= 1e-5
 
 
-def test_a_family_whose_modules_write_more_often_than_is_known_is_refused():
-    config = tf.LayoutLMConfig(**BERT_LIKE)  # one table of positions for left and right
-    model = AttentionModel(tf.LayoutLMModel(config).eval(), small_tokenizer(True), name="layoutlm")
+@pytest.mark.parametrize(
+    ("network", "config"),
+    [
+        (tf.LayoutLMModel, tf.LayoutLMConfig),  # one table of positions for left and right
+        (tf.MarkupLMForQuestionAnswering, tf.MarkupLMConfig),  # reads dtype of its parameters
+    ],
+)
+def test_a_family_that_is_not_built_as_is_known_is_refused(network, config):
+    made = network(config(**BERT_LIKE)).eval()
+    model = AttentionModel(made, small_tokenizer(True), name="other")
     with pytest.raises(AttentionUnavailableError):
         ResidualStream(model, encoded(model))
 

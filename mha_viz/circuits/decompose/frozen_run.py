@@ -1,7 +1,8 @@
 """One run of a model, recorded at some positions, and the same run again as a linear map."""
 
 import inspect
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -80,12 +81,12 @@ class FrozenRun:
             return kind(module, calls=[], positions=self.positions, n_tokens=n)
 
         self._recorders = {module: recorder(module) for module in modules}
-        recording = with_replaced(model.network, self._recorders)
-        layers = {path: recorder(recording.get_submodule(path)) for path in self.layout.layers}
         self.probe = AtPositions(
             ("pattern", "z", "query", "key", "value"), positions=self.positions
         )
-        with torch.no_grad(), within_memory(model.network):
+        with _in_layout(model), torch.no_grad(), within_memory(model.network):
+            recording = with_replaced(model.network, self._recorders)
+            layers = {path: recorder(recording.get_submodule(path)) for path in self.layout.layers}
             network = replace_modules(recording, layers)
             inputs = padded(model.network, [encoded], 0)
             self.output = _call(network if beyond else stack_of(network), inputs, self.probe)
@@ -119,14 +120,8 @@ class FrozenRun:
         if "position_ids" in inspect.signature(stack.forward).parameters:
             places = torch.tensor([self.positions]).repeat(n_rows, 1)
             inputs["position_ids"] = places.to(self.model.device)
-        try:
-            with within_memory(self.model.network):
-                output = _call(stack, inputs, probe)
-        except (EverythingKept, MhaVizError):
-            raise
-        except Exception as error:  # whatever a family's own code makes of rows that are no text
-            why = f"a pass with a row for each component ends in {visible(str(error))[:200]!r}"
-            raise unknown_layout(self.model, why) from error
+        with _in_layout(self.model), within_memory(self.model.network):
+            output = _call(stack, inputs, probe)
         return self.layout.entering(layer_calls), output.last_hidden_state
 
     def _replacements(
@@ -177,6 +172,19 @@ class FrozenRun:
                     raise unknown_layout(self.model, f"{site.path} is no LayerNorm and no RMSNorm")
                 found[site.module].append(norm)
         return found
+
+
+@contextmanager
+def _in_layout(model: AttentionModel) -> Iterator[None]:
+    """Turn an error of a family's own code, with other modules or rows in it, into one of ours."""
+    try:
+        yield
+    except (EverythingKept, MhaVizError):
+        raise
+    except Exception as error:
+        reason = visible(f"{type(error).__name__}: {error}")[:200]
+        why = f"a pass that records each component, or has a row for it, ends in {reason!r}"
+        raise unknown_layout(model, why) from error
 
 
 def _call(network: Any, inputs: dict[str, Any], probe: Probe | None) -> Any:
