@@ -185,7 +185,7 @@ class ReplayingPass:
         if start:
             path, layers = self.layers
             known = [
-                _Replay(layer, output=output, times=n_settings)
+                _Replay(layer, output=output, times=n_settings, n_rows=len(self.targets.rows))
                 for layer, output in zip(layers[:start], self.recorded, strict=False)
             ]
             replacements[path] = nn.ModuleList([*known, *layers[start:]])
@@ -273,11 +273,16 @@ def _repeatable(output: Any) -> bool:
     return output is None or isinstance(output, Tensor)
 
 
-def repeated(output: Any, times: int) -> Any:
-    """Repeat one layer's output for so many settings of the same rows, without its gradient."""
+def repeated(output: Any, times: int, n_rows: int | None = None) -> Any:
+    """Repeat one layer's output for so many settings of the same rows, without its gradient.
+
+    A tensor that is not of `n_rows` is of all rows alike (T5's bias by distance), and stays.
+    """
     if isinstance(output, tuple):
-        return tuple(repeated(part, times) for part in output)
-    return None if output is None else output.detach().expand(times, *output.shape).flatten(0, 1)
+        return tuple(repeated(part, times, n_rows) for part in output)
+    if output is None or n_rows not in (None, len(output)):
+        return None if output is None else output.detach()
+    return output.detach().expand(times, *output.shape).flatten(0, 1)
 
 
 # -- modules in the place of others ---------------------------------------------------------------
@@ -295,4 +300,4 @@ class _Replay(ModuleProxy):
     """A layer that gives the same `output` again, so many `times`."""
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
-        return repeated(self.output, self.times)
+        return repeated(self.output, self.times, self.n_rows)

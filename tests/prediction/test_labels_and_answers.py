@@ -12,7 +12,7 @@ from torch.distributions import Bernoulli, Categorical, kl_divergence
 
 import mha_viz as mv
 from mha_viz.errors import ArgumentError, AttentionUnavailableError
-from tests.making.checkpoints import OTHER, TEXT, WORDS, save, spread
+from tests.making.checkpoints import OTHER, TEXT, WORDS, save, spread, tokenizer
 from tests.making.comparing import close
 
 LABELS = ["bad", "so-so", "good", "better", "best"]
@@ -226,6 +226,15 @@ def test_each_token_has_its_class_and_one_of_them_is_followed(tmp_path):
             mv.head_importance(model, TEXT, labels=wrong)
     with pytest.raises(ArgumentError, match="never asked"):
         mv.predict(model, TEXT, position=0)
+
+
+def test_texts_of_one_length_share_the_bias_that_t5_hands_from_layer_to_layer():
+    sizes = dict(d_model=14, d_kv=7, d_ff=11, num_layers=3, num_heads=5, vocab_size=len(WORDS))
+    made = spread(tf.T5ForTokenClassification(tf.T5Config(**sizes, num_labels=3)))
+    model = mv.wrap(made, tokenizer(pairs=False))
+    texts = [TEXT, " ".join(reversed(TEXT.split()))]
+    alone = [mv.head_importance(model, text).values[0] for text in texts]
+    close(mv.head_importance(model, texts).values, torch.stack(alone))
 
 
 @pytest.mark.parametrize("head", ["SequenceClassification", "QuestionAnswering"])
