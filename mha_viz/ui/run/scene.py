@@ -12,6 +12,7 @@ import numpy as np
 import streamlit as st
 from numpy.typing import NDArray
 
+from mha_viz.core.layer_numbers import head_name, is_counted, layers_in_words
 from mha_viz.core.measure import measure
 from mha_viz.core.record.record import AttentionRecord
 from mha_viz.core.record.views import between
@@ -22,6 +23,7 @@ from mha_viz.ui.run.page_lock import PATIENCE, cancel_if_superseded, turn_for
 from mha_viz.ui.state import allowed, state
 from mha_viz.ui.state.examples import example_head
 from mha_viz.ui.state.faults import NothingTyped, guarded
+from mha_viz.ui.state.layer_numbers import by_number
 from mha_viz.ui.state.views import Explore, Shared, View, two_runs
 
 if TYPE_CHECKING:
@@ -193,7 +195,10 @@ def displayed_record(scene: Scene, view: Explore) -> AttentionRecord:
 
 def fit_head(scene: Scene) -> None:
     """Bring the view's head back to one that this model has."""
-    view, record = state.of(Explore), scene.record
+    record, numbers = scene.record, scene.record.layer_numbers
+    number = by_number(state.of(Explore)).layer
+    state.number_layers(() if is_counted(numbers) else numbers)
+    view = state.of(Explore)
     layer, head = view.chosen
     if min(layer, head) < 0:
         layer, head = _head_to_show(scene)
@@ -201,7 +206,8 @@ def fit_head(scene: Scene) -> None:
         if view.layer_b < 0 and two_runs(state.of(View)):
             state.change(layer_b=layer, head_b=head)
     elif not is_head(record, view.chosen):
-        state.add_problem(f"{no_such_head(record, layer, head)} Showing L0 H0.")
+        first = head_name(0, 0, numbers)
+        state.add_problem(f"{no_such_head(record, number, head)} Showing {first}.")
         layer, head = 0, 0
     heads = tuple(head for head in view.heads if is_head(record, head))
     state.change(layer=layer, head=head, heads=heads)
@@ -222,13 +228,16 @@ def is_head(record: AttentionRecord, head: tuple[int, int]) -> bool:
 
 
 def no_such_head(record: AttentionRecord, layer: int, head: int) -> str:
-    """Say that a model does not have the head that a link names."""
-    return f"There is no L{layer} H{head}: {extent(record)}."
+    """Say that a model does not have the head that a link names, its layer by number."""
+    return f"There is no {head_name(layer, head)}: {extent(record)}."
 
 
 def extent(record: AttentionRecord) -> str:
     """Name the layers and heads that a model has."""
-    return f"{record.model} has layers 0–{record.n_layers - 1} and heads 0–{record.n_heads - 1}"
+    numbers, heads = record.layer_numbers, f"heads 0–{record.n_heads - 1}"
+    if is_counted(numbers):
+        return f"{record.model} has layers 0–{record.n_layers - 1} and {heads}"
+    return f"in {record.model} {layers_in_words(numbers)}, and it has {heads}"
 
 
 def _trace(key: Hashable, model: AttentionModel, text: str, pair: str | None, part: str) -> Run:
