@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
 from typing import Any, TypeVar
 
-from mha_viz.core.layer_numbers import number_at
 from mha_viz.ui.state.link_values import UNTRAINED
 
 V = TypeVar("V")
@@ -21,7 +20,8 @@ def by_number(view: V) -> V:
     numbers: Sequence[int] = getattr(view, "layer_numbers", ())
     if not numbers:
         return view
-    found = _mapped(view, lambda layer: number_at(numbers, layer) if layer < len(numbers) else layer)
+    own = dict(enumerate(numbers))
+    found = _mapped(view, lambda layer: own.get(layer, layer))
     return replace(found, layer_numbers=())  # type: ignore[type-var]
 
 
