@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from mha_viz.core.attention.scoring import cell_size
+from mha_viz.core.layer_numbers import is_counted
 from mha_viz.core.record.fields import merge
 from mha_viz.core.record.record import AttentionRecord
 from mha_viz.core.record.visible import visible_keys, visible_tiles
@@ -82,6 +83,7 @@ def grid_payload(
         "cols": codes.shape[3],
         "pool": cell_size(queries, keys, MAX_SIDE),
         "masked": bool(masked.any()),
+        **_layer_numbers(record.layer_numbers),
         **_tokens(record),
         **_words(record),
         "facts": {
@@ -92,6 +94,11 @@ def grid_payload(
         "title": clean(title or _title(record), 200),
     }
     return pack(header, codes.tobytes())
+
+
+def _layer_numbers(numbers: Sequence[int]) -> dict[str, list[int]]:
+    """Return the model's own numbers of layers, if they are not counted from 0."""
+    return {} if is_counted(numbers) else {"layer_numbers": list(numbers)}
 
 
 def _title(record: AttentionRecord) -> str:
@@ -254,6 +261,7 @@ def map_payload(
     *,
     facts: Mapping[str, Num[np.ndarray | Tensor, "layer head"]],
     title: str = "",
+    layer_numbers: Sequence[int] = (),
 ) -> bytes:
     """Pack the maps of all heads: a header, places, and the keys that each query weighs most.
 
@@ -271,6 +279,7 @@ def map_payload(
         "kind": "map",
         "layers": layers,
         "heads": heads,
+        **_layer_numbers(layer_numbers),
         "tokens": tokens,
         "top": keys.shape[-1],
         "rows": 1,

@@ -100,6 +100,7 @@ def written() -> dict[str, object]:
         "weights": [[weight, format_weight(weight)] for weight in weights],
         "pattern": pattern.tolist(),
         "grid": text_of(grid_payload(made)),
+        "hybrid": text_of(grid_payload(replace(made, layer_numbers=(3, 7)))),
         "reduced": _reduced(),
         "flow": _flow(),
         "map": _map(),

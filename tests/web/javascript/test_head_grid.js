@@ -60,6 +60,12 @@ test("tiles lie beside the names of their layers and under those of their heads"
   });
 });
 
+test("layers of a model in which some have no attention have the model's own numbers", () => {
+  const { all, root } = shown({ grid: python.hybrid }, { fact: undefined });
+  assert.deepEqual(all(".axis.row").map((name) => name.textContent), ["L3", "L7"]);
+  assert.equal(root.dataset.selected, "L7 H2");
+});
+
 test("a head that is pointed at says its name, tokens and, once it is there, the exact weight", async () => {
   const asked = serve(heads.exact);
   const { hover, find, text, texts } = shown();

@@ -260,6 +260,10 @@ test("a tile names its head and its value, or that there is none, and never as m
   assert.equal(text(".tip"), "L0 H1, on");
   assert.deepEqual(all(".ramp"), []);
   assert.equal(tile(0, 1).style.getPropertyValue("--tile"), "");
+  update({ layer_numbers: [3, 7, 8, 9, 12] }); // of a model in which other layers have no attention
+  hover(1, 2);
+  assert.equal(text(".tip"), "L7 H2, on");
+  assert.ok(find('.name[aria-label="Layer 12: 0 of 7 heads off"]'));
 });
 
 const SIDE = 103; // of tiles with patterns and the gap around them, in this window

@@ -12,6 +12,7 @@ import streamlit as st
 from jaxtyping import Num
 from torch import Tensor
 
+from mha_viz.core.layer_numbers import is_counted
 from mha_viz.errors import ArgumentError, ShapeError
 from mha_viz.plots.frame import as_numbers, check_head
 from mha_viz.ui.state.faults import guarded
@@ -34,6 +35,7 @@ def head_switches(
     selected: Head | None = None,
     payload: bytes | None = None,
     scale: str = "sqrt",
+    layer_numbers: Sequence[int] = (),
     key: str,
     take: Callable[[tuple[Head, ...]], object],
 ) -> None:
@@ -51,6 +53,7 @@ def head_switches(
     - `selected`: the head with a frame.
     - `payload`: of `grid_payload` for these heads: each tile then holds its head's pattern, and the
       first of its labels once a payload of "notes" has brought them.
+    - `layer_numbers`: the model's own, 0, 1, 2 ... if not given.
     - `key`: unique in the app; `{key}-heard` in the session's state belongs to it.
 
     Raises ArgumentError: no head at all, a head that does not exist. ShapeError: a value that is
@@ -62,6 +65,7 @@ def head_switches(
     settings: dict[str, Any] = {
         "layers": n_layers,
         "heads": n_heads,
+        **({} if is_counted(layer_numbers) else {"layer_numbers": list(layer_numbers)}),
         "off": [list(head) for head in drawn],
         "value": None if value is None else _coloured(value, (n_layers, n_heads)),
         "name": value_name[:_NAME_LETTERS],

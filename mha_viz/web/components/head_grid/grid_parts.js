@@ -2,7 +2,7 @@
 // The parts around the tiles: colour bar, tooltip, labels. Each fills an element it is given.
 // Knows elements and text; nothing about where tiles lie.
 
-import { colourAt, formatNumber, formatShort, keyedCanvas, make, scaleWeight, tokenElement } from "../shared/shared.js";
+import { colourAt, formatNumber, formatShort, keyedCanvas, layerName, make, scaleWeight, tokenElement } from "../shared/shared.js";
 /* global PALETTE */
 
 export const LINGER = 2500; // ms that the tooltip of a tap stays
@@ -90,11 +90,12 @@ export function placeTip(tip, root, x, y) {
 }
 
 /** The names around a matrix of tiles: rows in an element of their own, columns above the tiles. */
-export function drawAxes(rowLabels, columnLabels, layout, { layers, heads }) {
+export function drawAxes(rowLabels, columnLabels, layout, header) {
+  const { layers, heads } = header;
   const rows = [];
   const columns = [];
   for (let layer = 0; layer < layers; layer++) {
-    const span = make("span", "axis row", `L${layer}`);
+    const span = make("span", "axis row", layerName(header, layer));
     span.style.top = `${layout.tileAt(layer * heads).y + layout.tileHeight / 2}px`;
     rows.push(span);
   }

@@ -7,7 +7,7 @@ import { hitTile, keyTarget, layoutOf } from "./grid_layout.js";
 import { drawBadges, paintMarks } from "./grid_marks.js";
 import { paintGrid } from "../shared/grid_paint.js";
 import { buildGridParts, drawAxes, drawCaptions, drawLegend, fillTip, LINGER, placeTip } from "./grid_parts.js";
-import { colourTable, formatNumber, payloadStore, themeOf } from "../shared/shared.js";
+import { colourTable, formatNumber, headName, payloadStore, themeOf } from "../shared/shared.js";
 /* global PALETTE */
 
 const DWELL = 90; // a pointer that rests so long (ms) asks for exact weights
@@ -186,8 +186,7 @@ export class HeadGrid {
   }
 
   name(head) {
-    const { heads } = this.payload.header;
-    return `L${Math.floor(head / heads)} H${head % heads}`;
+    return headName(this.payload.header, head);
   }
 
   fact(head) {

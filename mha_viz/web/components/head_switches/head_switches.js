@@ -4,7 +4,7 @@
 // A change shows here at once; Python gets the whole set a moment later.
 
 import { paintGrid } from "../shared/grid_paint.js";
-import { colourTable, endOf, formatNumber, make, payloadStore, roomBelow, themeOf, viewOf } from "../shared/shared.js";
+import { colourTable, endOf, formatNumber, headName, layerName, make, payloadStore, roomBelow, themeOf, viewOf } from "../shared/shared.js";
 import { SwitchInput } from "./switch_input.js";
 import { badgeText, NAMES, patternLayout, switchLegend, switchTable, tileColour, tileSizes } from "./switch_parts.js";
 /* global PALETTE */
@@ -51,9 +51,11 @@ class HeadSwitches {
   update(settings, emit) {
     this.emit = emit;
     const { layers, heads, off, heard } = settings;
-    const other = layers !== this.settings?.layers || heads !== this.settings?.heads;
+    const numbers = String(settings.layer_numbers ?? "");
+    const renamed = numbers !== String(this.settings?.layer_numbers ?? "");
+    const other = layers !== this.settings?.layers || heads !== this.settings?.heads || renamed;
     this.settings = settings;
-    if (other) this.build(layers, heads);
+    if (other) this.build(settings);
     // What was said before our last message was heard, or while one waits, is out of date.
     const behind = this.waiting || this.input.drag || (this.sent && heard !== this.sent);
     if (other || !behind) {
@@ -65,9 +67,9 @@ class HeadSwitches {
     this.draw();
   }
 
-  build(layers, heads) {
+  build(settings) {
     this.input.reset();
-    const { rows, ...parts } = switchTable(layers, heads);
+    const { rows, ...parts } = switchTable(settings);
     Object.assign(this, parts);
     this.stage.replaceChildren(this.patterns, ...rows);
     this.painted = "";
@@ -148,13 +150,13 @@ class HeadSwitches {
     if (row < 0 || column < 0) {
       const members = this.members(row, column);
       const off = members.filter((index) => this.off.has(index)).length;
-      const [what, others] = row < 0 ? [`Head ${column}`, "layers"] : [`Layer ${row}`, "heads"];
+      const [what, others] = row < 0 ? [`Head ${column}`, "layers"] : [`Layer ${layerName(this.settings, row).slice(1)}`, "heads"];
       return `${what}: ${off} of ${members.length} ${others} off`;
     }
     const index = row * heads + column;
     const state = this.off.has(index) ? "off" : "on";
     const number = value ? `, ${name || "value"} ${formatNumber(value.numbers[index])}` : "";
-    return [`L${row} H${column}`, state, ...(this.notes?.labels[index] ?? [])].join(", ") + number;
+    return [headName(this.settings, index), state, ...(this.notes?.labels[index] ?? [])].join(", ") + number;
   }
 
   /** Names what the pointer or the keyboard is on, above it or, where there is no room, below. */

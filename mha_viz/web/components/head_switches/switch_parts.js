@@ -2,7 +2,7 @@
 // What the head switches are made of: their cells, their colours, the legend. Nothing here remembers.
 
 import { layoutOf } from "../head_grid/grid_layout.js";
-import { formatNumber, make } from "../shared/shared.js";
+import { formatNumber, layerName, make } from "../shared/shared.js";
 
 export const NAMES = 28; // width of the layers' names
 const SMALLEST = 27; // of a tile with the gap beside it: a finger needs 26 pixels
@@ -39,7 +39,8 @@ export function patternLayout({ pitch, gap }, layers, heads) {
 }
 
 /** A table of tiles with a name for each row and column: { rows, tiles, columnNames, layerNames }. */
-export function switchTable(layers, heads) {
+export function switchTable(settings) {
+  const { layers, heads } = settings;
   const line = (...children) => {
     const row = make("div", "line");
     row.setAttribute("role", "row");
@@ -62,7 +63,7 @@ export function switchTable(layers, heads) {
   const columns = [...Array(heads).keys()];
   const tiles = [];
   const columnNames = columns.map((head) => item("name head", "button", -1, head, `H${head}`));
-  const layerNames = [...Array(layers).keys()].map((row) => item("name layer", "button", row, -1, `L${row}`));
+  const layerNames = [...Array(layers).keys()].map((row) => item("name layer", "button", row, -1, layerName(settings, row)));
   const body = layerNames.map((name, row) => {
     const own = columns.map((head) => item("tile", "switch", row, head));
     for (const tile of own) tile.append(make("span", "badge"));

@@ -225,6 +225,18 @@ export function ordinal(rank) {
 // -- elements -------------------------------------------------------------------------------------
 
 /**
+ * Name of a layer by the model's own number, which is not its place where some have no attention.
+ * @type {(about: { layer_numbers?: number[] }, layer: number) => string}
+ */
+export const layerName = (about, layer) => `L${about.layer_numbers?.[layer] ?? layer}`;
+
+/**
+ * Name of a head by its number, which is layer * heads + head.
+ * @type {(about: { layer_numbers?: number[], heads: number }, head: number) => string}
+ */
+export const headName = (about, head) => `${layerName(about, Math.floor(head / about.heads))} H${head % about.heads}`;
+
+/**
  * An element with a class and, where given, text.
  * @param {string} tag
  * @param {string} [name]

@@ -4,7 +4,7 @@
 
 import { BenchWeights } from "./bench_weights.js";
 import { setPending } from "../shared/readiness.js";
-import { formatCode, formatNumber, formatWeight, payloadStore } from "../shared/shared.js";
+import { formatCode, formatNumber, formatWeight, headName, payloadStore } from "../shared/shared.js";
 import { placesOf, spansOf, toggled } from "./token_set.js";
 import { placeOf, tokenAt } from "./token_axes.js";
 import { isAll, placesBetween } from "./viewport.js";
@@ -184,8 +184,7 @@ export class Bench {
 
   /** @type {(head: number) => string} */
   name(head) {
-    const { heads } = this.payload.header;
-    return `L${Math.floor(head / heads)} H${head % heads}`;
+    return headName(this.payload.header, head);
   }
 
   /** Metrics of all heads: title -> a value for each. @type {Record<string, (number | null)[]>} */
