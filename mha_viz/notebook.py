@@ -47,7 +47,8 @@ def record_image(record: AttentionRecord) -> dict[str, str]:
         return {}
     seen = visible_tiles(record, TILE).cpu()
     tiles = record.tiles(TILE).cpu().numpy()
-    png = grid_image(tiles, caption=caption(record), visible=seen)
+    looks = {"visible": seen, "layer_numbers": record.layer_numbers}
+    png = grid_image(tiles, caption=caption(record), **looks)
     return {PNG: base64.b64encode(png).decode("ascii")}
 
 

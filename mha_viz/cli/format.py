@@ -90,7 +90,8 @@ def picture(record: AttentionRecord, chosen: tuple[int, int] | None, kind: Forma
         if kind is Format.html:
             return grid_html(record_payload(record), title=title, caption=line)
         tiles, seen = record.tiles(TILE).numpy(), visible_tiles(record, TILE)
-        return grid_image(tiles, file_format=kind.value, title=title, caption=line, visible=seen)
+        looks = {"visible": seen, "layer_numbers": record.layer_numbers}
+        return grid_image(tiles, file_format=kind.value, title=title, caption=line, **looks)
     title, weights = head_name(*chosen, record.layer_numbers), record.head(*chosen).numpy()
     head = (weights, (record.labels, record.key_labels))
     seen = visible_keys(record, chosen[0])

@@ -194,6 +194,7 @@ def change_distribution(
     unit: str,
     *,
     heads: Sequence[tuple[int, int]] | None = None,
+    layer_numbers: Sequence[int] = (),
     dark: bool = False,
 ) -> go.Figure:
     """Draw how a change (draw,) is spread: a histogram, every draw below it, quantiles as lines.
@@ -209,7 +210,10 @@ def change_distribution(
         raise ArgumentError("No draw has a value, so there is nothing to draw.")
     bars, most = _histogram(numbers[known], unit, dark)
     marked = [(share, float(np.quantile(numbers[known], share))) for share in QUANTILES]
-    traces = [bars, _draws(numbers, heads, most, unit, dark)]
+    names = [f"draw {i}" for i in range(len(numbers))]
+    if heads is not None:
+        names = [f"{head_name(*head, layer_numbers)} off" for head in heads]
+    traces = [bars, _draws(numbers, (names, heads), most, unit, dark)]
     traces += [_quantile(*pair, most, dark) for pair in marked]
     above = float((numbers[known] > 0).mean())
     notes = [
@@ -244,15 +248,16 @@ def _histogram(known: Numbers, unit: str, dark: bool) -> tuple[Part, int]:
 
 
 def _draws(
-    values: Numbers, heads: Sequence[tuple[int, int]] | None, most: int, unit: str, dark: bool
+    values: Numbers,
+    named: tuple[Sequence[str], Sequence[tuple[int, int]] | None],
+    most: int,
+    unit: str,
+    dark: bool,
 ) -> Part:
-    """Return every draw as a short upright stroke below the bars."""
+    """Return every draw as a short upright stroke below the bars, with its name and its head."""
+    names, heads = named
     at = np.flatnonzero(np.isfinite(values)).tolist()
-    names = [f"draw {i}" if heads is None else f"{head_name(*heads[i])} off" for i in at]
-    hovers = [
-        f"{name}<br><b>{frame.quantity(float(values[i]), unit)}</b>"
-        for i, name in zip(at, names, strict=True)
-    ]
+    hovers = [f"{names[i]}<br><b>{frame.quantity(float(values[i]), unit)}</b>" for i in at]
     stroke = dict(symbol="line-ns-open", size=16, color=theme.muted(dark), line=dict(width=1.5))
     look = dict(marker=dict(stroke, opacity=_OPACITY), **frame.keep_on_click(_OPACITY))
     if heads is not None:

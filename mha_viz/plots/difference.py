@@ -13,7 +13,7 @@ from mha_viz.plots import cells, frame
 from mha_viz.plots.frame import Numbers, Part
 from mha_viz.plots.heatmap import Pooled
 from mha_viz.web import theme
-from mha_viz.web.labels import clean, clean_all, head_name, hover_text
+from mha_viz.web.labels import clean, clean_all, head_name, hover_text, layer_names
 
 
 def difference_heatmap(
@@ -118,6 +118,7 @@ def head_changes(
     limits: frame.Limits | None = None,
     selected: tuple[int, int] | None = None,
     hover_notes: Sequence[Sequence[str]] | None = None,
+    layer_numbers: Sequence[int] = (),
     dark: bool = False,
 ) -> go.Figure:
     """Draw how much each head (layer, head) changed: a row per layer, a column per head.
@@ -125,7 +126,7 @@ def head_changes(
     Colours run from 0, or from the first of `limits` to the second. Names the three heads with the
     largest values; of signed (`diverging`) ones those furthest from 0. An invisible point in each
     cell makes clicks readable: customdata is [layer, head]. Hover shows `hover_notes` below each
-    head's value.
+    head's value. `layer_numbers` are the model's own, 0, 1, 2 ... if not given.
     """
     values = frame.as_numbers(change, 2, "change (layer, head)")
     layers, heads = values.shape
@@ -144,7 +145,7 @@ def head_changes(
         layer, head = frame.check_head(selected, layers, heads)
         corners = (head - 0.5, layer - 0.5, head + 0.5, layer + 0.5)
         traces.append(cells.frame_trace([corners], 3, theme.accent(dark)))
-    rows, columns = [f"L{i}" for i in range(layers)], [f"H{i}" for i in range(heads)]
+    rows, columns = layer_names(layers, layer_numbers), [f"H{i}" for i in range(heads)]
     # Two letters fit a narrow column, but not each of many.
     wide = 40.0 if heads <= 14 else cells.PHONE_WIDTH / heads
     layout = dict(
@@ -153,7 +154,7 @@ def head_changes(
         **cells.cell_axes(rows, columns, cell, wide),
     )
     title = frame.with_unit(title, unit)
-    notes = _largest(values, diverging)
+    notes = _largest(values, diverging, layer_numbers)
     inner, margins = cell * layers + 34, frame.Margins(above=cells.BAR)
     return frame.headed_figure(traces, dark, title, notes, inner, layout, margins)
 
@@ -176,12 +177,14 @@ def _head_points(
     return points
 
 
-def _largest(values: Numbers, signed: bool) -> list[str]:
+def _largest(values: Numbers, signed: bool, layer_numbers: Sequence[int]) -> list[str]:
     """Return notes on the largest values, and on heads without one."""
     sizes = np.abs(np.nan_to_num(values)).ravel()
     order = np.argsort(-sizes, kind="stable")[:3]
     numbers = {
-        head_name(*divmod(i, values.shape[1])): values.flat[i] for i in order.tolist() if sizes[i]
+        head_name(*divmod(i, values.shape[1]), layer_numbers): values.flat[i]
+        for i in order.tolist()
+        if sizes[i]
     }
     shown = [
         f"{name} ({f'{value:+.3g}' if signed else theme.format_number(value)})"

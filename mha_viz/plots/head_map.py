@@ -16,7 +16,7 @@ from mha_viz.plots import cells, frame
 from mha_viz.plots.cells import BAR, colour_bar
 from mha_viz.plots.frame import Mask, Numbers, Part
 from mha_viz.web import theme
-from mha_viz.web.labels import clean, head_name, hover_text, plotly_text
+from mha_viz.web.labels import clean, head_name, hover_text, layer_names, plotly_text
 
 _NAMED = 24  # heads up to which each has its name beside it
 KINDS = ("query", "key")
@@ -37,6 +37,7 @@ def head_map(
     clusters: Int[np.ndarray, " head2"] | Sequence[int] | None = None,
     explained: float | None = None,
     selected: tuple[int, int] | None = None,
+    layer_numbers: Sequence[int] = (),
     dark: bool = False,
 ) -> go.Figure:
     """Draw a map of all heads, one unit as long across as down; the axes themselves mean nothing.
@@ -45,7 +46,7 @@ def head_map(
     has a marker of its own (negative: in none), or the layer where `clusters` is None. Names stand
     beside at most 24 points, the chosen one's always. customdata of every point is [layer, head].
     Heads that lie where another lies are counted; `explained` is the share of the distances'
-    variation that the plane shows.
+    variation that the plane shows; `layer_numbers` are the model's own, if not 0, 1, 2 ...
     """
     points = frame.as_numbers(coordinates, 2, "coordinates (head2, 2)")
     size = len(points)
@@ -57,7 +58,8 @@ def head_map(
     known = ~np.isnan(points.sum(axis=1))
     traces: list[Part] = []
     modes = ("markers+text", "markers") if size <= _NAMED else ("markers", "markers+text")
-    for part, look in _parts(known, n_heads, clusters, dark):
+    of_layers = layer_names(size // n_heads, layer_numbers)
+    for part, look in _parts(known, of_layers, clusters, dark):
         dots = _points(part, points, labels, n_heads)
         traces.append(dots | look | frame.keep_on_click(0.9) | dict(mode=modes[0]))
     if selected is not None:
@@ -73,16 +75,17 @@ def head_map(
 
 
 def _parts(
-    known: Mask, n_heads: int, clusters: Any, dark: bool
+    known: Mask, layers: Sequence[str], clusters: Any, dark: bool
 ) -> list[tuple[NDArray[np.intp], Part]]:
     edge = dict(width=1, color=theme.paper(dark))
     if clusters is None:
-        heads, layers = np.flatnonzero(known), len(known) // n_heads
+        heads, n_heads = np.flatnonzero(known), len(known) // len(layers)
         scale = theme.sequential(dark)[2:]  # its palest colours are hard to see as points
-        marks: dict[SupportsFloat, str] = {i: f"L{i}" for i in range(0, layers, -(-layers // 8))}
+        step = -(-len(layers) // 8)
+        marks: dict[SupportsFloat, str] = {i: layers[i] for i in range(0, len(layers), step)}
         bar = colour_bar(dark, marks, length=250)
         marker = dict(size=11, opacity=0.9, line=dict(width=1, color=theme.muted(dark)))
-        marker |= dict(color=heads // n_heads, cmin=0, cmax=max(layers - 1, 1))
+        marker |= dict(color=heads // n_heads, cmin=0, cmax=max(len(layers) - 1, 1))
         marker |= dict(colorscale=theme.stops(scale), colorbar=bar)
         return [(heads, dict(marker=marker, name="heads"))]
     numbers = np.asarray(clusters)

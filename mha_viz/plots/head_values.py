@@ -1,7 +1,7 @@
 """A number for each head: over the layers, as a map, against another one, and over many texts."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, SupportsFloat
 
 import numpy as np
@@ -9,13 +9,14 @@ import plotly.graph_objects as go
 from jaxtyping import Num
 from torch import Tensor
 
+from mha_viz.core.layer_numbers import is_counted
 from mha_viz.core.reprs import count
 from mha_viz.errors import ArgumentError, ShapeError
 from mha_viz.plots import frame
 from mha_viz.plots.difference import head_changes
 from mha_viz.plots.frame import Mask, Numbers, Part
 from mha_viz.web import theme
-from mha_viz.web.labels import clean, head_name, hover_text, plotly_text
+from mha_viz.web.labels import clean, head_name, hover_text, layer_names, plotly_text
 
 _SPREAD = 0.66  # the share of a layer's width that its heads take
 _OPACITY = 0.65
@@ -29,12 +30,14 @@ def by_layer(
     *,
     selected: tuple[int, int] | None = None,
     baselines: Mapping[str, SupportsFloat] | None = None,
+    layer_numbers: Sequence[int] = (),
     dark: bool = False,
 ) -> go.Figure:
     """Draw every head (layer, head) as a dot over its layer, the layers' means as a line.
 
     Heads of a layer stand side by side in their order, so that none hides another. `baselines` are
-    dashed lines by name. The first trace has the dots; their customdata is [layer, head].
+    dashed lines by name; `layer_numbers` are the model's own, 0, 1, 2 ... if not given. The first
+    trace has the dots; their customdata is [layer, head].
     """
     numbers = frame.as_numbers(values, 2, "values (layer, head)")
     layers, heads = numbers.shape
@@ -44,7 +47,7 @@ def by_layer(
 
     def dots(where: Mask, name: str, marker: Part) -> Part:
         drawn = np.argwhere(where).tolist()
-        names = [head_name(*head) for head in drawn]
+        names = [head_name(*head, layer_numbers) for head in drawn]
         points = dict(x=place[where], y=numbers[where], text=names, customdata=drawn)
         look = dict(mode="markers", name=name, marker=marker, hovertemplate="%{text}<br>" + line)
         return dict(**points, **look, **frame.keep_on_click(marker["opacity"]))
@@ -56,9 +59,11 @@ def by_layer(
             traces.append(_baseline(i, name, float(level), unit, layers, dark))
     if selected is not None:
         chosen = frame.only_head(selected, np.ones_like(known))
-        name = f"{head_name(*selected)}: {frame.quantity(float(numbers[selected]), unit)}"
+        value = frame.quantity(float(numbers[selected]), unit)
+        name = f"{head_name(*selected, layer_numbers)}: {value}"
         traces.append(dots(chosen, name, frame.chosen_marker(dark)))
-    return _over_layers(traces, title, unit, frame.missing_note(known), layers, dark)
+    figure = _over_layers(traces, title, unit, frame.missing_note(known), layers, dark)
+    return _numbered(figure, layer_numbers)
 
 
 def _means(numbers: Numbers, line: str, dark: bool) -> Part:
@@ -86,12 +91,14 @@ def layer_lines(
     unit: str,
     *,
     band: frame.Limits | None = None,
+    layer_numbers: Sequence[int] = (),
     dark: bool = False,
 ) -> go.Figure:
     """Draw one line per series (layer,); colour, dash and marker tell them apart.
 
     Where a series is not defined (NaN) its line has a gap. A layer without a gap on both sides
     still has its marker. `band` (low, high) is shaded over all layers: what chance gives.
+    `layer_numbers` are the model's own, 0, 1, 2 ... if not given.
     """
     if not series:
         raise ArgumentError("There is no series to draw.")
@@ -112,7 +119,17 @@ def layer_lines(
     if band is not None:
         look = dict(fillcolor=theme.muted(dark), opacity=0.25, layer="below", xref="paper")
         together["shapes"] = [frame.rectangle((0, float(band[0])), (1, float(band[1])), **look)]
-    return _over_layers(traces, title, unit, note, layers, dark).update_layout(together)
+    figure = _over_layers(traces, title, unit, note, layers, dark).update_layout(together)
+    return _numbered(figure, layer_numbers)
+
+
+def _numbered(figure: go.Figure, layer_numbers: Sequence[int]) -> go.Figure:
+    """Put the model's own numbers at the ticks of layers, if they are not counted from 0."""
+    if is_counted(layer_numbers):
+        return figure
+    ticks = range(0, len(layer_numbers), -(-len(layer_numbers) // 16))
+    names = [str(layer_numbers[layer]) for layer in ticks]
+    return figure.update_xaxes(tickmode="array", tickvals=list(ticks), ticktext=names)
 
 
 def _over_layers(
@@ -139,6 +156,7 @@ def importance_map(
     low: Num[np.ndarray | Tensor, "layer head"] | None = None,
     high: Num[np.ndarray | Tensor, "layer head"] | None = None,
     selected: tuple[int, int] | None = None,
+    layer_numbers: Sequence[int] = (),
     dark: bool = False,
 ) -> go.Figure:
     """Draw heads (layer, head) coloured by importance; hover shows the 95 % interval.
@@ -155,9 +173,8 @@ def importance_map(
     if low is not None:
         ends = [_of_shape(end, numbers, "an interval's end") for end in (low, high)]
         notes = [[_interval(*pair) for pair in row] for row in np.stack(ends, axis=-1).tolist()]
-    return head_changes(
-        numbers, title, unit, diverging=signed, selected=selected, hover_notes=notes, dark=dark
-    )
+    looks: Part = dict(selected=selected, hover_notes=notes, layer_numbers=layer_numbers, dark=dark)
+    return head_changes(numbers, title, unit, diverging=signed, **looks)
 
 
 def _of_shape(values: Any, numbers: Numbers, name: str) -> Numbers:
@@ -180,6 +197,7 @@ def head_scatter(
     y_title: str,
     *,
     selected: tuple[int, int] | None = None,
+    layer_numbers: Sequence[int] = (),
     dark: bool = False,
 ) -> go.Figure:
     """Draw every head (layer, head) as a dot in two measures.
@@ -195,7 +213,7 @@ def head_scatter(
 
     def dots(where: Mask, marker: Part) -> Part:
         hovers = [
-            f"{head_name(layer, head)}<br>"
+            f"{head_name(layer, head, layer_numbers)}<br>"
             + "<br>".join(
                 f"{plotly_text(title)}: <b>{theme.format_number(numbers[layer, head])}</b>"
                 for title, numbers in zip(titles, (across, down), strict=True)
@@ -228,6 +246,7 @@ def head_quantiles(
     unit: str,
     *,
     selected: tuple[int, int] | None = None,
+    layer_numbers: Sequence[int] = (),
     dark: bool = False,
 ) -> go.Figure:
     """Draw every head's spread over texts: its median, half of the texts thick, nine of ten thin.
@@ -250,7 +269,7 @@ def head_quantiles(
 
     def medians(where: Mask, marker: Part) -> Part:
         hovers = [
-            f"{head_name(*head)}<br>median <b>{frame.quantity(mid, unit)}</b><br>"
+            f"{head_name(*head, layer_numbers)}<br>median <b>{frame.quantity(mid, unit)}</b><br>"
             f"half of the texts {frame.quantity(lower, '')} to {frame.quantity(upper, '')}<br>"
             f"nine of ten {frame.quantity(low, '')} to {frame.quantity(high, '')}"
             for head, (low, lower, mid, upper, high) in zip(
@@ -264,7 +283,7 @@ def head_quantiles(
     if selected is not None:
         traces.append(medians(frame.only_head(selected, known), frame.chosen_marker(dark, size=10)))
     step = -(-layers // 16)
-    middles, names = places.mean(1)[::step].tolist(), [f"L{i}" for i in range(0, layers, step)]
+    middles, names = places.mean(1)[::step].tolist(), layer_names(layers, layer_numbers)[::step]
     across = frame.named_axis(middles, names, (-1, float(places.max()) + 1), tickangle=0)
     layout = dict(xaxis=across, yaxis=frame.value_axis(frame.with_unit(title, unit)))
     notes = ["Dot: median. Thick: half of the texts. Thin: 90 %.", frame.missing_note(known)]

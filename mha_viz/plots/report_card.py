@@ -33,6 +33,7 @@ def report_card(
     selected: tuple[int, int],
     *,
     baselines: Mapping[str, Mapping[str, SupportsFloat]] | None = None,
+    layer_numbers: Sequence[int] = (),
     dark: bool = False,
 ) -> go.Figure:
     """Draw one head among all heads in every metric: is it unusual?
@@ -58,7 +59,7 @@ def report_card(
     for row, (key, table) in enumerate(tables.items()):
         scale = _Scale(table)
         name, unit = titles.get(key, key), units.get(key, "")
-        dots += _dots(table, scale, row, name, unit)
+        dots += _dots(table, scale, row, (name, unit), layer_numbers)
         value = frame.quantity(float(table[layer, head]), unit)
         value = f'<b style="color:{theme.accent(dark)}">{value}</b>'
         missing = int(np.isnan(table).sum())
@@ -77,7 +78,8 @@ def report_card(
     ]
     notes = ["Small dots: all heads, each row on its own scale."]
     notes += ["Upright ticks: baselines; arrows: beyond all heads."] if ticks else []
-    return _row_figure(traces, len(tables), head_name(layer, head), notes, dark)
+    name = head_name(layer, head, layer_numbers)
+    return _row_figure(traces, len(tables), name, notes, dark)
 
 
 class _Scale:
@@ -94,7 +96,9 @@ class _Scale:
         return (value - self.low) / (self.high - self.low)
 
 
-def _dots(table: Numbers, scale: _Scale, row: int, name: str, unit: str) -> list[_Dot]:
+def _dots(
+    table: Numbers, scale: _Scale, row: int, metric: tuple[str, str], layer_numbers: Sequence[int]
+) -> list[_Dot]:
     """Return a dot for each head that has a value; hover shows its rank from the top."""
     layers, heads = np.nonzero(np.isfinite(table))
     known = table[layers, heads]
@@ -102,10 +106,11 @@ def _dots(table: Numbers, scale: _Scale, row: int, name: str, unit: str) -> list
     # One height for all dots of a layer, the first layer on top: fewer hide each other.
     heights = row + 0.13 * (2 * (layers + 0.5) / len(table) - 1)
     columns = (scale.place(known), heights, layers, heads, known, ranks)
-    metric = plotly_text(clean(name, 60))
+    title, unit = plotly_text(clean(metric[0], 60)), metric[1]
     dots: list[_Dot] = []
     for x, y, layer, head, value, rank in zip(*map(np.ndarray.tolist, columns), strict=True):
-        hover = f"{head_name(layer, head)}: {metric}<br><b>{frame.quantity(value, unit)}</b><br>"
+        name, number = head_name(layer, head, layer_numbers), frame.quantity(value, unit)
+        hover = f"{name}: {title}<br><b>{number}</b><br>"
         dots.append((x, y, f"{hover}{rank} of {len(known)} from the top", [layer, head]))
     return dots
 

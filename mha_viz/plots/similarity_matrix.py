@@ -15,7 +15,7 @@ from mha_viz.errors import ArgumentError, ShapeError
 from mha_viz.plots import cells, frame
 from mha_viz.plots.frame import Numbers, Part
 from mha_viz.web import theme
-from mha_viz.web.labels import clean_all, hover_text
+from mha_viz.web.labels import clean_all, hover_text, layer_names
 
 _TREE = 72  # height of the dendrogram, in pixels
 _FRAMED = 40  # heads up to which the chosen one's cells are framed
@@ -28,7 +28,7 @@ class HeadPairs:
     """A number for each pair of heads, and the order in which heads are drawn.
 
     `chance` is the largest distance of heads that are more alike than chance. `measured` tells
-    measured numbers from estimates.
+    measured numbers from estimates. `layer_numbers` are the model's own, if not 0, 1, 2 ...
     """
 
     matrix: Num[np.ndarray | Tensor, "head2 head2"]
@@ -38,6 +38,7 @@ class HeadPairs:
     unit: str = ""
     chance: float | None = None
     measured: Bool[np.ndarray, "head2 head2"] | None = None
+    layer_numbers: Sequence[int] = ()
 
 
 @dataclass(frozen=True)
@@ -94,7 +95,8 @@ def similarity_matrix(
         row, column = (drawn.place((0, i), size) for i in marks.pair)
         traces.append(_chosen_cell(row, column, cell, dark))
     inner = cell * size + tree
-    ticks = _layer_ticks(size, pairs.n_heads, wide) if by_layer else None
+    layers = layer_names(size // pairs.n_heads, pairs.layer_numbers)
+    ticks = _layer_ticks(layers, pairs.n_heads, wide) if by_layer else None
     domain = 0.0, 1.0 - tree / inner
     axes = cells.cell_axes(labels, labels, cell, wide, marks=ticks, domain=domain)
     above = dict(domain=(1.0 - max(tree - 6, 1) / inner, 1.0), anchor="x", visible=False)
@@ -211,12 +213,12 @@ def _above_columns(x: Any, y: Any, line: Part, text: str) -> Part:
     return dict(x=x, y=y, mode="lines", xaxis="x", yaxis="y3", line=line, hovertemplate=hover)
 
 
-def _layer_ticks(size: int, n_heads: int, cell: float) -> Part:
+def _layer_ticks(names: Sequence[str], n_heads: int, cell: float) -> Part:
     """Return a label in the middle of each layer, as many as fit."""
     step = max(1, -int(-26 // max(n_heads * cell, 1.0)))
-    layers = list(range(0, size // n_heads, step))
+    layers = list(range(0, len(names), step))
     middles = [i * n_heads + (n_heads - 1) / 2 for i in layers]
-    return dict(tickvals=middles, ticktext=[f"L{i}" for i in layers])
+    return dict(tickvals=middles, ticktext=[names[i] for i in layers])
 
 
 def _blocks(clustering: Clustering, k: int) -> list[tuple[float, float, float, float]]:

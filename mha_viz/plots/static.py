@@ -20,7 +20,7 @@ from mha_viz.errors import ArgumentError
 from mha_viz.extras import require
 from mha_viz.plots.frame import as_weights, labelled_head, where_visible
 from mha_viz.web import theme
-from mha_viz.web.labels import MAX_CAPTION, clean, wrapped
+from mha_viz.web.labels import MAX_CAPTION, clean, layer_names, wrapped
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -81,8 +81,12 @@ def grid_image(
     title: str = "",
     caption: str = "",
     visible: Bool[np.ndarray | Tensor, "layer query key"] | None = None,
+    layer_numbers: Sequence[int] = (),
 ) -> bytes:
-    """Return all heads (layer, head, query, key) as one file like `head_image`: a row per layer."""
+    """Return all heads (layer, head, query, key) as one file like `head_image`: a row per layer.
+
+    `layer_numbers` are the model's own, 0, 1, 2 ... if not given.
+    """
     weights = _pooled(as_weights(pattern, 4))
     layers, heads = weights.shape[:2]
     seen = None
@@ -100,7 +104,7 @@ def grid_image(
         across = [(head + 0.46) * pitch[1] for head in range(heads)]
         down = [(layer + 0.54) * pitch[0] for layer in range(layers)]
         axes.set_xticks(across, [f"H{head}" for head in range(heads)], **style)
-        axes.set_yticks(down, [f"L{layer}" for layer in range(layers)], **style)
+        axes.set_yticks(down, layer_names(layers, layer_numbers), **style)
         axes.tick_params(length=0, pad=3, labeltop=True, labelbottom=False)
         _add_colour_bar(figure, axes, "sqrt", bool((mosaic < 0).any()))
         return _finish(figure, file_format, title, caption)
