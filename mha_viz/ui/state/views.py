@@ -93,7 +93,7 @@ class Shared:
     tokens: tuple[tuple[int, int], ...] = _choice((), read.spans)
     device: str = _choice("auto", read.one_of(names.DEVICES))
     dtype: str = _choice("float32", read.one_of(names.DTYPES))
-    # The model's own numbers of the layers of whose positions all heads are; () for 0, 1, 2 ..., and
+    # The model's own numbers of the layers, whose positions all heads have; () for 0, 1, 2 ... and
     # while the model is not there, so that heads are named as in an address.
     layer_numbers: tuple[int, ...] = field(default=(), compare=False)
 
