@@ -23,6 +23,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import websockets
+from streamlit.proto.BackMsg_pb2 import BackMsg
 
 from benchmarks.app import SENTENCES, running
 from benchmarks.measure import Result, Skipped, at_most
@@ -36,12 +37,14 @@ HONEST, ALONE = 3, 100  # visitors; sentences of one of them before the siege be
 FIRST = 5  # sentences of the one alone that wait for libraries and the model
 SLOWER = 3  # times the 95th percentile of a visitor who is alone
 SOCKETS, HALVES, PAGES = 400, 200, 80
+FLOODING, FLOOD = 25, 2_000  # pages, and messages of each
 CALM = 90.0  # seconds in which nothing may be left of the attacks
 ABOUT = f"""`mha-viz app --public` for {MINUTES:.0f} minutes. {HONEST} honest visitors type a
 sentence every five seconds. All of this goes on beside them, from one address: messages of 8 MB and
 endless fragmented ones on websockets, {SOCKETS} idle sockets, {HALVES} half-sent requests,
-{PAGES} pages that are opened and never used, studies whose pages are left, and files for sessions
-with invented names. Who is turned away comes back after a second. Seconds count from Enter to all
+{PAGES} pages that are opened and never used, studies whose pages are left, files for sessions with
+invented names, {FLOOD:,} messages without a pause on each of {FLOODING} pages, and messages that
+hold 400,000 names of files or 140,000 widgets or ask to empty all caches. Who is turned away comes back after a second. Seconds count from Enter to all
 heads."""
 ATTACKER, VISITOR = "203.0.113.7", "198.51.100.{}"  # for documentation (RFC 5737)
 Attack = Callable[[str, Counter[str]], Awaitable[None]]
@@ -255,7 +258,36 @@ async def _invented_uploads(url: str, told: Counter[str]) -> None:
         told["uploads"] += 1
 
 
+async def _floods(url: str, told: Counter[str]) -> None:
+    message = BackMsg()
+    message.rerun_script.query_string = "text=a"
+
+    async def page() -> None:
+        with suppress(*_REFUSED):
+            async with connected(url, _from(ATTACKER)) as socket:
+                for _ in range(FLOOD):
+                    await socket.send(message.SerializeToString())
+                    told["small messages"] += 1
+
+    await asyncio.gather(*(page() for _ in range(FLOODING)))
+
+
+async def _full_messages(url: str, told: Counter[str]) -> None:
+    names, states, emptied = BackMsg(), BackMsg(), BackMsg(clear_cache=True)
+    files = names.rerun_script.widget_states.widgets.add(id="own-file").file_uploader_state_value
+    for _ in range(400_000):
+        files.uploaded_file_info.add()
+    for number in range(140_000):
+        states.rerun_script.widget_states.widgets.add(id=f"{number:x}")
+    for message in (names, states, emptied):
+        with suppress(*_REFUSED):
+            async with connected(url, _from(ATTACKER)) as socket:
+                await socket.send(message.SerializeToString())
+                told["messages of names, of states and to empty caches"] += 1
+                await asyncio.wait_for(socket.wait_closed(), 10)
+
+
 ATTACKS: tuple[Attack, ...] = (
     *(_large_messages, _endless_message, _idle_sockets, _half_requests),
-    *(_pages, _left_studies, _invented_uploads),
+    *(_pages, _left_studies, _invented_uploads, _floods, _full_messages),
 )

@@ -4,8 +4,12 @@ import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
+import pytest
+from streamlit.proto.BackMsg_pb2 import BackMsg
+
 from mha_viz.ui.run.places import OPENING
-from mha_viz.ui.server import websockets
+from mha_viz.ui.server import messages, websockets
+from mha_viz.ui.server.messages import ForeignMessageError, TokenBucket, is_expected
 from mha_viz.ui.server.websockets import SILENT, WAITING_PER_ADDRESS, Websockets
 
 
@@ -73,5 +77,100 @@ def test_call_beyond_the_pages_of_one_address_is_refused(operated):
         assert found == [True] * most + [False]
         assert await house.come("other", "8.8.8.8")
         assert all([await house.come(f"here {n}") for n in range(9)])
+
+    live(story)
+
+
+def sent(change: Callable[[BackMsg], object]) -> bytes:
+    message = BackMsg()
+    change(message)
+    return message.SerializeToString()
+
+
+def widgets(message: BackMsg, n: int = 1) -> list:
+    return [message.rerun_script.widget_states.widgets.add(id="a") for _ in range(n)]
+
+
+def test_messages_of_a_page_are_expected_and_those_of_no_page_are_not() -> None:
+    def of_a_page(message: BackMsg) -> None:
+        for widget in widgets(message, 60):
+            widget.string_value = "x" * 4_000
+        widgets(message)[0].double_array_value.data.extend([1.0, 2.0])
+        message.rerun_script.widget_states.widgets.add().file_uploader_state_value.SetInParent()
+
+    assert is_expected(sent(of_a_page)) and is_expected(b"")
+    for kind in ("stop_script", "app_heartbeat"):
+        assert is_expected(sent(lambda message, kind=kind: setattr(message, kind, True)))
+    for kind in ("clear_cache", "load_git_info", "set_run_on_save", "debug_shutdown_runtime"):
+        assert not is_expected(sent(lambda message, kind=kind: setattr(message, kind, True)))
+
+
+MOST = messages.MAX_ELEMENTS
+WRONG = {
+    "names": lambda message: [
+        widgets(message)[0].file_uploader_state_value.uploaded_file_info.add() for _ in range(MOST)
+    ],
+    "states": lambda message: widgets(message, MOST),
+    "doubles": lambda message: widgets(message)[0].double_array_value.data.extend([1.0] * MOST),
+    "numbers": lambda message: widgets(message)[0].int_array_value.data.extend([1] * MOST),
+    "strings": lambda message: widgets(message)[0].string_array_value.data.extend([""] * MOST),
+    "hashes": lambda message: message.rerun_script.cached_message_hashes.extend([""] * MOST),
+    "a table": lambda message: setattr(widgets(message)[0].arrow_value, "data", b"a"),
+    "a chat": lambda message: setattr(widgets(message)[0].chat_input_value, "data", "a"),
+}
+
+
+@pytest.mark.parametrize("what", WRONG)
+def test_a_message_that_holds_more_or_other_things_than_a_page_is_foreign(what: str) -> None:
+    with pytest.raises(ForeignMessageError):
+        is_expected(sent(WRONG[what]))
+
+
+@pytest.mark.parametrize("data", [b"\x0b", b"\xff" * 11, b"\x5a\x05a", b"\x5a", b"\x09abc"])
+def test_bytes_that_are_no_message_are_foreign(data: bytes) -> None:
+    with pytest.raises(ForeignMessageError):
+        is_expected(data)
+
+
+def test_a_supply_is_used_up_and_grows_again() -> None:
+    now = [0.0]
+    supply = TokenBucket(2.0, 3.0, lambda: now[0])
+    assert [supply.take() for _ in range(5)] == [0, 0, 0, 0.5, 1.0]
+    now[0] = 1.5
+    assert supply.take() == 0  # 3 more, of which 2 were owed
+    now[0] = 100.0
+    assert [supply.take() for _ in range(4)] == [0, 0, 0, 0.5]
+
+
+def test_a_flood_waits_a_page_and_an_address_at_a_time(operated, monkeypatch) -> None:
+    operated(public=True)
+    monkeypatch.setattr(messages, "PAGE", (10.0, 2.0))
+    monkeypatch.setattr(messages, "ADDRESS", (10.0, 3.0))
+
+    async def story(house: House) -> None:
+        for name, address in (("a", "8.8.8.8"), ("b", "8.8.8.8"), ("c", "9.9.9.9")):
+            await house.come(name, address)
+        house.now = 0.0
+        pages = {page.address: page for page in house.server._open}
+        first, other = pages["8.8.8.8"], pages["9.9.9.9"]
+        for page in house.server._open:
+            page.supply._since = 0.0
+        assert [house.server._wait(first) for _ in range(3)] == pytest.approx([0, 0, 0.1])
+        second = next(page for page in house.server._open if page not in (first, other))
+        assert house.server._wait(second) == pytest.approx(0.1)  # its own supply is untouched
+        assert house.server._wait(other) == 0
+
+    live(story)
+
+
+@pytest.mark.parametrize("public", [True, False])
+def test_a_foreign_message_closes_its_page_on_a_public_server_only(operated, public: bool) -> None:
+    operated(public=public)
+
+    async def story(house: House) -> None:
+        await house.come("a")
+        house.inside["a"].put_nowait({"type": "websocket.receive", "bytes": b"\x0b"})
+        await asyncio.sleep(0.01)
+        assert house.closed == [("a", "websocket.close")] * public
 
     live(story)

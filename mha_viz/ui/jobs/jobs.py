@@ -58,19 +58,21 @@ class Jobs:
         self._usual = USUAL
         self._counts = dict.fromkeys(("done", "failed", "cancelled", "refused", "seconds"), 0.0)
 
-    def ask(self, work: Work, session: str) -> Ticket:
+    def ask(self, work: Work, session: str, address: str | None = None) -> Ticket:
         """Put a job into the queue, or join who waits for the same one; returns at once.
 
-        `session` is who asks; "" is the server itself, for all visitors. Raises JobError: the
-        server, or whoever asks, has enough of them.
+        `session` is who asks; "" is the server itself, for all visitors. `address` is where the
+        visitor is, None for one of many. Raises JobError: the server, the visitor or the address
+        has enough of them.
         """
         with self._lock:
             job = self._jobs.get(work.key)
             if job is None:
                 self._check_queue_limit()
                 self._check_session_limit(session)
+                self._check_address_limit(address)
                 changed = threading.Condition(self._lock)
-                job = self._jobs[work.key] = Job(work, changed, clock=self._clock)
+                job = self._jobs[work.key] = Job(work, changed, address=address, clock=self._clock)
                 job.stop.add_callback(partial(self._notify, job))
             ticket = Ticket(job, session, self.place, self.leave)
             job.waits.append(ticket)
@@ -128,10 +130,10 @@ class Jobs:
         most, waiting = self.limits.heavy_waiting, len(self._order)
         if most is not None and waiting >= most and len(self._running) >= self.most:
             self._counts["refused"] += 1
-            left = sum(map(self._left, self._running)) + sum(map(self._expected, self._order))
+            soonest = min(map(self._left, self._running))  # then one leaves the queue
             raise JobError(
                 f"{count(waiting, 'heavy job')} in the queue, and this server takes no more: try "
-                f"again in about {max(1, round(left / self.most / 60))} min."
+                f"again in about {max(1, round(soonest / 60))} min."
             )
 
     def _check_session_limit(self, session: str) -> None:
@@ -145,13 +147,24 @@ class Jobs:
                 "more of one visitor: stop one, or wait until it is done."
             )
 
+    def _check_address_limit(self, address: str | None) -> None:
+        most = self.limits.heavy_per_address
+        own = sum(job.address == address for job in (*self._running, *self._order))
+        if address is not None and most is not None and own >= most:
+            self._counts["refused"] += 1
+            raise JobError(
+                f"{count(own, 'heavy job')} of your address running or waiting, and this server "
+                "takes no more of one address: stop one, or wait until it is done."
+            )
+
     def _left(self, job: Job) -> float:
-        return job.left(self._expected(job))
+        return min(job.left(self._expected(job)), max(self._most_seconds - job.lasts, 1.0))
 
     def _expected(self, job: Job) -> float:
         if job.work.patient:
             return TURN
-        return self._usual if job.work.seconds is None else job.work.seconds
+        seconds = self._usual if job.work.seconds is None else job.work.seconds
+        return min(seconds, self._most_seconds)
 
     def _start_next(self) -> None:
         for short in (True, False):

@@ -48,6 +48,7 @@ class Job:
 
     work: Work  # to be done
     changed: threading.Condition  # notified when it goes on or has ended
+    address: str | None = None  # from which it was asked for first; None is one of many
     waits: "list[Ticket]" = field(default_factory=list)  # those who wait for it
     stop: CancelToken = field(default_factory=CancelToken)  # given once nobody waits any more
     runs: bool = False  # whether it has its turn

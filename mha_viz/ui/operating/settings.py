@@ -76,6 +76,7 @@ class Settings:
     heavy_running: int | None = _limit("heavy jobs at a time", 1, 1, 1_000)
     heavy_waiting: int | None = _limit("heavy jobs that wait for their turn", 20, 0, 100_000)
     heavy_per_session: int | None = _limit("heavy jobs of one session", 1, 1, 1_000)
+    heavy_per_address: int | None = _limit("heavy jobs of one address", 5, 1, 1_000)
     heavy_seconds: float | None = _limit("seconds of one heavy job", 120.0, 1, 86_400)
     max_studies: int | None = _limit("studies, and texts to study, kept", 12, 1, 10_000)
     memory_mb: int | None = _limit("MB of the whole server", 1_700, 100, 10_000_000)

@@ -150,6 +150,15 @@ def is_connected(session: str) -> bool:
     return runtime.exists() and runtime.get_instance().is_active_session(session)
 
 
+def drop_uploads(session: str, but: int) -> None:
+    """Let go of the files that a session has sent, but for so many that came last."""
+    if runtime.exists():
+        files = runtime.get_instance().uploaded_file_mgr
+        own: list[str] = list(getattr(files, "file_storage", {}).get(session, ()))
+        for file_id in own[: max(0, len(own) - but)]:
+            files.remove_file(session, file_id)
+
+
 def is_kept(session: str) -> bool:
     """Return whether Streamlit still has the session, connected or not.
 

@@ -96,7 +96,7 @@ def submit(work: Work, for_all: bool = False) -> Ticket:
     memory_limit.check()
     if name := session(for_all):
         memory.visitor()  # so that the end of the session is noticed
-    return jobs().ask(work, name)
+    return jobs().ask(work, name, streamlit_run.visitor_address() if name else None)
 
 
 def session(for_all: bool = False) -> str:

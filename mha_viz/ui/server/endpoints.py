@@ -74,10 +74,6 @@ def not_ready() -> str:
         return "The server takes more memory than it may: it makes room, and refuses heavy work."
     if descriptors.are_few():
         return "The server has few file descriptors left: its system has to allow it more of them."
-    most = settings().heavy_waiting
-    waiting = LANES["heavy"]()["waiting"]
-    if most and waiting >= most:
-        return f"As many heavy jobs wait as may ({most}): new ones are refused."
     return ""
 
 

@@ -11,12 +11,16 @@ from mha_viz.ui.operating.refusals import refused
 from mha_viz.ui.operating.settings import settings
 
 PATH = "/_stcore/upload_file/"  # and the session, and the file
+KEPT = 2  # files of a session, beside the one that comes: a page has one place for a file or two
 MAX_SESSIONS = 10_000  # whose files are counted: those that have sent none for longest go first
 CLOSED = "No open page sends this file: open the page anew."
 
 
 class Uploads:
-    """ASGI middleware that refuses files beyond those that a session may send."""
+    """ASGI middleware that refuses files beyond those that a session may send, and keeps few.
+
+    Streamlit keeps every file until its page is closed, also those that no widget shows any more.
+    """
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
@@ -31,6 +35,8 @@ class Uploads:
                 return
             try:
                 self._count(session)
+                if settings().public:
+                    streamlit_run.drop_uploads(session, KEPT)
             except LimitError as error:
                 await PlainTextResponse(str(error), 429)(scope, receive, send)
                 return

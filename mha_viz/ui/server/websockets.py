@@ -1,5 +1,6 @@
-"""A limit of open websockets: each page has one, and each takes descriptors and memory."""
+"""Limits of open websockets, of which each page has one, and of what browsers send by them."""
 
+import asyncio
 import contextlib
 import time
 from collections.abc import Callable
@@ -13,11 +14,15 @@ from mha_viz.ui.operating import addresses
 from mha_viz.ui.operating.refusals import refused
 from mha_viz.ui.operating.settings import settings
 from mha_viz.ui.run import places
+from mha_viz.ui.server import messages
+from mha_viz.ui.server.messages import ForeignMessageError, TokenBucket
 
+FOREIGN = 1008  # RFC 6455: it breaks the server's rules
 TRY_LATER = 1013  # RFC 6455, registered later
 WAITING = 20  # pages beyond those that have a place, which say so and wait for one
 WAITING_PER_ADDRESS = 4
 SILENT = 30.0  # seconds after which a page that was only opened makes room
+MAX_ADDRESSES = 1_000  # whose messages are counted after their last page has closed
 
 
 @dataclass(eq=False)
@@ -27,6 +32,7 @@ class _Page:
     address: str | None  # None is an address of many
     send: Send
     opened: float
+    supply: TokenBucket  # of messages
     acted: bool = False  # one that waits for a place asks for it every 10 seconds
 
 
@@ -34,12 +40,15 @@ class Websockets:
     """ASGI middleware that refuses websockets beyond the limits, and passes on visitors' addresses.
 
     Whoever opens enough of them and does nothing would keep others out, so that the oldest of those
-    makes room.
+    makes room. On a public server messages come no faster than `messages.PAGE` and
+    `messages.ADDRESS` say: the connection is read no further meanwhile. A message that no page
+    sends is dropped, and one that holds what no page has closes its websocket.
     """
 
     def __init__(self, app: ASGIApp, clock: Callable[[], float] = time.monotonic) -> None:
         self.app, self._clock = app, clock
         self._open: set[_Page] = set()
+        self._supplies: dict[str, TokenBucket] = {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on, or close it before it is a websocket."""
@@ -55,12 +64,22 @@ class Websockets:
         except (ValueError, LimitError):  # a browser shows no reason for either
             await send({"type": "websocket.close", "code": TRY_LATER})
             return
-        page = _Page(addresses.counted(address), send, self._clock())
+        supply = TokenBucket(*messages.PAGE, self._clock)
+        page = _Page(addresses.counted(address), send, self._clock(), supply)
 
         async def hear() -> Message:
-            message = await receive()
-            page.acted = page.acted or self._clock() - page.opened > places.OPENING
-            return message
+            while True:
+                message = await receive()
+                page.acted = page.acted or self._clock() - page.opened > places.OPENING
+                if not settings().public or message["type"] != "websocket.receive":
+                    return message
+                await asyncio.sleep(self._wait(page))
+                try:
+                    if messages.is_expected(message.get("bytes") or b""):
+                        return message
+                except ForeignMessageError:
+                    await send({"type": "websocket.close", "code": FOREIGN})
+                    return {"type": "websocket.disconnect", "code": FOREIGN}
 
         self._open.add(page)
         try:
@@ -70,6 +89,17 @@ class Websockets:
             await self.app({**scope, "client": (address, port)}, hear, send)
         finally:
             self._open.discard(page)
+
+    def _wait(self, page: _Page) -> float:
+        """Take a message of the supplies of a page and its address; return when it is due."""
+        seconds = page.supply.take()
+        if page.address is None:
+            return seconds
+        if page.address not in self._supplies and len(self._supplies) >= MAX_ADDRESSES:
+            here = {other.address for other in self._open}
+            self._supplies = {at: kept for at, kept in self._supplies.items() if at in here}
+        own = self._supplies.setdefault(page.address, TokenBucket(*messages.ADDRESS, self._clock))
+        return max(seconds, own.take())
 
     def _make_room(self, address: str | None) -> _Page | None:
         """Count one more page of an address; the one that has to go for it, None where none has.

@@ -6,8 +6,8 @@ from functools import partial
 
 import pytest
 
-from mha_viz.ui.jobs import child_process
 from mha_viz.errors import JobError
+from mha_viz.ui.jobs import child_process
 from mha_viz.ui.jobs import jobs as lane
 from mha_viz.ui.jobs.calls import Call, import_modules
 from mha_viz.ui.jobs.jobs import Jobs
@@ -190,6 +190,34 @@ def test_a_session_has_its_own_limit():
         jobs.ask(Work(("for all", i), lambda tell: None), "")
     second.leave()
     jobs.ask(Work("third", lambda tell: None), "a")
+    gate.opened.set()
+
+
+def test_an_address_that_has_its_jobs_leaves_the_queue_to_others():
+    jobs, gate = one_at_a_time(heavy_per_address=2), Gate()
+    jobs.ask(gate.work, "a", "8.8.8.8")
+    second = jobs.ask(Work("second", lambda tell: None), "b", "8.8.8.8")
+    with pytest.raises(JobError, match="2 heavy jobs of your address"):
+        jobs.ask(Work("third", lambda tell: None), "c", "8.8.8.8")
+    jobs.ask(Work("another's", lambda tell: None), "d", "9.9.9.9")
+    jobs.ask(Work("of many", lambda tell: None), "e", None)
+    second.leave()
+    jobs.ask(Work("third", lambda tell: None), "c", "8.8.8.8")
+    gate.opened.set()
+
+
+def test_a_full_queue_says_when_its_first_job_leaves_and_not_its_last():
+    now = [0.0]
+    limits = Settings(heavy_running=1, heavy_waiting=3, heavy_seconds=240)
+    jobs, gate = Jobs(limits, clock=lambda: now[0]), Gate(seconds=7_000)
+    jobs.ask(gate.work, "a")
+    for name in "bcd":
+        jobs.ask(Work(name, lambda tell: None, seconds=7_000), name)
+    with pytest.raises(JobError, match="about 4 min"):
+        jobs.ask(Work("e", lambda tell: None), "e")
+    now[0] = 120.0
+    with pytest.raises(JobError, match="about 2 min"):
+        jobs.ask(Work("e", lambda tell: None), "e")
     gate.opened.set()
 
 
