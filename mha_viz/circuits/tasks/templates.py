@@ -30,6 +30,7 @@ class Pair(NamedTuple):
         return list(dict.fromkeys(slot[1] for slot in _SLOT.finditer("\n".join(self))))
 
 
+MAX_SLOTS = 100  # of a template's four cells together, each time that one stands there
 _SLOT = re.compile(r"\{(\w+)(?:=([^{}]*))?\}")  # {place}, or {place=park/store} with own words
 _SUBJECTS = [
     pair.split("/")
@@ -99,8 +100,13 @@ def filled(
     Slots of one vocabulary get different words. A capital letter is a name; a number at the end
     tells two slots of a vocabulary apart. Words are those that the model holds as one token; those
     `given` by slot or vocabulary come before those of the row, and these before ours. Raises
-    ArgumentError: a slot without words, or more slots than words.
+    ArgumentError: a slot without words, or more slots than words, or than a text has.
     """
+    n_slots = len(_SLOT.findall("\n".join(row)))
+    if n_slots > MAX_SLOTS:
+        raise ArgumentError(
+            f"A template has at most {MAX_SLOTS} slots in its texts and answers, got {n_slots:,}."
+        )
     own = {slot[1]: slot[2].split("/") for slot in _SLOT.finditer("\n".join(row)) if slot[2]}
     known = VOCABULARIES | own | dict(given)
     kinds = {slot: _kind(slot, known) for slot in row.slots}
