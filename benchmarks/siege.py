@@ -44,7 +44,8 @@ sentence every five seconds. All of this goes on beside them, from one address: 
 endless fragmented ones on websockets, {SOCKETS} idle sockets, {HALVES} half-sent requests,
 {PAGES} pages that are opened and never used, studies whose pages are left, files for sessions with
 invented names, {FLOOD:,} messages without a pause on each of {FLOODING} pages, and messages that
-hold 400,000 names of files or 140,000 widgets or ask to empty all caches. Who is turned away comes back after a second. Seconds count from Enter to all
+hold 400,000 names of files or 140,000 widgets or ask to empty all caches. Who is turned away comes
+back after a second. Seconds count from Enter to all
 heads."""
 ATTACKER, VISITOR = "203.0.113.7", "198.51.100.{}"  # for documentation (RFC 5737)
 Attack = Callable[[str, Counter[str]], Awaitable[None]]
