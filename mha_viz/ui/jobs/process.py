@@ -1,9 +1,11 @@
 """Processes for heavy work, which run out of memory or crash alone.
 
-They are no pool of multiprocessing or pebble. Started by `spawn`, a worker of those runs the
-`__main__` of the server once more, which is Streamlit's page; it inherits the environment with its
-secrets; and it shares a lock with the others, so that one that the system kills while it holds the
-lock stops them all. Nor are processes paused by SIGSTOP: stopped, they would outlive the server.
+They are no pool of a library. A worker of multiprocessing or pebble runs the `__main__` of the
+server once more, which is Streamlit's page, and shares a lock with the others, so that one that the
+system kills while it holds the lock stops them all. loky's does neither, but inherits the
+environment with its secrets, and when one of its workers is killed, as Stop does, the work of all
+the others ends (`python -m benchmarks.loky_pool` shows both). Nor are processes paused by SIGSTOP:
+stopped, they would outlive the server.
 """
 
 import atexit
