@@ -32,7 +32,7 @@ class Explorer(anywidget.AnyWidget):
 
     Args:
         record: any record.
-        selected: (layer, head) of the head that is chosen at first.
+        selected: the head that is chosen at first, by its place in the record, (layer, head).
 
     Raises:
         ArgumentError: no such layer or head.
@@ -63,7 +63,7 @@ class Explorer(anywidget.AnyWidget):
         self.observe(self._on_sent, names="sent")
 
     def __repr__(self) -> str:
-        layer, head = self.selected
+        layer, head = self.record.layer_numbers[self.selected[0]], self.selected[1]
         return f"Explorer(layer {layer}, head {head} of {self.record!r})"
 
     def _repr_mimebundle_(self, **options: Any) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -56,6 +56,8 @@ class HeadMatches:
     n_heads: tuple[int, int]  # the heads of a layer, in each model
     n_rows: int  # the tokens of all texts that were compared
     chance: MatchChance | None  # None where there are too few tokens to permute
+    # the own numbers of the layers of either model; none: 0, 1, 2 ...
+    layer_numbers: tuple[tuple[int, ...], tuple[int, ...]] = ((), ())
 
     @property
     def distance(self) -> Float[np.ndarray, " match"]:
@@ -73,6 +75,10 @@ class HeadMatches:
         """Return a row for each match: layer, head, layer_b, head_b, distance, p, beyond_chance."""
         (layer, head), (layer_b, head_b) = (
             np.divmod(side, n) for side, n in zip((self.a, self.b), self.n_heads, strict=True)
+        )
+        layer, layer_b = (
+            np.array(numbers, int)[side] if numbers else side
+            for numbers, side in zip(self.layer_numbers, (layer, layer_b), strict=True)
         )
         p = np.full(len(self.a), np.nan) if self.chance is None else self.chance.p
         columns = dict(layer=layer, head=head, layer_b=layer_b, head_b=head_b)
@@ -151,7 +157,9 @@ def match_heads(
         permuted = [side.permuted(dice) for side in second]
         by_chance.append(_distances(first, permuted, measure))
     n_heads = records_a[0].n_heads, records_b[0].n_heads
-    return _matches(apart, by_chance, n_heads, n_rows)
+    found = _matches(apart, by_chance, n_heads, n_rows)
+    numbers = records_a[0].layer_numbers, records_b[0].layer_numbers
+    return replace(found, layer_numbers=numbers)
 
 
 class _Heads(NamedTuple):

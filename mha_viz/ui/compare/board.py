@@ -7,6 +7,7 @@ from typing import Any
 
 import streamlit as st
 
+from mha_viz.core.layer_numbers import is_counted
 from mha_viz.core.metrics import METRICS
 from mha_viz.errors import ArgumentError
 from mha_viz.plots.heatmap import head_heatmap
@@ -18,6 +19,7 @@ from mha_viz.ui.compare.pair import NARROW
 from mha_viz.ui.run import memory, reporting, scene
 from mha_viz.ui.state import state, views
 from mha_viz.ui.state.faults import guarded
+from mha_viz.ui.state.layer_numbers import by_position
 from mha_viz.ui.state.link_values import MAX_PINS, UNTRAINED, Pin
 from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.controls import choosing, controls, lazy_sections, token_window
@@ -42,6 +44,7 @@ def draw(first: scene.Scene) -> None:
     shown: list[Shown] = []
     for i, pin in enumerate(pins):
         head: dict[str, Any] = dict(zip(Pin._fields[:-1], pin, strict=False), query=-1, key=-1)
+        head["layer_numbers"] = ()  # a pin has the number of its layer
         with columns[i], st.container(border=True, gap="small"):
             with continue_on_error():
                 shown.append(_card(i, pin, replace(state.of(views.View), **head, window=())))
@@ -67,11 +70,13 @@ def _card(i: int, pin: Pin, view: views.View) -> Shown:
     if memory.needs_check(base, view.device, view.dtype):
         memory.check(base)
     run = scene.other(view)
+    numbers = run.record.layer_numbers
+    view = by_position(view, () if is_counted(numbers) else numbers)
     if not scene.is_head(run.record, view.chosen):
-        raise ArgumentError(scene.no_such_head(run.record, *view.chosen))
+        raise ArgumentError(scene.no_such_head(run.record, pin.layer, pin.head))
     report = reporting.report(run, view)
-    sentence = describe(run.record, view.chosen, report=report).sentences[0].text
-    labels = ", ".join(one.label.title for one in report.labels[pin.layer][pin.head])
+    sentence = describe(run.record, (pin.layer, pin.head), report=report).sentences[0].text
+    labels = ", ".join(one.label.title for one in report.labels[view.layer][view.head])
     lines = {"Sentence": text, "In words": sentence, "Labels": labels or "none", "Note": pin.note}
     card = HeadCard(
         f"{name} of {pin.model}" + ("" if pin.part == "self" else f" ({pin.part})"),

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import streamlit as st
 
+from mha_viz.core.layer_numbers import numbered
 from mha_viz.core.metrics import METRICS
 from mha_viz.core.names import PAIR_MEASURES
 from mha_viz.core.record.record import AttentionRecord
@@ -62,9 +63,14 @@ def difference(
                 for measure in TWIN_MEASURES.values()
                 if PAIR_MEASURES[measure] == "pattern" or scene.record.z is not None
             }
-            return describe_difference(scene.record, *places, report=report, likeness=likeness)
+            heads = numbered(places, scene.record.layer_numbers)
+            return describe_difference(scene.record, *heads, report=report, likeness=likeness)
         one, two = other.records
-        return describe_difference(one, *places, other=two, report=report, other_report=theirs[0])
+        (a,), (b,) = (
+            numbered([place], record.layer_numbers)
+            for place, record in zip(places, other.records, strict=True)
+        )
+        return describe_difference(one, a, b, other=two, report=report, other_report=theirs[0])
 
     key = None if other is None else (other.scene.key, other.records[0].merged)
     return reporting.cached(scene, "described", places, key, make=make)

@@ -10,6 +10,7 @@ import streamlit as st
 import torch
 
 from mha_viz.core.compare.chance import Band, diversity_band
+from mha_viz.core.layer_numbers import layer_names
 from mha_viz.core.metrics import layers as measures
 from mha_viz.core.metrics.outputs import effective_rank
 from mha_viz.core.names import MATRICES
@@ -121,7 +122,8 @@ def _head_ranks(scene: Scene) -> None:
     most = words.count(min(z.shape[-2:]), "direction")
     texts = TEXTS.figure("figures.head_ranks", count=most)
     ranks, title = effective_rank(z, scene.record.W_O).numpy(), texts["name"]
-    drawn = by_layer(ranks, title, "", dark=look.dark(), selected=chosen)
+    looks: dict[str, Any] = {"layer_numbers": words.layer_numbers(), "dark": look.dark()}
+    drawn = by_layer(ranks, title, "", selected=chosen, **looks)
     table, caption = words.head_values(scene, {title: ranks}), words.settings(scene, title)
     figures.show(drawn, on_click=words.choose, table=table, caption=caption, **texts)
 
@@ -135,9 +137,10 @@ def _show(
     **texts: Unpack[KeyedTexts],
 ) -> None:
     drawn, title = {name: np.asarray(values) for name, values in lines.items()}, texts["name"]
-    layers = [f"L{i}" for i in range(scene.record.n_layers)]
+    layers = layer_names(scene.record.n_layers, scene.record.layer_numbers)
     numbers = pd.DataFrame(table or drawn, index=layers).reset_index(names="Layer")
-    figure = layer_lines(drawn, title, unit, band=band, dark=look.dark())
+    looks: dict[str, Any] = {"layer_numbers": words.layer_numbers(), "dark": look.dark()}
+    figure = layer_lines(drawn, title, unit, band=band, **looks)
     figures.show(figure, table=numbers, caption=words.settings(scene, title), **texts)
 
 
@@ -186,4 +189,10 @@ def _at_most(left: float, right: float) -> bool:
 
 def _row(text: str, layer: int, left: float, right: float, holds: bool | None) -> Row:
     verdict = words.UNDEFINED if holds is None else "holds" if holds else "fails"
-    return text, verdict, f"L{layer}", words.format_number(left), words.format_number(right)
+    return (
+        text,
+        verdict,
+        words.layer_name(layer),
+        words.format_number(left),
+        words.format_number(right),
+    )

@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
+from mha_viz.core.layer_numbers import number_at
 from mha_viz.core.metrics import LABELS, METRICS, attention_flow
 from mha_viz.core.metrics.flow import check_flow_size, last_rollout
 from mha_viz.errors import ArgumentError
@@ -57,7 +58,8 @@ def _map(scene: Scene, values: np.ndarray) -> None:
     metric, known = METRICS[view.metric], values[np.isfinite(values)]
     limits = (known.min(), known.max()) if known.size and np.ptp(known) > _SAME else None
     about = metric.title, metric.shown_unit
-    drawn = head_changes(values, *about, limits=limits, selected=view.chosen, dark=look.dark())
+    looks: dict[str, Any] = {"layer_numbers": words.layer_numbers(), "dark": look.dark()}
+    drawn = head_changes(values, *about, limits=limits, selected=view.chosen, **looks)
     table = words.head_values(scene, {metric.title: values})
     caption = words.settings(scene, metric.title, *_measured_on(view.metric))
     texts = TEXTS.figure("figures.metric_map", title=metric.title, direction=metric.direction)
@@ -89,6 +91,7 @@ def _by_layer(scene: Scene, report: Report, values: np.ndarray) -> None:
     metric, induction = METRICS[view.metric], view.metric == "induction"
     baselines = words.baseline_values(report.baselines.get(view.metric))
     looks: dict[str, Any] = {"selected": view.chosen, "dark": look.dark()}
+    looks["layer_numbers"] = words.layer_numbers()
     texts = "the same random texts" if induction else "this text"
     about = words.INDUCTION if induction else "Another text gives other numbers."
     figures.show(
@@ -115,6 +118,7 @@ def _extremes(values: np.ndarray) -> str:
     if least == most:
         return f"The same on average in every layer ({words.format_number(least)})."
     low, high = means.idxmin(), means.idxmax()
+    low, high = (number_at(words.layer_numbers(), layer) for layer in (low, high))
     return TEXTS("layers.extremes", low=low, least=least, high=high, most=most)
 
 
@@ -126,7 +130,7 @@ def _kinds(scene: Scene, report: Report) -> None:
         return
     titles = pd.Index([LABELS[key].title for key in kinds], name="Label")
     heads = {
-        f"L{i}": [[one for one in kinds[key] if one[0] == i] for key in kinds]
+        words.layer_name(i): [[one for one in kinds[key] if one[0] == i] for key in kinds]
         for i in range(scene.record.n_layers)
     }
     table = pd.DataFrame(heads, index=titles).map(len)
@@ -163,7 +167,7 @@ def draw_flow(scene: Scene) -> None:
     if record.is_cross:
         st.info("Cross attention leads from one text to another; choose another part.")
         return
-    layers, view = choosing.numbered("L", record.n_layers), state.of(Compare)
+    layers, view = choosing.layers(record.n_layers), state.of(Compare)
     places = words.places(record.labels)
     # Only what somebody chooses is written: to look here must not change what Explore opens with.
     upto = view.upto if view.upto in layers else record.n_layers - 1
@@ -181,7 +185,8 @@ def draw_flow(scene: Scene) -> None:
     row, labels = rollout[query], record.labels
     most = [i for i in np.argsort(-row, kind="stable")[:N_SOURCES] if row[i] > 0]
     sources = ", ".join(f"“{labels[i]}” ({row[i]:.0%})" for i in most)
-    told = {"token": labels[query], "layer": upto, "sources": sources}
+    layer = number_at(words.layer_numbers(), upto)
+    told = {"token": labels[query], "layer": layer, "sources": sources}
     st.markdown(words.plain(TEXTS("layers.sources", **told)))
     flow = partial(_flow, scene, rollout, upto, query)
     look.beside(2, partial(_rollout, scene, rollout, upto), flow)
@@ -189,13 +194,14 @@ def draw_flow(scene: Scene) -> None:
 
 def _rollout(scene: Scene, rollout: np.ndarray, upto: int) -> None:
     shown = token_window.Shown.of(scene.record.labels, scene.record.key_labels)
-    shares, title = shown.cut(rollout), f"Rollout from the input to layer {upto}"
+    layer = number_at(words.layer_numbers(), upto)
+    shares, title = shown.cut(rollout), f"Rollout from the input to layer {layer}"
     looks: dict[str, Any] = {"scale": state.of(Compare).scale, "dark": look.dark()}
     looks |= look.square(380, 440)
     figures.show(
         # A share of 0 is what reaches a token from its future.
         head_heatmap(shares, shown.labels, title=title, visible=None, **looks),
-        caption=words.settings(scene, f"up to L{upto}"),
+        caption=words.settings(scene, f"up to {words.layer_name(upto)}"),
         table=words.by_tokens(shares, *shown.names, corner="token"),
         **TEXTS.figure("figures.rollout", meaning=METRICS["attention_rollout"].meaning),
     )
@@ -212,6 +218,7 @@ def _flow(scene: Scene, rollout: np.ndarray, upto: int, query: int) -> None:
         st.info(f"Attention flow is left out: {error}")
     drawn = token_bars(lines, record.labels, "share", dark=look.dark())
     table = pd.DataFrame({"Token": words.numbered(record.labels), **lines})
-    caption = words.settings(scene, f"into {words.places(record.labels)[query]} at L{upto}")
+    into = f"into {words.places(record.labels)[query]} at {words.layer_name(upto)}"
+    caption = words.settings(scene, into)
     texts = TEXTS.figure("figures.flow", meaning=METRICS["attention_flow"].meaning)
     figures.show(drawn, table=table, caption=caption, **texts)

@@ -57,10 +57,10 @@ def chosen_pair(scene: Scene) -> None:
     numbers(scene)
 
 
-def headed_pickers(scene: Scene, other: tuple[int, int] | None = None) -> None:
-    """Draw `heading` and the menus in a row; `other` is (layers, heads) of the second's model."""
+def headed_pickers(scene: Scene, other: AttentionRecord | None = None) -> None:
+    """Draw `heading` and the menus in a row; the second head may be of an `other` run."""
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        heading()
+        heading(other)
         controls.pair_pickers(scene.record.n_layers, scene.record.n_heads, other)
         colour_scale(scene)
 
@@ -82,15 +82,16 @@ def beside(scene: Scene, picture: Callable[[], None], large: bool = False) -> No
                 colour_scale(scene)
 
 
-def heading() -> None:
+def heading(other: AttentionRecord | None = None) -> None:
     """Draw the names of the chosen pair."""
-    st.header(" and ".join(names()), anchor=False, width="content")
+    st.header(" and ".join(names(other=other)), anchor=False, width="content")
 
 
-def names(a: str = "", b: str = "") -> tuple[str, str]:
+def names(a: str = "", b: str = "", other: AttentionRecord | None = None) -> tuple[str, str]:
     """Return the names of the chosen pair, behind what says whose head each is."""
     view = state.of(Compare)
-    return a + words.head_name(*view.chosen), b + words.head_name(*view.second)
+    numbers = None if other is None else other.layer_numbers
+    return a + words.head_name(*view.chosen), b + words.head_name(*view.second, numbers)
 
 
 def colour_scale(scene: Scene) -> None:

@@ -10,6 +10,7 @@ from mha_viz.ui.compare import board, diversity, layers, scatter, side_by_side, 
 from mha_viz.ui.run.ready import fragment
 from mha_viz.ui.run.scene import Scene, is_head, no_such_head
 from mha_viz.ui.state import state
+from mha_viz.ui.state.layer_numbers import by_number
 from mha_viz.ui.state.views import Compare
 from mha_viz.ui.widgets.controls import controls
 from mha_viz.ui.widgets.messages.messages import stop_on_error
@@ -40,7 +41,8 @@ def fit(scene: Scene) -> None:
     beside = view.section in ("sides", "models")
     of_first = not beside or state.of(Compare).model_b in ("", view.model)
     if of_first and not is_head(record, view.second):
-        state.add_problem(f"{no_such_head(record, *view.second)} Showing another one.")
+        number = by_number(view).layer_b
+        state.add_problem(f"{no_such_head(record, number, view.head_b)} Showing another one.")
         state.change(layer_b=0, head_b=min(1, record.n_heads - 1))
 
 

@@ -15,6 +15,7 @@ from mha_viz.ui.compare import TEXTS, described, pair
 from mha_viz.ui.run import reporting, scene
 from mha_viz.ui.run.scene import Scene
 from mha_viz.ui.state import state
+from mha_viz.ui.state.layer_numbers import by_number
 from mha_viz.ui.state.link_values import UNTRAINED
 from mha_viz.ui.state.views import Compare
 from mha_viz.ui.widgets import look
@@ -54,7 +55,7 @@ def draw(first: Scene) -> None:
     record = second.record
     words.cut_off(record)
     if not scene.is_head(record, view.second):
-        missing = scene.no_such_head(record, *view.second)
+        missing = scene.no_such_head(record, by_number(view).layer_b, view.head_b)
         st.info(words.plain(f"{missing} Showing another one."))
         state.change(layer_b=0, head_b=0)
     if first.record.is_cross or record.is_cross:
@@ -67,8 +68,8 @@ def draw(first: Scene) -> None:
     if found is not None:
         described.sentences(found, framed=True)
     _answer(first, runs)
-    pair.headed_pickers(first, (record.n_layers, record.n_heads))
-    view, names = state.of(Compare), pair.names("A ", "B ")
+    pair.headed_pickers(first, record)
+    view, names = state.of(Compare), pair.names("A ", "B ", record)
     sides = (runs.a, view.chosen), (runs.b, view.second)
     marked = () if found is None else described.marked(found)
     pair.both_heatmaps(*sides, names=names, caption=_settings(first, runs), marked=marked)
@@ -162,7 +163,7 @@ def _short(text: str, letters: int) -> str:
 
 
 def _difference(first: Scene, runs: _Runs) -> None:
-    view, names = state.of(Compare), pair.names("A ", "B ")
+    view, names = state.of(Compare), pair.names("A ", "B ", runs.b)
     left, hidden_left = _on_common(runs.a, view.chosen, [i for i, _ in runs.pairs])
     right, hidden_right = _on_common(runs.b, view.second, [j for _, j in runs.pairs])
     labels = [_label(runs, i, j) for i, j in runs.pairs]
@@ -190,7 +191,8 @@ def _most_changed(first: Scene, runs: _Runs, change: np.ndarray) -> None:
     st.markdown("**How much each head changed**")
     view = state.of(Compare)
     note = TEXTS("side_by_side.apart") if runs.a.model != runs.b.model else ""
-    drawn = head_changes(change, selected=view.chosen, dark=look.dark())
+    looks: dict[str, Any] = {"layer_numbers": words.layer_numbers(), "dark": look.dark()}
+    drawn = head_changes(change, selected=view.chosen, **looks)
     table = words.head_values(first, {"Change": change}).sort_values("Change", ascending=False)
     caption = _settings(first, runs)
     texts = TEXTS.figure("figures.most_changed", note=note)

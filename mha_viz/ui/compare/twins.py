@@ -143,7 +143,8 @@ def _matrix(scene: Scene, found: _Comparison, limit: float | None) -> None:
     view = state.of(views.Compare)
     metric, names, n_heads = METRICS[view.measure], words.names(scene), scene.record.n_heads
     found_in = found.matrix, names, found.clustering
-    pairs = HeadPairs(*found_in, n_heads=n_heads, unit=metric.shown_unit, chance=limit)
+    about: dict[str, Any] = {"unit": metric.shown_unit, "layer_numbers": words.layer_numbers()}
+    pairs = HeadPairs(*found_in, n_heads=n_heads, chance=limit, **about)
     marks = Marks(view.clusters, view.chosen, pair.chosen_places(scene))
     limits, side = _span(view.measure), max(_SIDE, min(_LEAST_CELL * len(names), _LARGEST))
     looks: dict[str, Any] = {"title": metric.title, "side": side, "dark": look.dark()}
@@ -166,6 +167,7 @@ def _map(scene: Scene, found: _Comparison, groups: np.ndarray) -> None:
     x, y = found.places.T
     title, clusters = METRICS[view.measure].title, groups if view.order == "cluster" else None
     looks: dict[str, Any] = {"selected": view.chosen, "dark": look.dark(), "clusters": clusters}
+    looks["layer_numbers"] = words.layer_numbers()
     n_heads, explained = scene.record.n_heads, found.explained
     drawn = head_map(found.places, names, n_heads, explained=explained, **looks)
     table = pd.DataFrame({"Head": names, "x": x, "y": y})

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -11,6 +11,7 @@ import streamlit as st
 from numpy.typing import NDArray
 
 from mha_viz.core.compare.matching import HeadMatches, match_heads
+from mha_viz.core.layer_numbers import layer_names
 from mha_viz.core.metrics import METRICS
 from mha_viz.core.names import MATCH_MEASURES, PAIR_MEASURES
 from mha_viz.core.record.record import AttentionRecord
@@ -44,8 +45,11 @@ class _Found(NamedTuple):
     @property
     def names(self) -> dict[Place, Place]:
         """The counterpart of each head that has one."""
-        table = self.matches.table()[["layer", "head", "layer_b", "head_b"]].to_numpy().tolist()
-        return {(row[0], row[1]): (row[2], row[3]) for row in table}
+        sides = (
+            [divmod(head, n) for head in side.tolist()]
+            for side, n in zip((self.matches.a, self.matches.b), self.matches.n_heads, strict=True)
+        )
+        return dict(zip(*sides, strict=True))
 
     def by_head(self, values: NDArray[np.floating], shape: Place) -> NDArray[np.float64]:
         """Return a number of each match as (layer, head) of the first model; NaN: no match."""
@@ -80,7 +84,7 @@ def draw(first: Scene) -> None:
     _answer(found, second)
     for one in [one for one in both if not reporting.has_random(one)][:1]:
         reporting.offer_random(one)
-    _named(found)
+    _named(second, found)
     other = _chosen(first, second, found)
     pair = partial(_pair, first, second, found, other)
     look.beside([2, 3], partial(_map, first, second, found), pair)
@@ -158,7 +162,7 @@ def _answer(found: _Found, second: Scene) -> None:
     st.caption(TEXTS("two_models.texts", texts=texts, rows=matches.n_rows))
 
 
-def _named(found: _Found) -> None:
+def _named(second: Scene, found: _Found) -> None:
     """Name the heads that changed most and least, of those with a counterpart beyond chance."""
     matches, counterparts = found.matches, found.names
     order = np.argsort(matches.distance, kind="stable")
@@ -171,7 +175,8 @@ def _named(found: _Found) -> None:
         offered = {}
         for i in some.tolist():
             place = divmod(int(matches.a[i]), matches.n_heads[0])
-            pair = f"{words.head_name(*place)} → {words.head_name(*counterparts[place])}"
+            other = words.head_name(*counterparts[place], second.record.layer_numbers)
+            pair = f"{words.head_name(*place)} → {other}"
             offered[place] = f"{pair}: {words.format_number(matches.distance[i])}"
         with column:
             key, chosen = title.lower().replace(" ", "_"), state.of(Compare).chosen
@@ -182,7 +187,8 @@ def _map(first: Scene, second: Scene, found: _Found) -> None:
     matches, shape = found.matches, (first.record.n_layers, first.record.n_heads)
     distance = found.by_head(matches.distance, shape)
     beyond = found.by_head(matches.found.astype(float), shape) == 1
-    counterparts = {place: words.head_name(*other) for place, other in found.names.items()}
+    numbers = second.record.layer_numbers
+    counterparts = {place: words.head_name(*other, numbers) for place, other in found.names.items()}
     named = [[counterparts.get((i, j), "none") for j in range(shape[1])] for i in range(shape[0])]
     notes = [
         [f"counterpart: {name}{', beyond chance' * sure}" for name, sure in zip(*row, strict=True)]
@@ -192,9 +198,10 @@ def _map(first: Scene, second: Scene, found: _Found) -> None:
     table.insert(1, "Counterpart", np.ravel(named))
     table["Beyond chance"] = np.where(beyond.ravel(), "yes", "no")
     title = METRICS[state.of(Compare).match].title
-    chosen = state.of(Compare).chosen
+    looks: dict[str, Any] = {"selected": state.of(Compare).chosen, "hover_notes": notes}
+    looks |= {"layer_numbers": words.layer_numbers(), "dark": look.dark()}
     figures.show(
-        head_changes(distance, selected=chosen, hover_notes=notes, dark=look.dark()),
+        head_changes(distance, **looks),
         on_click=words.choose,
         table=table.sort_values("Distance", ascending=False, kind="stable"),
         caption=_settings(first, second, found),
@@ -220,10 +227,11 @@ def _chosen(first: Scene, second: Scene, found: _Found) -> Place:
 
 def _pair(first: Scene, second: Scene, found: _Found, other: Place) -> None:
     place = state.of(Compare).chosen
-    st.header(f"{words.head_name(*place)} and {words.head_name(*other)}", anchor=False)
+    a, b = words.head_name(*place), words.head_name(*other, second.record.layer_numbers)
+    st.header(f"{a} and {b}", anchor=False)
     if place not in found.names:
         st.caption(TEXTS("two_models.lone", model=words.plain(second.model)))
-    names = (f"A {words.head_name(*place)}", f"B {words.head_name(*other)}")
+    names = (f"A {a}", f"B {b}")
     caption = _settings(first, second, found)
     sides = (first.record, place), (second.record, other)
     both_heatmaps(*sides, names=names, caption=caption, width=NARROW)
@@ -239,19 +247,21 @@ def _metrics(first: Scene, second: Scene, other: Place) -> None:
     run, places = described.Other(second, records), (state.of(Compare).chosen, other)
     found = described.difference(first, run, places)
     described.sentences(found)
-    names = f"A {words.head_name(*places[0])}", f"B {words.head_name(*places[1])}"
+    name_b = words.head_name(*places[1], b.layer_numbers)
+    names = f"A {words.head_name(*places[0])}", f"B {name_b}"
     described.metrics(first, found, names, run)
 
 
 def _layers(first: Scene, second: Scene, found: _Found) -> None:
     """Draw how many heads of each layer have their counterpart in each layer of the other."""
     counts = np.zeros((first.record.n_layers, second.record.n_layers), int)
-    matched = found.matches.table()
-    matched = matched[matched.beyond_chance]
-    np.add.at(counts, (matched.layer.to_numpy(), matched.layer_b.to_numpy()), 1)
+    matches = found.matches
+    a, b = (side[matches.found] for side in (matches.a, matches.b))
+    np.add.at(counts, (a // matches.n_heads[0], b // matches.n_heads[1]), 1)
     st.header("Where counterparts sit", anchor=False)
     rows, columns = (
-        [f"{side} L{i}" for i in range(n)] for side, n in zip("AB", counts.shape, strict=True)
+        [f"{side} {name}" for name in layer_names(of.n_layers, of.layer_numbers)]
+        for side, of in (("A", first.record), ("B", second.record))
     )
     table = pd.DataFrame(counts, index=rows, columns=columns)
     st.dataframe(table.rename_axis("Layer"))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import partial
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple, SupportsFloat
 
 import pandas as pd
@@ -24,7 +23,7 @@ from mha_viz.ui.widgets.exports import figures
 from mha_viz.ui.widgets.messages import words
 
 if TYPE_CHECKING:
-    from mha_viz.corpus.query.study import Study
+    pass
 
 MEANING = "What it means"
 AMONG = "Among texts"
@@ -43,6 +42,7 @@ def card(scene: Scene) -> None:
     units = {key: METRICS[key].shown_unit for key in keys}
     learned_nothing = {key: words.baseline_values(report.baselines.get(key), place) for key in keys}
     looks: dict[str, Any] = {"baselines": learned_nothing, "dark": look.dark()}
+    looks["layer_numbers"] = scene.record.layer_numbers
     figure = report_card(values, titles, units, place, **looks)
     figures.chart(figure, key="card", alt=TEXTS("card.alt"), tools=False)
     told = " Measured on all tokens." * (view.words or view.no_special or view.no_first)
@@ -157,21 +157,20 @@ def percentiles(scene: Scene, report: Report, place: tuple[int, int]) -> Percent
 
     It is only looked up: no study is begun for it, and a head's rows are read once.
     """
-    # Studies are made on the page Corpus: where nobody has opened it there is none, and what reads
-    # them need not be loaded.
-    opened = memory.known("mha_viz.ui.corpus.sections") is not None
-    if not opened or scene.record.part not in ("self", "encoder"):
+    if not memory.has_studies.is_set() or scene.record.part not in ("self", "encoder"):
         return None
-    view, studies = state.of(Corpus), import_module("mha_viz.ui.run.studies")
-    study: Study | None = studies.studies().finished(view)
+    from mha_viz.corpus.query.comparison import percentiles, scores_of_head
+    from mha_viz.ui.run.studies import describe, studies
+
+    view = state.of(Corpus)
+    study = studies().finished(view)
     if study is None:
         return None
-    found = import_module("mha_viz.corpus.query.comparison")
-    key, make = ("scores of a head", study.folder, place), found.scores_of_head
+    key, make = ("scores of a head", study.folder, place), scores_of_head
     rows = memory.cache().get(key, partial(make, study, *place), reporting.table_bytes)
     scores = {metric: float(values[place]) for metric, values in report.scores.items()}
     scores["n_tokens"] = len(scene.record.tokens)
-    return Percentiles(found.percentiles(rows, scores), studies.describe(study, view))
+    return Percentiles(percentiles(rows, scores), describe(study, view))
 
 
 def _unusual_line(found: Percentiles, report: Report, place: tuple[int, int]) -> str:

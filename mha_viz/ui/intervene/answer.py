@@ -6,6 +6,7 @@ from dataclasses import replace
 import pandas as pd
 import streamlit as st
 
+from mha_viz.core.layer_numbers import numbered
 from mha_viz.engine.intervention import Intervention
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import MhaVizError
@@ -34,7 +35,6 @@ _WHERE = {
     "start": "Start of the answer",
     "end": "End of the answer",
 }
-_NOTHING = Intervention([(0, 0)], "scale", factor=1.0)  # for when no head is changed
 
 
 def draw(scene: Scene) -> None:
@@ -85,7 +85,8 @@ def ablation(scene: Scene, model: AttentionModel) -> Ablation:
     if change is not None:
         after = targets.followed_end(_predicted(scene, model, change))
     target, against = targets.tracked(model, before)[0]
-    return compare(model, before, after, change or _NOTHING, target=target, against=against)
+    nothing = Intervention([(model.layer_numbers[0], 0)], "scale", factor=1.0)
+    return compare(model, before, after, change or nothing, target=target, against=against)
 
 
 def in_words(found: Ablation, *, changed: bool, masked: str = "") -> str:
@@ -141,7 +142,8 @@ def intervention(view: Intervene) -> Intervention | None:
         return None
     factor = view.factor if view.how == "scale" else 0.0
     source = view.source if view.how.startswith("patch") else None
-    return Intervention(view.off, view.how, factor, source=source)
+    heads = numbered(view.off, view.layer_numbers)
+    return Intervention(heads, view.how, factor, source=source)
 
 
 def cache_key(change: Intervention) -> Hashable:

@@ -148,6 +148,7 @@ def _measure(scene: Scene) -> None:
 def _map(scene: Scene, found: HeadImportance) -> None:
     name, ends = METHOD_NAMES[found.method], {"low": found.low.numpy(), "high": found.high.numpy()}
     looks: dict[str, Any] = {"selected": state.of(Intervene).chosen, "dark": look.dark()}
+    looks["layer_numbers"] = found.layer_numbers
     looks |= ends if found.n_texts > 1 else {}
     drawn = importance_map(found.mean.numpy(), name, found.unit, **looks)
     table, caption = found.table(), words.settings(scene, words.count(found.n_texts, "text"))
@@ -180,7 +181,8 @@ def _beside(scene: Scene, found: HeadImportance) -> None:
     values = _redundancy(scene) if chosen == REDUNDANCY else report.scores[chosen].numpy()
     title, name = twin if chosen == REDUNDANCY else titles[chosen], METHOD_NAMES[found.method]
     importance, axes = found.mean.numpy(), (title, f"{name} ({found.unit})")
-    drawn = head_scatter(values, importance, *axes, selected=view.chosen, dark=look.dark())
+    looks: dict[str, Any] = {"layer_numbers": found.layer_numbers, "dark": look.dark()}
+    drawn = head_scatter(values, importance, *axes, selected=view.chosen, **looks)
     table = words.head_values(scene, {title: values, "Importance": importance})
     caption = words.settings(scene, words.count(found.n_texts, "text"))
     texts = TEXTS.figure("figures.beside", method=name.capitalize(), title=title)
@@ -309,8 +311,10 @@ def _draws(scene: Scene, found: Robustness) -> None:
     heads = [(int(i), int(j)) for i, j in found.heads.tolist()]
     unit = unit_of(objective(memory.model(*state.of(Intervene).checkpoint).network) or "causal")
     changes = found.change.mean(1).numpy()
-    drawn = change_distribution(changes, title, unit, heads=heads, dark=look.dark())
-    table = pd.DataFrame({"Head": [words.head_name(*head) for head in heads], "Change": changes})
+    looks: dict[str, Any] = {"layer_numbers": found.layer_numbers, "dark": look.dark()}
+    drawn = change_distribution(changes, title, unit, heads=heads, **looks)
+    names = [words.head_name(*head, found.layer_numbers) for head in heads]
+    table = pd.DataFrame({"Head": names, "Change": changes})
     caption = words.settings(scene, words.count(len(heads), "draw"))
     texts = TEXTS.figure("figures.draws", **numbers, tolerance=found.tolerance, unit=unit)
     figures.show(drawn, on_click=words.choose, table=table, caption=caption, **texts)

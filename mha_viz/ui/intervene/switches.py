@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import streamlit as st
 
+from mha_viz.core.layer_numbers import number_at
 from mha_viz.ui.explore import payloads
 from mha_viz.ui.intervene import ANSWER, CHART, CONTROLS, HEADS, MORE, TEXTS, importance
 from mha_viz.ui.operating.streamlit_run import rerun_parts
@@ -38,6 +39,7 @@ def draw(scene: Scene) -> None:
     looks: dict[str, Any] = {"selected": view.chosen, "scale": view.scale}
     looks |= {"value": None if values is None else values.mean.numpy()}
     looks |= {"value_name": importance.METHOD_NAMES[view.method], "payload": _patterns(scene)}
+    looks["layer_numbers"] = scene.record.layer_numbers
     head_switches(*size, off=view.off, key="switches", take=put, **looks)
     st.caption(_in_words(state.of(Intervene)))
 
@@ -142,7 +144,8 @@ def presets(scene: Scene, view: Intervene) -> dict[str, Heads]:
     if values is not None:
         order = np.argsort(values.mean.numpy(), axis=None, kind="stable")[:LEAST].tolist()
         groups[f"the {len(order)} least important"] = tuple(divmod(i, n_heads) for i in order)
-    groups[f"all of layer {view.layer}"] = tuple((view.layer, j) for j in range(n_heads))
+    layer = number_at(view.layer_numbers, view.layer)
+    groups[f"all of layer {layer}"] = tuple((view.layer, j) for j in range(n_heads))
     return groups
 
 

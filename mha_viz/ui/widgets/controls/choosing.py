@@ -5,6 +5,7 @@ from typing import Any, TypedDict, Unpack
 
 import streamlit as st
 
+from mha_viz.core.layer_numbers import layer_names
 from mha_viz.ui.state import state
 
 Offered = Sequence[Any] | Mapping[Any, str]  # values, or values and what each is called
@@ -44,6 +45,12 @@ def chips(
     value, titles = chosen if chosen in offered else None, _titles(offered)
     looks = {"wrap": True, "format_func": titles}
     state.control(key, st.pills, label, list(offered), value=value, take=take, **looks)
+
+
+def layers(count: int, numbers: Sequence[int] | None = None) -> dict[int, str]:
+    """Return layers by position and their names; their numbers are the page's model's, or these."""
+    known = state.current().layer_numbers if numbers is None else numbers
+    return dict(enumerate(layer_names(count, known)))
 
 
 def numbered(letter: str, count: int) -> dict[int, str]:

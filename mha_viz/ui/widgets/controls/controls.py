@@ -10,6 +10,7 @@ from mha_viz.checkpoints.catalog import ModelInfo, SuggestedModel, find_model
 from mha_viz.checkpoints.hub_cache import is_hub_id
 from mha_viz.core.amounts import of_bytes
 from mha_viz.core.names import DEVICES, DTYPES
+from mha_viz.core.record.record import AttentionRecord
 from mha_viz.errors import MhaVizError
 from mha_viz.ui.operating.settings import settings
 from mha_viz.ui.operating.streamlit_run import rerun_parts
@@ -205,17 +206,18 @@ def example_hint() -> str:
 
 def head_menus(n_layers: int, n_heads: int, hint: str = "", width: int = 85) -> None:
     """Draw the menus of the chosen head; `hint` says what it is chosen for."""
-    choosing.menu("layer", "Layer", choosing.numbered("L", n_layers), width=width, help=hint)
+    choosing.menu("layer", "Layer", choosing.layers(n_layers), width=width, help=hint)
     choosing.menu("head", "Head", choosing.numbered("H", n_heads), width=width)
 
 
-def pair_pickers(n_layers: int, n_heads: int, other: tuple[int, int] | None = None) -> None:
-    """Draw two heads; the second may be of another model with `other` (layers, heads)."""
-    layers_b, heads_b = other or (n_layers, n_heads)
+def pair_pickers(n_layers: int, n_heads: int, other: AttentionRecord | None = None) -> None:
+    """Draw two heads; the second may be of another run."""
+    layers, heads_b = choosing.layers(n_layers), n_heads if other is None else other.n_heads
+    layers_b = layers if other is None else choosing.layers(other.n_layers, other.layer_numbers)
     first, second = choosing.Look(width=120), choosing.Look(width=120, also=state.keep_second)
-    choosing.menu("layer", "First layer", choosing.numbered("L", n_layers), **first)
+    choosing.menu("layer", "First layer", layers, **first)
     choosing.menu("head", "First head", choosing.numbered("H", n_heads), **first)
-    choosing.menu("layer_b", "Second layer", choosing.numbered("L", layers_b), **second)
+    choosing.menu("layer_b", "Second layer", layers_b, **second)
     choosing.menu("head_b", "Second head", choosing.numbered("H", heads_b), **second)
 
 

@@ -11,6 +11,7 @@ import pandas as pd
 import streamlit as st
 
 from mha_viz.core.amounts import of_bytes
+from mha_viz.core.layer_numbers import number_at
 from mha_viz.core.record import file as record_file
 from mha_viz.core.record.record import AttentionRecord
 from mha_viz.plots.frame import MASKED, where_visible
@@ -74,7 +75,8 @@ def link_menu() -> None:
 
 def _files(scene: scenes.Scene, grid: GridBytes) -> None:
     view = state.of(Explore)
-    name = f"{safe_name(scene.record.model, 'model')}_L{view.layer}_H{view.head}"
+    head = words.head_name(*view.chosen).replace(" ", "_")
+    name = f"{safe_name(scene.record.model, 'model')}_{head}"
 
     def of(make: Callable[[AttentionRecord], str | bytes]) -> Callable[[], str | bytes]:
         # Streamlit keeps the function that makes a file. It must not hold the record.
@@ -161,12 +163,18 @@ def pin_button(record: AttentionRecord, head: Head, key: str, name: str = "this 
     """Draw a button that pins a head, or unpins it; `head` is called anew at a click."""
     # Streamlit keeps the callback, which must not hold the record.
     source = record.model, record.text, record.text_pair or "", record.part
-    pins, drawn = state.of(Compare).pins, Pin(*source, *head())
+    numbers = record.layer_numbers
+
+    def pinned() -> Pin:
+        layer, number = head()
+        return Pin(*source, number_at(numbers, layer), number)  # as in an address
+
+    pins, drawn = state.of(Compare).pins, pinned()
     is_pinned = drawn.is_in(pins)
 
     @guarded
     def take() -> None:
-        pins, pin = state.of(Compare).pins, drawn if is_pinned else Pin(*source, *head())
+        pins, pin = state.of(Compare).pins, drawn if is_pinned else pinned()
         rest = tuple(one for one in pins if not one.is_in([pin]))
         more = pins if pin.is_in(pins) else (*pins, pin)[:MAX_PINS]
         state.change(pins=rest if is_pinned else more)

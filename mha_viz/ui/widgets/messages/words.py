@@ -8,6 +8,7 @@ import pandas as pd
 import streamlit as st
 from numpy.typing import NDArray
 
+from mha_viz.core.layer_numbers import numbered as own_numbers
 from mha_viz.core.metrics import Baseline
 from mha_viz.core.record.record import AttentionRecord
 from mha_viz.core.reprs import count as count
@@ -18,7 +19,7 @@ from mha_viz.ui.state import state
 from mha_viz.ui.state.faults import guarded
 from mha_viz.ui.widgets.messages.messages import notes as notes
 from mha_viz.ui.widgets.messages.messages import plain as plain
-from mha_viz.web.labels import head_name as head_name
+from mha_viz.web import labels
 from mha_viz.web.theme import format_number as format_number
 
 BASELINE_NAMES = {
@@ -40,10 +41,36 @@ TOO_SHORT_FOR_CKA = (
 )
 
 
+def head_name(layer: int, head: int, numbers: Sequence[int] | None = None) -> str:
+    """Name the head at a position of the page's model, or of another one by its layer numbers."""
+    return labels.head_name(layer, head, layer_numbers() if numbers is None else numbers)
+
+
+def layer_name(layer: int) -> str:
+    """Name the layer at a position of the page's model."""
+    return labels.layer_name(layer, layer_numbers())
+
+
+def layer_numbers() -> tuple[int, ...]:
+    """Return the own numbers of the layers of the page's model, () for 0, 1, 2 ..."""
+    return state.current().layer_numbers
+
+
+def by_number(heads: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return heads at positions of the page's model as the library names them."""
+    return own_numbers(heads, layer_numbers())
+
+
+def by_position(heads: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return heads as the library names them by their positions in the page's model."""
+    numbers = layer_numbers()
+    return [(numbers.index(layer) if numbers else layer, head) for layer, head in heads]
+
+
 def names(scene: Scene) -> list[str]:
     """Return all heads by name, in order of layer."""
-    record = scene.record
-    return [head_name(i, j) for i in range(record.n_layers) for j in range(record.n_heads)]
+    record, numbers = scene.record, scene.record.layer_numbers
+    return [head_name(i, j, numbers) for i in range(record.n_layers) for j in range(record.n_heads)]
 
 
 def place(index: int, scene: Scene) -> tuple[int, int]:
@@ -81,13 +108,15 @@ def by_tokens(
     return table.reset_index(names=corner)
 
 
-def listed(heads: Sequence[tuple[int, int]], most: int) -> str:
-    """Name heads, as many as there is room for.
+def listed(
+    heads: Sequence[tuple[int, int]], most: int, numbers: Sequence[int] | None = None
+) -> str:
+    """Name heads as `head_name` does, as many as there is room for.
 
-    >>> listed([(0, 1), (2, 3), (4, 5)], 2)
+    >>> listed([(0, 1), (2, 3), (4, 5)], 2, numbers=())
     'L0 H1, L2 H3 and 1 more'
     """
-    named = ", ".join(head_name(*head) for head in heads[:most])
+    named = ", ".join(head_name(*head, numbers) for head in heads[:most])
     return named + (f" and {len(heads) - most} more" if len(heads) > most else "")
 
 

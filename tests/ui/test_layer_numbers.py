@@ -1,0 +1,92 @@
+"""Pages about a model with layers without attention name heads by the model's own numbers."""
+
+import re
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+import mha_viz as mv
+from mha_viz.ui.state import layer_numbers, views
+from mha_viz.ui.state import state as states
+from mha_viz.web.theme import format_number
+from tests.making.hybrids import jamba
+from tests.ui import explore_app, intervene_app
+from tests.ui.compare_app import check, compare, said
+
+COUNTED = re.compile(r"\bL[01]\b")  # what layers 3 and 7 were called, counted as they come
+TEXT = "ba da fa ba da fa ka"
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> mv.AttentionModel:
+    folder = tmp_path_factory.mktemp("hybrid") / "jamba"
+    made = jamba()
+    made.network.save_pretrained(folder)
+    made.tokenizer.save_pretrained(folder)
+    states.folders().add(str(folder))
+    return mv.load(str(folder))
+
+
+def at(app: AppTest, name: str) -> str:
+    """A parameter of the page's address, which a test sets as a string and the page as a list."""
+    value = app.query_params[name]
+    return value if isinstance(value, str) else value[0]
+
+
+def test_views_go_to_addresses_and_back():
+    link = {
+        "model": "a/b",
+        "text": "x",
+        "layer": "7",
+        "head": "1",
+        "off": "3.0,7.2",
+        "layer_b": "3",
+    }
+    view, problems = views.from_params({**link, "layer_numbers": "0.1"})
+    assert not problems and view.layer == 7 and view.layer_numbers == ()
+    fitted = layer_numbers.by_position(view, (3, 7))
+    assert (fitted.chosen, fitted.off, fitted.layer_b) == ((1, 1), ((0, 0), (1, 2)), 0)
+    assert views.to_params(fitted) == views.to_params(view)
+    other = layer_numbers.by_position(fitted, (1, 3, 5))  # of another model, which has no layer 7
+    assert other.chosen == (3, 1) and other.layer_b == 1
+    assert layer_numbers.by_position(fitted, ()).chosen == (7, 1)
+    of_two = views.replace(view, model_b="c/d")  # whose layers have other numbers
+    assert layer_numbers.by_position(of_two, (3, 7)).layer_b == 3
+
+
+def test_explore_shows_the_head_that_an_address_names(model):
+    app = explore_app.explore(model=model.name, text=TEXT, layer="7", head="1", export=True)
+    assert not app.exception
+    grid, view = explore_app.brought(app, "grid"), explore_app.bench(app)["view"]
+    assert grid["layer_numbers"] == [3, 7] and (view["layer"], view["head"]) == (1, 1)
+    assert at(app, "layer") == "7"
+    assert explore_app.brought(app, "head")["head"] == 4 + 1  # whose exact weights are sent
+    names = [f"L{layer} H{head}" for layer in (3, 7) for head in range(4)]
+    assert app.dataframe[-1].value["Head"].tolist() == names
+    assert "L7 H1" in said(app) and not COUNTED.search(said(app))
+    app = explore_app.choose(app, layer=0, head=2)  # a click on the first row of the grid
+    assert at(app, "layer") == "3" and "L3 H2" in said(app)
+
+
+def test_a_layer_without_attention_is_said_to_have_none(model):
+    app = explore_app.explore(model=model.name, text=TEXT, layer="1", head="1")
+    text = said(app).replace("\\", "")
+    assert "There is no L1 H1" in text and "layers with attention are 3, 7" in text
+    assert "Showing L3 H0" in text and at(app, "layer") == "3"
+
+
+def test_intervene_switches_the_head_that_is_named(model):
+    app = intervene_app.intervene("prediction", model=model.name, text=TEXT, off="7.2")
+    assert not app.exception and at(app, "off") == "7.2"
+    assert intervene_app.off(app) == ((1, 2),)
+    found = mv.ablate(model, TEXT, [(7, 2)])
+    assert app.metric[0].value == format_number(found.kl)
+    assert "1 changed: L7 H2." in said(app) and not COUNTED.search(said(app))
+
+
+@pytest.mark.parametrize("section", ["layers", "twins", "alike", "sides", "diversity", "flow"])
+def test_compare_names_layers_by_their_numbers(model, section):
+    chosen = {"layer": "7", "head": "1", "layer_b": "3", "head_b": "2"}
+    app = compare(model=model.name, text=TEXT, section=section, **chosen)
+    assert not COUNTED.search(check(app)) and at(app, "layer") == "7"
+    assert section in ("layers", "diversity", "flow") or "L3 H2" in said(app)
