@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import TypeVar
 
 import torch
@@ -33,6 +34,20 @@ def in_threads(work: Callable[[_Part], _Found], parts: Sequence[_Part]) -> Itera
         finally:
             pool.shutdown(cancel_futures=True)  # of work that is abandoned, the rest
             torch.set_num_threads(usual)
+
+
+@contextmanager
+def threads(count: int) -> Iterator[None]:
+    """Give torch so many threads inside, in the calling thread.
+
+    A thread that begins meanwhile begins with as many.
+    """
+    usual = torch.get_num_threads()
+    torch.set_num_threads(count)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(usual)
 
 
 def part_size(n: int, most: int) -> int:

@@ -48,27 +48,50 @@ def choose_backend(
 
 
 def pad_limit(
-    network: PreTrainedModel, backend: Backend, source: Encoded, d_vocab: int, pad: int
+    network: PreTrainedModel,
+    backend: Backend,
+    source: Encoded,
+    alone: Run,
+    *,
+    d_vocab: int,
+    n_ctx: int,
+    pad: int,
 ) -> float:
     """Return the tokens of the longest text that has the same weights in a padded batch as alone.
 
     0 where a short text beside a longer one shows that none has (FlauBERT); where positions are
-    scaled by the length of the longest text, the length up to which they are not.
+    scaled by the length of the longest text, the length up to which they are not. `alone` is what
+    a run of `source` left behind; it is run again where the model takes no longer text.
     """
     scaled_from = _scaled_from(network.config.get_text_config().to_dict())
-    ids = _known_to(source, d_vocab).input_ids[: int(min(scaled_from, len(source.input_ids)))]
-    n = -(-len(ids) // 2)
-    if n == len(ids):
-        return scaled_from
-    short, long = (replace(source, input_ids=part, token_type_ids=None) for part in (ids[:n], ids))
-    alone = run(network, backend, [short], pad=pad)["self"].pattern
+    most = int(min(scaled_from, n_ctx))
+    source = _known_to(source, d_vocab)
+    n = len(source.input_ids)
+    short, long, pattern = source, _of_length(source, n + (n + 1) // 2), alone.pattern
+    if len(long.input_ids) > most:
+        short, long = _of_length(source, -(-min(n, most) // 2)), _of_length(source, min(n, most))
+        if len(short.input_ids) == len(long.input_ids):
+            return scaled_from
+        pattern = run(network, backend, [short], pad=pad)["self"].pattern
+    n = len(short.input_ids)
     together = run(network, backend, [short, long], pad=pad)["self"].pattern
-    most = rounding(network.dtype)
+    apart = rounding(network.dtype)
     is_same = all(
-        bool((a[0].float() - b[0, :, :n, :n].float()).abs().max() <= most * (layer + 1) ** 0.5)
-        for layer, (a, b) in enumerate(zip(alone, together, strict=True))
+        bool((a[0].float() - b[0, :, :n, :n].float()).abs().max() <= apart * (layer + 1) ** 0.5)
+        for layer, (a, b) in enumerate(zip(pattern, together, strict=True))
     )
     return scaled_from if is_same else 0.0
+
+
+def _of_length(text: Encoded, n: int) -> Encoded:
+    """Return the first n tokens of a text that is repeated without end."""
+    ids, types = text.input_ids, text.token_type_ids
+    times = -(-n // len(ids))
+    return replace(
+        text,
+        input_ids=(ids * times)[:n],
+        token_type_ids=None if types is None else (types * times)[:n],
+    )
 
 
 def _scaled_from(config: dict[str, Any]) -> float:

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 
 import torch
 from jaxtyping import Float
@@ -14,6 +14,7 @@ from mha_viz.core.layer_numbers import without_attention
 from mha_viz.core.metrics.output_weights import OutputWeights
 from mha_viz.core.names import MATRICES
 from mha_viz.core.record.patterns import MOST_BYTES, STORED_BYTES
+from mha_viz.core.threads import threads
 from mha_viz.engine.backend import choose_backend, pad_limit
 from mha_viz.engine.numbering import own_layer_numbers
 from mha_viz.engine.projections import LayerProjections
@@ -32,6 +33,7 @@ _POSITIONS = (
     "n_positions",
     "seq_length",
 )
+_SMALL = 10**7  # parameters; a pass over the short text then takes one thread 16 ms at most
 _SAMPLE = "A short text, to see whether both ways agree."
 
 
@@ -61,7 +63,8 @@ class LoadedNetwork:
             self._target_tokenizer = target_tokenizer(tokenizer)
             self._decoder_start = decoder_start(network, self._target_tokenizer)
         self.backend: Backend
-        self.notes = notes + self._choose_backend()
+        with threads_for(network):
+            self.notes = notes + self._choose_backend()
 
     # -- what it is ------------------------------------------------------------------------------
 
@@ -235,8 +238,9 @@ class LoadedNetwork:
         target = decoder_text(self._reader(self.n_ctx), _SAMPLE) if len(self.parts) > 1 else None
         self.backend, runs, reason = choose_backend(self.network, source, target, self.d_vocab)
         if target is None:
-            pad = self.tokenizer.pad_token_id or 0
-            self.pad_limit = pad_limit(self.network, self.backend, source, self.d_vocab, pad)
+            sizes = dict(d_vocab=self.d_vocab, n_ctx=self.n_ctx)
+            sizes |= dict(pad=self.tokenizer.pad_token_id or 0)
+            self.pad_limit = pad_limit(self.network, self.backend, source, runs["self"], **sizes)
         first = runs[self.parts[0]]
         self.n_layers, self.n_heads = len(first.pattern), int(first.pattern[0].shape[1])
         self.d_model = int(getattr(self.config, "hidden_size", None) or self.config.d_model)
@@ -265,6 +269,12 @@ class LoadedNetwork:
             + (f" ({reason})" if reason else "")
             + ": its own weights are shown, and what needs the heads' outputs is not available.",
         )
+
+
+def threads_for(network: PreTrainedModel) -> AbstractContextManager[None]:
+    """Run a small network by one thread: for few tokens, several mostly wait for each other."""
+    n_parameters = sum(weight.numel() for weight in network.parameters())
+    return threads(1) if n_parameters < _SMALL else nullcontext()
 
 
 def decoder_start(network: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> int | None:
