@@ -18,7 +18,7 @@ from mha_viz.core.output_file import write_file
 PAGE = Path(__file__).parents[1] / "docs" / "benchmarks.md"
 SUBJECTS = (
     *("trace", "long", "report", "importance", "grid", "workbench"),
-    *("study", "study_size", "start", "app", "labs", "memory"),
+    *("study", "study_size", "start", "opening", "app", "labs", "memory"),
     *("composition", "circuits", "maps", "crowd"),
 )
 ALONE = ("soak", "siege")  # run for long, and only where they are asked for

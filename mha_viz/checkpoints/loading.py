@@ -37,6 +37,7 @@ from mha_viz.checkpoints.tokenizer_limits import check_written
 from mha_viz.checkpoints.weight_files import Shapes, read_headers
 from mha_viz.core.names import DTYPES, Device
 from mha_viz.engine.attention_function import IMPLEMENTATION
+from mha_viz.engine.loaded_network import threads_for
 from mha_viz.engine.model import AttentionModel
 from mha_viz.engine.projections import is_plain
 from mha_viz.errors import (
@@ -184,7 +185,8 @@ def _model(checked: CheckedModel, place: Place, dtype: str) -> AttentionModel:
         )
     if info.adapter is not None:
         notes += merge(network, info.adapter)
-    check_finite(network, name)
+    with threads_for(network):
+        check_finite(network, name)
     network.eval().requires_grad_(False)
     if isinstance(place, torch.device):
         network.to(place)
