@@ -1,7 +1,9 @@
 """The user's choices: model, text, and how the heads are shown."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
@@ -10,7 +12,6 @@ from mha_viz.checkpoints.catalog import ModelInfo, SuggestedModel, find_model
 from mha_viz.checkpoints.hub_cache import is_hub_id
 from mha_viz.core.amounts import of_bytes
 from mha_viz.core.names import DEVICES, DTYPES
-from mha_viz.core.record.record import AttentionRecord
 from mha_viz.errors import MhaVizError
 from mha_viz.ui.operating.settings import settings
 from mha_viz.ui.operating.streamlit_run import rerun_parts
@@ -19,6 +20,9 @@ from mha_viz.ui.state.faults import guarded
 from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.controls import choosing, fetching, lazy_sections
 from mha_viz.ui.widgets.messages.messages import plain
+
+if TYPE_CHECKING:
+    from mha_viz.core.record.record import AttentionRecord
 
 OTHER = "Another model …"
 _ABOUT_DTYPES = (
