@@ -232,6 +232,13 @@ def _result(output: Any) -> Tensor:
 
 def own_weights(attentions: Any, network: PreTrainedModel) -> dict[str, Layers]:
     """Return the attentions of a run, checked to have four axes in each layer."""
+    pieces = [name for layer in attentions or () if isinstance(layer, dict) for name in layer]
+    if pieces:
+        raise AttentionUnavailableError(
+            f"The {network.config.model_type} family gives the weights of a layer in pieces "
+            f"({', '.join(dict.fromkeys(pieces))}), which have no weight for every query and key "
+            f"of the text: they cannot be shown over its tokens. {INSTEAD}"
+        )
     if attentions and all(layer is not None and layer.ndim == 4 for layer in attentions):
         return {"pattern": list(attentions)}
     family, built = network.config.model_type, network.config._attn_implementation
