@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from importlib.util import find_spec
-from math import prod
+from math import isfinite, prod
 from pathlib import Path
 from typing import Any
 
@@ -188,7 +188,7 @@ def _model(checked: CheckedModel, place: Place, dtype: str) -> AttentionModel:
     with threads_for(network):
         check_finite(network, name)
     network.eval().requires_grad_(False)
-    if isinstance(place, torch.device):
+    if isinstance(place, torch.device) and place.type != "cpu":
         network.to(place)
     notes += tokenizer_notes(tokenizer, config)
     return AttentionModel(network, tokenizer, name=name, notes=tuple(notes))
@@ -338,7 +338,7 @@ def check_finite(network: PreTrainedModel, name: str) -> None:
         # The extremes of numbers with NaN are NaN; isfinite would take copies of the weight.
         # Quantised parts keep dtypes among their numbers.
         plain = is_plain(weight) and weight.numel()
-        if plain and not all(torch.isfinite(end) for end in weight.aminmax()):
+        if plain and not all(isfinite(end) for end in weight.aminmax()):
             raise BrokenCheckpointError(
                 f"{name} has NaN or infinite numbers in {key}: every picture of it would be "
                 "meaningless. The training has diverged, or the file is damaged."
