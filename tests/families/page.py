@@ -3,11 +3,11 @@
 from collections import Counter
 from collections.abc import Sequence
 
-from tests.families.trial import LENGTHS, OUTCOMES, TOLERANCE, Result
+from tests.families.trial import EXACT, LENGTHS, OUTCOMES, TOLERANCE, Result
 
 _MEANING = {
     "works": "the weights are those of the family's own eager attention.",
-    "works with a note": "the same, and the model's notes say what is different.",
+    "works with a note": "the same, and the note says what is different.",
     "refused": "loading stops with an error that says why.",
     "fails": "the weights differ, or an error was not foreseen.",
     "not tried": "the sweep cannot build a small network of it.",
@@ -33,7 +33,8 @@ def page(results: Sequence[Result], version: str) -> str:
         f"The weights of texts of {lengths} tokens, alone and in a padded batch, of the network "
         "wrapped (`mv.wrap`) and loaded from a folder (`mv.load`), are compared with those that "
         f"the same network gives out with its own eager attention, and may differ by {TOLERANCE:g}."
-        " `make families` writes this page.",
+        " Where the family's own weights in float32 are further than that from its own in float64, "
+        f"float64 decides: there ours may differ by {EXACT:g}. `make families` writes this page.",
     ]
     for outcome in OUTCOMES:
         rows = [result for result in results if result.outcome == outcome]

@@ -25,19 +25,27 @@ def test_families_are_found_by_transformers_mappings() -> None:
 @pytest.mark.slow
 def test_the_sweep_tells_a_family_that_works_from_one_without_attention(tmp_path) -> None:
     results = tmp_path / "families.json"
-    command = [sys.executable, "-m", "tests.families", "bert", "mamba", "--results", str(results)]
+    families = ["bert", "mamba", "mobilebert"]
+    command = [sys.executable, "-m", "tests.families", *families, "--results", str(results)]
     subprocess.run(command, check=True, capture_output=True)
-    bert, mamba = (Result(**row) for row in json.loads(results.read_text("utf-8")))
+    rows = json.loads(results.read_text("utf-8"))
+    bert, mamba, mobilebert = (Result(**row) for row in rows)
     assert (bert.outcome, bert.backend) == ("works", "mha_viz") and bert.largest < 1e-5
     assert mamba.outcome == "refused" and "mamba" in mamba.reason
+    assert mobilebert.outcome == "works with a note" and "float64" in mobilebert.reason
 
 
-def test_weights_that_are_not_the_familys_own_fail() -> None:
-    network = build(tiny_config("gpt2"))
+@pytest.mark.parametrize(
+    ("family", "query"),  # float64 decides about MobileBERT
+    [("gpt2", "h.3.attn.c_attn.weight"), ("mobilebert", "layer.3.attention.self.query.weight")],
+)
+def test_weights_that_are_not_the_familys_own_fail(family: str, query: str) -> None:
+    network = build(tiny_config(family))
     other = copy.deepcopy(network)
     with torch.no_grad():
-        other.transformer.h[3].attn.c_attn.weight[:, :96] *= 1.1
-    result = try_network("gpt2", network, other)
+        (weight,) = (one for name, one in other.named_parameters() if name.endswith(query))
+        weight[:, :96] *= 1.1
+    result = try_network(family, network, other)
     assert result.outcome == "fails" and "differ" in result.reason
 
 
