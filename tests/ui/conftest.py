@@ -126,3 +126,11 @@ def model(request: pytest.FixtureRequest) -> mv.AttentionModel:
 def record(model: mv.AttentionModel) -> mv.AttentionRecord:
     """What it makes of the text that the Compare page is tested with."""
     return model.trace(TEXT)
+
+
+@pytest.fixture
+def cookies(monkeypatch):
+    """Set the cookies that the browser of pages opened from now on sends."""
+    sent: dict[str, str] = {}
+    monkeypatch.setattr("streamlit.runtime.context.ContextProxy.cookies", property(lambda _: sent))
+    return sent

@@ -1,0 +1,57 @@
+"""Pages of a class as apps of their own: a question for pupils, and the lesson of a teacher."""
+
+import json
+
+from streamlit.testing.v1 import AppTest
+
+from mha_viz.learn.frame import classroom
+from mha_viz.ui.state.class_answers import classes
+
+QUESTION = "soft-lookup-predict-temperature"
+
+
+def _question() -> None:
+    """Runs as an app, so it imports what it needs."""
+    import streamlit as st
+
+    from mha_viz.learn.frame import class_page, frame
+    from mha_viz.learn.frame.choices import Choices
+    from mha_viz.learn.frame.contents import BY_KEY
+
+    class_page.follow("here")
+    frame.predict(
+        Choices(BY_KEY["soft-lookup"]), "temperature", "What?", ["one", "two"], 1, "So it is."
+    )
+    st.markdown("Weights of the lab")
+
+
+def pupil(code: str = "") -> AppTest:
+    page = AppTest.from_function(_question, default_timeout=300)
+    if code:
+        page.query_params[classroom.PARAM] = code
+    return page.run()
+
+
+def kept(page: AppTest) -> dict[str, str]:
+    """The cookie that the page sets."""
+    found = [part.proto for part in page.get("bidi_component")]
+    (proto,) = (one for one in found if one.component_name == "mha_viz.class_cookie")
+    told = json.loads(proto.json)
+    return {told["name"]: told["value"]}
+
+
+def said(page: AppTest) -> str:
+    assert not page.exception
+    return " ".join(part.value for part in page.markdown)
+
+
+def counted(code: str) -> tuple[int, ...]:
+    return classes().counts(code, (QUESTION, ("one", "two")), 2)
+
+
+def teach() -> None:
+    """Runs as an app, so it imports what it needs."""
+    from mha_viz.learn.frame import class_page, lesson
+
+    class_page.follow("teach")
+    lesson.draw()

@@ -1,0 +1,137 @@
+"""Pupils of a class: they vote once each, and follow their teacher."""
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from mha_viz.learn.frame import classroom
+from mha_viz.learn.frame.lesson_plan import STOPS
+from mha_viz.ui.state.class_answers import classes
+from tests.ui.class_app import counted, kept, pupil, said
+from tests.ui.lab_app import link
+
+
+def test_pages_of_no_class_read_none(monkeypatch, cookies):
+    monkeypatch.setattr(classroom, "classes", None)  # whoever calls it falls
+    page = pupil()
+    page.radio[0].set_value("one").run()
+    page.button[0].click().run()
+    said(page)
+
+
+def test_pupils_vote_before_the_answer_and_see_the_class_after_it():
+    code = classes().open("teacher")
+    first, second = pupil(code), pupil(code)
+    first.radio[0].set_value("one").run()
+    assert counted(code) == (1, 0)
+    before = said(first)
+    first.button[0].click().run()
+    assert "1 answer" in said(first) and "1 answer" not in before
+    assert "Weights" in said(first) and "Weights" not in before and "Weights" in said(pupil())
+    first.button[0].click().run()
+    first.radio[0].set_value("two").run()  # the answer is hidden again, but has been seen
+    assert counted(code) == (1, 0)
+    second.radio[0].set_value("two").run()
+    joined = second.sidebar.caption[0].value
+    assert code in joined
+    classes().close(code)
+    assert second.run().sidebar.caption[0].value != joined
+
+
+def test_a_page_that_is_loaded_again_is_in_its_class_and_votes_once(cookies):
+    code = classes().open("teacher")
+    page = pupil(code)
+    cookies |= kept(page)
+    page.radio[0].set_value("one").run()
+    again = pupil()  # from an address that does not name the class
+    assert code in again.sidebar.caption[0].value and again.radio[0].value == "one"
+    again.radio[0].set_value("two").run()
+    assert counted(code) == (0, 1) and kept(again) == cookies
+    again.button[0].click().run()
+    once_more = pupil()
+    assert once_more.radio[0].value == "two" and "Weights" in said(once_more)
+    once_more.radio[0].set_value("one").run()
+    assert counted(code) == (0, 1)  # the answer has been seen
+
+
+@pytest.mark.parametrize("sent", ["", "x", "a" * 23, "ä" * 22, "<script>alert(1)</scri"])
+def test_a_cookie_that_is_none_of_ours_is_not_taken_over(cookies, sent):
+    cookies[classroom.COOKIE] = sent
+    assert kept(pupil(classes().open("teacher")))[classroom.COOKIE] != sent
+
+
+def _linked(first: str = "teach") -> None:
+    """The lesson where its pages are there to be linked to; runs as an app."""
+    import streamlit as st
+
+    from mha_viz.learn.frame import class_page, lesson
+    from mha_viz.learn.frame.lesson_plan import STOPS
+    from mha_viz.ui.state import state
+
+    def teach() -> None:
+        lesson.draw()
+
+    def join() -> None:
+        class_page.draw()
+
+    drawn = {"teach": teach, "class": join}
+    others = ["explore", *(stop.page for stop in STOPS)]
+    pages = [st.Page(draw, url_path=key, default=key == first) for key, draw in drawn.items()]
+    pages += [st.Page(lambda: None, title=key, url_path=key) for key in others]
+    st.session_state.pages = {page.url_path or first: page for page in pages}
+    page = st.navigation(pages)
+    st.session_state.at = page.url_path or first
+    state.on_page_enter(st.session_state.at)
+    class_page.follow(st.session_state.at)
+    page.run()
+
+
+def where(page: AppTest) -> str:
+    assert not page.exception
+    return page.session_state["at"]
+
+
+def test_pupils_follow_their_teacher_from_stop_to_stop(cookies):
+    teacher = AppTest.from_function(_linked, default_timeout=300).run()
+    teacher.button(key="class-open").click().run()
+    code, own = teacher.code[0].value.rpartition("class=")[2], kept(teacher)
+    page = AppTest.from_function(_linked, args=("class",), default_timeout=300).run()
+    page.text_input(key="class-code").set_value("zzzzz").run()
+    assert "zzzzz" in page.warning[0].value
+    page.text_input(key="class-code").set_value(f" {code.upper()}").run()
+    assert where(page) == "class" and classes().size(code) == 1
+    for number in (2, 4, 4):
+        teacher.button(key=f"class-bring-{number}").click().run()
+        page.run()
+        assert where(page) == STOPS[number - 1].page and where(teacher) == "teach"
+        assert link(page) == STOPS[number - 1].params
+    (question,) = page.radio  # of the page that is no lab
+    assert question.options == list(STOPS[3].asked.options)
+    question.set_value("L0 H7").run()
+    key = f"lesson-{STOPS[3].page}", STOPS[3].asked.options
+    assert classes().counts(code, key, 3) == (0, 1, 0)
+    page.run()
+    assert where(page) == STOPS[3].page  # nobody has moved the class
+    cookies |= own
+    other = AppTest.from_function(_linked, args=("class",), default_timeout=300).run()
+    assert where(other) == "class" and other.code[0].value.endswith(f"/class?class={code}")
+    teacher.button(key="class-bring-1").click().run()
+    assert where(other.run()) == STOPS[0].page and where(teacher) == "teach"
+    teacher.button(key="class-bring-4").click().run()
+    cookies.clear()
+    late = AppTest.from_function(_linked, args=("class",), default_timeout=300)
+    late.query_params["class"] = code
+    assert where(late.run()) == STOPS[3].page
+
+
+def test_a_page_that_a_late_question_has_emptied_is_opened_anew(monkeypatch):
+    """As where a fragment of the page before is run once more after the new page is drawn."""
+    asked: list[str] = []
+
+    def page_hash() -> str:
+        asked.append("")
+        return "the page before" if len(asked) == 2 else "the new page"
+
+    monkeypatch.setattr("mha_viz.ui.operating.streamlit_run.page_hash", page_hash)
+    page = AppTest.from_function(_linked, args=("class",), default_timeout=300)
+    page.query_params["class"] = classes().open("teacher")
+    assert where(page.run()) == "class" and len(asked) == 4 and page.main.title

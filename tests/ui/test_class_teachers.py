@@ -1,0 +1,101 @@
+"""Teachers of a class: the lesson that they lead, its votes, sheets and solutions."""
+
+import html
+import math
+from pathlib import Path
+
+from streamlit.testing.v1 import AppTest
+
+import mha_viz as mv
+from mha_viz.learn.frame import classroom
+from mha_viz.learn.frame.lesson_plan import STOPS, Stop, sheet
+from mha_viz.ui.state import class_answers
+from mha_viz.ui.state.class_answers import classes
+from tests.ui.class_app import kept, pupil, said, teach
+
+
+def test_a_teacher_sees_how_many_have_answered_and_the_bars_with_the_answer(cookies):
+    """The teacher's screen is what the class looks at."""
+    page = AppTest.from_function(teach, default_timeout=300).run()
+    page.button(key="class-open").click().run()
+    code, own = page.code[0].value.rpartition("class=")[2], kept(page)
+    pupil(code).radio[0].set_value("two").run()
+    cookies |= own
+    teacher = pupil()
+    assert "1 answer" in said(teacher) and not teacher.get("progress")
+    teacher.button[0].click().run()
+    assert [bar.proto.text for bar in teacher.get("progress")] == ["one: 0", "two: 1"]
+    teacher.button[0].click().run()
+    assert not teacher.get("progress")
+
+
+def test_a_server_for_a_class_keeps_the_one_of_its_teacher(operated, cookies):
+    operated(classroom=1)
+    class_answers.first_class.cache_clear()
+    code, leader = class_answers.first_class()
+    page = AppTest.from_function(teach, default_timeout=300).run()
+    assert not page.exception and not page.button
+    page.query_params[classroom.LEAD] = leader[:-1]
+    assert not page.run().button
+    page = AppTest.from_function(teach, default_timeout=300)
+    page.query_params[classroom.LEAD] = leader
+    assert page.run().code[0].value.endswith(f"/class?class={code}")
+    assert kept(page) == {classroom.COOKIE: leader}
+    page.button(key="class-end").click().run()
+    page.button(key="class-open").click().run()
+    assert page.code[0].value[-5:] in classes()
+
+
+def test_a_teacher_who_loads_the_page_again_still_leads_the_class(cookies):
+    page = AppTest.from_function(teach, default_timeout=300).run()
+    page.button(key="class-open").click().run()
+    shown, cookie = page.code[0].value, kept(page)
+    leads = page.sidebar.caption[0].value
+    cookies |= cookie
+    again = AppTest.from_function(teach, default_timeout=300).run()
+    assert again.code[0].value == shown
+    cookies.clear()  # another browser, at the address that is handed out
+    other = pupil(shown.rpartition("class=")[2])
+    assert other.sidebar.caption[0].value != leads
+    again.button(key="class-end").click().run()
+    assert not again.code
+
+
+def test_each_stop_has_a_sheet_and_one_with_its_solutions():
+    for number, stop in enumerate(STOPS, 1):
+        pupils, teacher = (html.unescape(sheet(number, "http://a/b", a)) for a in (False, True))
+        asked = stop.asked
+        for part in (asked.question, *asked.options, *(one.ask for one in stop.exercise)):
+            assert part in pupils and part in teacher and not {"*", "$"} & set(part)
+        for part in (asked.because, stop.often, *(one.solution for one in stop.exercise)):
+            assert part not in pupils and part in teacher and not {"*", "$"} & set(part)
+
+
+def _case(page: str) -> tuple[Stop, mv.AttentionModel, mv.AttentionRecord]:
+    """A stop of the lesson, and what its link opens."""
+    (stop,) = (stop for stop in STOPS if stop.page == page)
+    model = mv.load(stop.params["model"])
+    return stop, model, model.trace(stop.params["text"])
+
+
+def test_the_stop_of_switches_is_decided_by_the_model():
+    stop, model, record = _case("intervene")
+    assert record.labels[9] == "box"
+    weight = {head: record.pattern[head][-1] for head in ((1, 2), (1, 3), (0, 7))}
+    assert f"L1 H2 gives {weight[1, 2][9]:.0%}".replace("%", " %") in stop.asked.question
+    assert int(weight[1, 3].argmax()) == 9 and float(weight[0, 7][-2]) > 0.995
+    found = [mv.ablate(model, record.text, [head], target="box") for head in ((1, 2), (0, 7))]
+    before, *after = (
+        f"{math.exp(number):.0%}".replace("%", " %")
+        for number in (found[0].target.before, *(one.target.after for one in found))
+    )
+    assert f"predicts “box” with {before}" in stop.asked.question
+    assert f"falls to {after[0]} and stays the likeliest" in stop.asked.because
+    assert f"falls to {after[1]}:" in stop.asked.because
+    again = f"{after[0]} without L1 H2, and {after[1]} without L0 H7. With all heads it is {before}"
+    assert again in stop.exercise[0].solution
+    assert [one.after.candidates[0] == "box" for one in found] == [True, False]
+    assert (stop.params["layer"], stop.params["head"]) == ("0", "7")
+    tutorial = (Path(__file__).parents[2] / "docs" / "tutorial.md").read_text("utf-8")
+    assert f'text = "{record.text}"' in tutorial
+    assert f"with {before}" in tutorial and f"falls to {after[1]}" in tutorial
