@@ -69,6 +69,11 @@ def position_of(numbers: Sequence[int], layer: Any) -> int:
     raise ArgumentError(f"There is no layer {number}: {layers_in_words(numbers)}.")
 
 
+def checked_position(numbers: Sequence[int], layer: int) -> int:
+    """Return the position of a layer; as it is, unchecked, where numbers count from 0."""
+    return layer if is_counted(numbers) else position_of(numbers, layer)
+
+
 def layers_in_words(numbers: Sequence[int]) -> str:
     """Return the numbers of the layers with attention as the clause of a sentence.
 

@@ -14,6 +14,7 @@ from torch import Tensor
 from mha_viz.core.cancellation import check_cancelled
 from mha_viz.core.compare import query_key_space as space
 from mha_viz.core.compare.query_key_space import layout_of
+from mha_viz.core.layer_numbers import checked_position
 from mha_viz.core.record import display
 from mha_viz.core.record.record import AttentionRecord, Token
 from mha_viz.core.record.visible import visible_keys
@@ -77,11 +78,13 @@ class QueryKeyMap:
     model: str = ""
     method: str = "pca"
     notes: tuple[str, ...] = ()
+    layer_numbers: tuple[int, ...] = ()
 
     def table(self) -> pd.DataFrame:
         """Make a row for each head: the map that follows its scores best comes first."""
         names = ["plane_correlation", "baseline", "nearer_has_more", "correlation"]
-        found = head_rows(**{name: getattr(self, name) for name in (*names, "explained", "scale")})
+        columns = {name: getattr(self, name) for name in (*names, "explained", "scale")}
+        found = head_rows(self.layer_numbers, **columns)
         return found.sort_values("plane_correlation", ascending=False, ignore_index=True)
 
     def points_table(self, layer: int, head: int) -> pd.DataFrame:
@@ -89,7 +92,7 @@ class QueryKeyMap:
 
         ArgumentError: no such head.
         """
-        self._check(layer, head)
+        layer, head = self._place(layer, head)
         n, place = len(self.tokens), self.points[layer, head].reshape(-1, 2)
         words = [token.text for token in self.tokens]
         looks_at = [words[key] for key in self.strongest[layer, head, :, 0].tolist()]
@@ -108,8 +111,7 @@ class QueryKeyMap:
 
     def figure(self, layer: int, head: int, *, dark: bool = False) -> Any:
         """Draw the map of one head as a Plotly figure; ArgumentError where there is none."""
-        self._check(layer, head)
-        place = layer, head
+        place = self._place(layer, head)
         numbers = self.plane_correlation, self.baseline, self.correlation
         near, chance, whole = (f"{one[place]:.2f}" for one in numbers)
         share = f"{self.nearer_has_more[place]:.0%}"
@@ -119,11 +121,14 @@ class QueryKeyMap:
             f"The nearer of two keys has more weight in {share} of cases.",
         ]
         draw = display.known(display.query_key_plotter)
-        return draw(self.points_table(layer, head), place, notes, dark=dark)
+        return draw(self.points_table(layer, head), (layer, head), notes, dark=dark)
 
-    def _check(self, layer: int, head: int) -> None:
-        check_index("layer", layer, len(self.scale))
+    def _place(self, layer: int, head: int) -> tuple[int, int]:
+        """Return where arrays have a head whose layer has this number; else ArgumentError."""
+        at = checked_position(self.layer_numbers, layer)
+        check_index("layer", at, len(self.scale))
         check_index("head", head, self.scale.shape[1])
+        return at, head
 
     def __repr__(self) -> str:
         layers, heads = self.scale.shape
@@ -227,6 +232,9 @@ def map_of_records(
             "Queries and keys of cross attention belong to different texts: choose another part."
         )
     n_layers, n_heads = records[0].shape[:2]
+    numbers = records[0].layer_numbers
+    if heads is not None:
+        heads = [(checked_position(numbers, layer), head) for layer, head in heads]
     sizes = [min(len(record.tokens), limit) for record in records]
     for layer, head in heads or ():
         check_index("layer", layer, n_layers)
@@ -275,6 +283,7 @@ def map_of_records(
         model=records[0].model,
         method=method,
         notes=tuple(notes),
+        layer_numbers=numbers,
     )
 
 

@@ -36,6 +36,7 @@ class PatchingMap:
         target, against: labels of the tokens that were followed; "" where there is none.
         tokens, corrupt_tokens: labels of both texts, position by position.
         notes: what was cut off.
+        layer_numbers: the model's own, which the table names; none for 0, 1, 2 ...
 
     >>> import mha_viz as mv
     >>> texts = "A bird saw a cat. A bird saw a", "A bird saw a dog. A bird saw a"
@@ -55,6 +56,7 @@ class PatchingMap:
     tokens: tuple[str, ...]
     corrupt_tokens: tuple[str, ...]
     notes: tuple[str, ...] = ()
+    layer_numbers: tuple[int, ...] = ()
 
     @property
     def difference(self) -> float:
@@ -99,6 +101,8 @@ class PatchingMap:
         axes = AXES.get(self.part, ("layer", "position"))
         cells = np.indices(self.effect.shape).reshape(len(axes), -1)
         columns: dict[str, Any] = dict(zip(axes, cells, strict=True))
+        if self.layer_numbers:
+            columns["layer"] = np.array(self.layer_numbers, int)[columns["layer"]]
         if "position" in columns:
             columns["token"] = np.array(self.tokens, object)[columns["position"]]
             columns["corrupt_token"] = np.array(self.corrupt_tokens, object)[columns["position"]]
@@ -214,4 +218,5 @@ def patching_map(
         tokens=tuple(token.text for token in targets.rows[0].tokens),
         corrupt_tokens=tuple(token.text for token in other.tokens),
         notes=experiment.notes,
+        layer_numbers=model.layer_numbers,
     )

@@ -85,11 +85,12 @@ def _measure(chosen: targets.Chosen, heads: tuple[tuple[int, int], ...], n_heads
     with targets.known_parts():
         if tests:
             n_passes = N_RANDOM + 4  # random sets: one half
-            found = measured(faithfulness, chosen, heads, passes=n_passes, what="testing")
+            named = words.by_number(heads)
+            found = measured(faithfulness, chosen, named, passes=n_passes, what="testing")
             progress.keep("circuit", _key(chosen.source, heads), found)
         if proposes:
             proposed = measured(find_heads, chosen, passes=n_heads, what="proposing")
-            state.change(tested=proposed.heads[:MAX_TESTED])
+            state.change(tested=tuple(words.by_position(proposed.heads[:MAX_TESTED])))
         if writes:
             n_passes = _PASSES_OF_REPORT * n_heads
             made = measured(_report, chosen, passes=n_passes, what="report")
@@ -113,7 +114,7 @@ def _report(model: AttentionModel, task: Task, on_progress: OnProgress | None = 
 
 def _result(scene: Scene, found: Faithfulness) -> None:
     """Show what the choice carries, beside random sets of as many heads; and the file."""
-    heads = words.listed(found.heads, 5)
+    heads = words.listed(found.heads, 5, ())
     if found.held_out.refusal:
         st.info(words.plain(f"No share of {heads} is given. {found.held_out.refusal}"))
     else:
@@ -139,7 +140,7 @@ def _bars(scene: Scene, found: Faithfulness) -> None:
     values = (table["behaviour"] if refused else 100 * table["share"]).to_numpy(dtype=np.float64)
     unit = "logits" if refused else "% of the behaviour"
     drawn = signed_rows(labels, values, unit, title=texts["name"], dark=look.dark())
-    about = f"task: {found.task}", words.listed(found.heads, MAX_TESTED), f"seed {found.seed}"
+    about = f"task: {found.task}", words.listed(found.heads, MAX_TESTED, ()), f"seed {found.seed}"
     figures.show(drawn, table=table, caption=words.settings(scene, *about), **texts)
 
 
@@ -159,8 +160,11 @@ def _take_file(content: bytes) -> None:
     found = Faithfulness.from_bytes(content, "This file")
     if found.model != state.of(Circuits).model or found.task not in TASKS:
         raise RecordError(TEXTS("faithfulness.other", found=found))
-    state.change(task=found.task, tested=found.heads[:MAX_TESTED])
-    progress.keep("circuit", _key(found.task, found.heads), found)
+    if found.layer_numbers != words.layer_numbers():
+        raise RecordError(TEXTS("faithfulness.other", found=found))
+    heads = tuple(words.by_position(found.heads))
+    state.change(task=found.task, tested=heads[:MAX_TESTED])
+    progress.keep("circuit", _key(found.task, heads), found)
 
 
 _SHOWN, _DRAWN = 20, 80  # edges in the table, and in the picture

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from functools import partial
-from typing import Unpack
+from typing import Any, Unpack
 
 import numpy as np
 import streamlit as st
@@ -120,7 +120,8 @@ def draw_map(
     if measured is not None:
         table["Known"] = np.where(measured[i, j], "measured", "estimate").tolist()
     order = head_order(np.zeros(values.shape), "layer")
-    every = HeadPairs(values, names, order, n_heads=n_heads, unit=unit, measured=measured)
+    about: dict[str, Any] = {"unit": unit, "layer_numbers": words.layer_numbers()}
+    every = HeadPairs(values, names, order, n_heads=n_heads, measured=measured, **about)
     marks = Marks(pair=numbers(shown_pair(values, n_heads), n_heads))
     figures.show(
         similarity_matrix(every, title=title, diverging=True, marks=marks, dark=look.dark()),

@@ -9,6 +9,7 @@ import streamlit as st
 from numpy.typing import NDArray
 
 from mha_viz.circuits.patching.patching_map import PatchingMap, patching_map
+from mha_viz.core.layer_numbers import layer_names
 from mha_viz.engine.model import AttentionModel
 from mha_viz.plots.bars import share_matrix
 from mha_viz.ui.circuits import TEXTS, targets
@@ -121,7 +122,7 @@ def _shown(found: PatchingMap) -> tuple[NDArray[np.float64], str]:
 
 def _map(found: PatchingMap, caption: str) -> None:
     """Draw layers by positions."""
-    (values, unit), layers = _shown(found), [f"L{i}" for i in range(len(found.effect))]
+    (values, unit), layers = _shown(found), layer_names(len(found.effect), found.layer_numbers)
     texts = TEXTS.figure("figures.patching", part=PATCHED[found.part])
     texts["key"] = f"patching_{found.part}"
     axes = layers, found.positions

@@ -191,7 +191,8 @@ def _pair(scene: Scene, settings: PathSettings | PathEffects, pair: pairs.Pair) 
         numbers["Estimated"] = [settings.estimate[at]]
         _numbers(numbers, [WAYS[settings.way]], settings.metric)
         return
-    given = settings.corrupt, sender, (layer, head, into), settings.metric
+    (start, (number, _)) = words.by_number([sender, (layer, head)])
+    given = settings.corrupt, start, (number, head, into), settings.metric
     path = targets.of_text(scene, path_effect, *given, **settings.tracked)
     estimated = [path.direct_estimate, path.total_estimate]
     numbers = {"Measured": [path.direct, path.total], "Estimated": estimated}

@@ -152,7 +152,8 @@ def draw_map(scene: Scene) -> None:
 def _best(found: QueryKeyMap) -> None:
     """Name the heads in whose maps near means a high weight most."""
     table = found.table().head(N_MAPS)
-    heads = zip(table["layer"].tolist(), table["head"].tolist(), strict=True)
+    named = zip(table["layer"].tolist(), table["head"].tolist(), strict=True)
+    heads = words.by_position(list(named))
     numbers = table["plane_correlation"].tolist()
     offered = {
         head: f"{words.head_name(*head)}: {number:.2f}"
@@ -164,14 +165,15 @@ def _best(found: QueryKeyMap) -> None:
 
 
 def _explain(scene: Scene, found: QueryKeyMap, chosen: tuple[int, int]) -> None:
-    dark, points = look.dark(), found.points_table(*chosen)
+    (named,) = words.by_number([chosen])
+    dark, points = look.dark(), found.points_table(*named)
 
     def tables() -> None:
         st.dataframe(found.table(), hide_index=True, key="query_key_map-heads")
         st.dataframe(points, hide_index=True, key="query_key_map-points", placeholder="–")
 
     figures.explain(
-        lambda: found.figure(*chosen, dark=dark),
+        lambda: found.figure(*named, dark=dark),
         table=points,
         draw=tables,
         caption=words.settings(scene, f"{len(found.texts)} texts", f"by {found.method.upper()}"),

@@ -143,7 +143,8 @@ def draw_heads(
 ) -> None:
     """Draw a signed number of each head; a click chooses the head. `shown` is for the figure."""
     chosen, dark = state.of(Circuits).chosen, look.dark()
-    figure = head_changes(values, title, unit, diverging=True, selected=chosen, dark=dark)
+    looks: dict[str, Any] = {"layer_numbers": words.layer_numbers(), "dark": dark}
+    figure = head_changes(values, title, unit, diverging=True, selected=chosen, **looks)
     figures.show(figure, key=key, on_click=words.choose, **shown)
 
 

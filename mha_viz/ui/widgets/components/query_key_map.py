@@ -37,4 +37,5 @@ def payload_of(found: QueryKeyMap) -> bytes:
     facts = {title: getattr(found, name) for name, title in FACTS.items()}
     arrays = found.points, found.strongest, found.weights
     title = f"{found.model} on “{found.texts[0][:80]}”"
-    return map_payload(*arrays, labels, found.text.tolist(), facts=facts, title=title)
+    about = {"facts": facts, "title": title, "layer_numbers": found.layer_numbers}
+    return map_payload(*arrays, labels, found.text.tolist(), **about)
