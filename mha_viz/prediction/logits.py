@@ -122,8 +122,8 @@ def outcome_logits(
         return torch.stack([torch.zeros_like(output.logits), output.logits], -1)
     if kind in OF_TEXTS:
         return output.logits[:, None]
-    found = getattr(output, "prediction_logits", None)
-    return output.logits if found is None else found
+    of_tokens: Tensor | None = getattr(output, "prediction_logits", None)
+    return output.logits if of_tokens is None else of_tokens
 
 
 def _padding_of_classifier(

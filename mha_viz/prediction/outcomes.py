@@ -173,6 +173,8 @@ def right_outcomes(
             raise ArgumentError(f"{model.name} predicts one number: leave out labels.")
         return (0,), (0,)
     asked = _places_of(model, encoded, label)
+    if not asked:
+        raise ArgumentError("labels has no place in it: leave it out for all places.")
     own = _own_outcomes(model, encoded) if None in asked.values() else {}
     right = {place: own[place] if given is None else given for place, given in asked.items()}
     return tuple(right), tuple(right.values())
@@ -184,17 +186,16 @@ def _places_of(model: AttentionModel, encoded: Encoded, label: Label) -> dict[in
     if kind == "answer":
         if label is None:
             return {0: None, 1: None}
-        pairs = label.items() if isinstance(label, Mapping) else ()
-        each = [f"{end}:{position}" for end, position in pairs] or [label]
-        return {
-            ENDS.index(end): place
-            for end, place in (end_and_position(one, tokens) for one in each)  # type: ignore[arg-type]
-        }
+        each: list[str | int] = [label] if isinstance(label, str | int) else []
+        if isinstance(label, Mapping):
+            each = [f"{end}:{position}" for end, position in label.items()]
+        read = (end_and_position(one, tokens) for one in each)
+        return {ENDS.index(end): position for end, position in read}
     if kind == "multi_label":
         if label is None:
             return dict.fromkeys(range(model.network.config.num_labels))
-        pairs = label if isinstance(label, Mapping) else {label: True}
-        return {number_of(model, name): int(bool(is_so)) for name, is_so in pairs.items()}
+        are_right = label if isinstance(label, Mapping) else {label: True}
+        return {number_of(model, name): int(bool(is_so)) for name, is_so in are_right.items()}
     if kind == "token_class":
         return _classes_of_tokens(model, tokens, label)
     if isinstance(label, Mapping):
@@ -216,7 +217,7 @@ def _classes_of_tokens(
             )
         label = {int(place): name}
     outside = [place for place in label if place not in range(len(tokens))]
-    if outside or not label:
+    if outside:
         raise ArgumentError(f"Tokens must lie in 0..{len(tokens) - 1}, got {list(label)}.")
     return {place: number_of(model, name) for place, name in label.items()}
 

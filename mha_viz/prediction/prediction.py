@@ -205,7 +205,7 @@ def predict(
     return replace(first, masks=masks, others=tuple(replace(one, masks=masks) for one in others))
 
 
-def spaced_at(kind: Objective, of: Prediction | Encoded, place: int) -> bool:
+def spaced_at(kind: str, of: Prediction | Encoded, place: int) -> bool:
     """Return whether a word at the predicted place has a space before it (see `id_of`)."""
     at = of.tokens[place]
     text = (of.text_pair if at.segment else of.text) or ""

@@ -124,7 +124,8 @@ def _measure(scene: Scene) -> None:
     followed = targets.followed(scene, model)
     passes = importance_passes(model, view.method)
     seconds = progress.seconds(view.checkpoint, model, chosen, passes)
-    loaded, of = heavy.model_of(view.checkpoint), {"labels": labels, "text_pair": pair}
+    of: dict[str, Any] = {"labels": labels, "text_pair": pair}
+    loaded = heavy.model_of(view.checkpoint)
     measure = partial(head_importance, loaded, chosen, view.method, **of)
     key = _key(scene, view.method)
     work = heavy.work(measure, key, seconds)
@@ -270,6 +271,7 @@ def _measured(scene: Scene) -> HeadRemoval | None:
     place = st.container(horizontal=True, vertical_alignment="center")
     label, icon = TEXTS("pruning.again" if stored else "pruning.label"), ":material/content_cut:"
     if place.button(label, icon=icon, key="prune", disabled=key in results):
+        measured: dict[str, HeadImportance | None]
         measured = {one: _over_same(scene, one) for one in METHODS}
         sizes = _sizes(memory.model(*view.checkpoint))
         model = heavy.model_of(view.checkpoint)
