@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+import transformers
 from transformers import (
     AutoConfig,
     AutoModel,
@@ -20,6 +21,7 @@ from transformers import (
     AutoModelForTokenClassification,
     AutoTokenizer,
     PreTrainedConfig,
+    PreTrainedModel,
     PreTrainedTokenizerBase,
 )
 from transformers.utils.logging import (
@@ -104,10 +106,20 @@ def auto_class(architecture: str) -> Any:
 
 def loader_of(config: PreTrainedConfig) -> Any:
     """Return the loader for the class that a checkpoint's config names first."""
-    found = auto_class((getattr(config, "architectures", None) or [""])[0])
+    name = (getattr(config, "architectures", None) or [""])[0]
+    found = auto_class(name)
+    if not any(type(config) in loader._model_mapping for loader in (found, AutoModel)):
+        return _own_class(name, config) or found
     # Encoder-decoders that classify read one text twice; their attention is that of the body.
     is_pair = found in _CLASSIFIERS and config.is_encoder_decoder
     return AutoModel if is_pair else found
+
+
+def _own_class(name: str, config: PreTrainedConfig) -> type[PreTrainedModel] | None:
+    """Return the class of that name, where it is of this config: no loader takes Emu3's part."""
+    own = getattr(transformers, name, None) if name.isidentifier() else None
+    is_model = isinstance(own, type) and issubclass(own, PreTrainedModel)
+    return own if is_model and own.config_class is type(config) else None
 
 
 def load_tokenizer(folder: Path, config: PreTrainedConfig) -> PreTrainedTokenizerBase:
@@ -174,11 +186,19 @@ def model_size(config: PreTrainedConfig, n_parameters: int, dtype: torch.dtype) 
     ModelSize(n_parameters=124439808, weights=248879616, n_ctx=1024, token=147456)
     """
     n_layers, n_heads, n_kv_heads, d_model, d_head, n_ctx = (
-        getattr(config.get_text_config(), name, None) or 0 for name in _SIZES
+        _size(config.get_text_config(), name) for name in _SIZES
     )
     width = d_head or d_model // max(n_heads, 1)
     token = 4 * n_layers * width * 2 * (n_heads + (n_kv_heads or n_heads))
     return ModelSize(n_parameters, n_parameters * dtype.itemsize, n_ctx, token)
+
+
+def _size(config: PreTrainedConfig, name: str) -> int:
+    """Return a size; the largest of all layers' where they differ (Gemma 4's heads)."""
+    try:
+        return getattr(config, name, None) or 0
+    except RuntimeError:  # "a per-layer attribute"
+        return max(getattr(layer, name, None) or 0 for layer in config.per_layer_config)
 
 
 def check_room(name: str, n_bytes: int, device: torch.device) -> None:

@@ -1,16 +1,16 @@
 """Name, folder or Hub id -> AttentionModel, with every check that an untrusted checkpoint needs."""
 
 import copy
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from importlib.util import find_spec
-from math import isfinite, prod
+from math import prod
 from pathlib import Path
 from typing import Any
 
 import torch
-from transformers import AutoModel, PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
+from transformers import AutoModel, PreTrainedConfig, PreTrainedModel
 
 from mha_viz.checkpoints.adapter import check_adapter, merge
 from mha_viz.checkpoints.building import (
@@ -33,13 +33,20 @@ from mha_viz.checkpoints.checkpoint_files import (
 )
 from mha_viz.checkpoints.device import device_of
 from mha_viz.checkpoints.layout import LayoutChecks, count_parameters, wrong_shape
+from mha_viz.checkpoints.loaded_checks import (
+    check_finite,
+    check_names,
+    check_stacks,
+    language_notes,
+    missing_notes,
+    tokenizer_notes,
+)
 from mha_viz.checkpoints.tokenizer_limits import check_written
 from mha_viz.checkpoints.weight_files import Shapes, read_headers
 from mha_viz.core.names import DTYPES, Device
 from mha_viz.engine.attention_function import IMPLEMENTATION
 from mha_viz.engine.loaded_network import threads_for
 from mha_viz.engine.model import AttentionModel
-from mha_viz.engine.projections import is_plain
 from mha_viz.errors import (
     ArgumentError,
     BrokenCheckpointError,
@@ -48,6 +55,7 @@ from mha_viz.errors import (
     translating,
 )
 
+_UNKNOWN = "Unrecognized configuration class"  # of a loader of transformers
 Place = torch.device | str | dict[str, int | str | torch.device]  # or a map of devices
 
 
@@ -190,7 +198,7 @@ def _model(checked: CheckedModel, place: Place, dtype: str) -> AttentionModel:
     network.eval().requires_grad_(False)
     if isinstance(place, torch.device) and place.type != "cpu":
         network.to(place)
-    notes += tokenizer_notes(tokenizer, config)
+    notes += (*tokenizer_notes(tokenizer, config), *language_notes(network))
     return AttentionModel(network, tokenizer, name=name, notes=tuple(notes))
 
 
@@ -200,19 +208,6 @@ def precision_of(dtype: str, config: PreTrainedConfig) -> str:
     if dtype != "auto":
         return dtype
     return named if named in DTYPES else "float32"
-
-
-def tokenizer_notes(
-    tokenizer: PreTrainedTokenizerBase, config: PreTrainedConfig
-) -> tuple[str, ...]:
-    """Return a note where a tokenizer has more tokens than its model; none otherwise."""
-    size = getattr(config.get_text_config(), "vocab_size", None)
-    if not isinstance(size, int) or len(tokenizer) <= size:
-        return ()
-    return (
-        f"The tokenizer knows {len(tokenizer):,} tokens but the model only {size:,}: they do "
-        "not belong together. Text with an unknown token is refused.",
-    )
 
 
 def _broken(name: str, error: BaseException) -> BrokenCheckpointError:
@@ -233,9 +228,8 @@ def _network(
     except MhaVizError:
         raise
     except ValueError as error:
-        if loader is AutoModel or "Unrecognized configuration class" not in str(error):
-            raise BrokenCheckpointError(f"{folder.name}: {first_line(str(error))}") from error
-        return _from_pretrained(AutoModel, folder, checks, placed)
+        if loader is AutoModel or _UNKNOWN not in str(error):
+            raise _unloadable(folder, checks.config, error) from error
     except Exception as error:
         reason = first_line(str(error))
         if not checks.laid_out:
@@ -245,6 +239,21 @@ def _network(
         raise BrokenCheckpointError(
             f"The weights of {folder.name} do not fit its config: {reason}"
         ) from error
+    try:  # the family has no such head
+        return _from_pretrained(AutoModel, folder, checks, placed)
+    except ValueError as error:
+        raise _unloadable(folder, checks.config, error) from error
+
+
+def _unloadable(folder: Path, config: PreTrainedConfig, error: ValueError) -> BrokenCheckpointError:
+    """Return the error for a checkpoint that no loader of transformers takes."""
+    if _UNKNOWN not in str(error):
+        return BrokenCheckpointError(f"{folder.name}: {first_line(str(error))}")
+    name = (getattr(config, "architectures", None) or [config.model_type])[0]
+    return BrokenCheckpointError(
+        f"{folder.name} is a part of a larger model ({name}), which none of transformers' loaders "
+        f"takes: load it by its own class and give it to mv.wrap(network, tokenizer)."
+    )
 
 
 def _from_pretrained(
@@ -272,74 +281,5 @@ def _from_pretrained(
     for key, stored, expected in info["mismatched_keys"]:
         raise wrong_shape(folder.name, key, stored, expected)
     missing, unknown = set(info["missing_keys"]), sorted(info["unexpected_keys"])
-    _check_names(network, folder.name, missing, unknown)
-    return network, _loading_notes(network, missing)
-
-
-def _check_names(
-    network: PreTrainedModel, name: str, missing: set[str], unknown: Sequence[str]
-) -> None:
-    """Refuse weights most of which have other names than the network's: it would be random."""
-    parameters = {name for name, _ in network.base_model.named_parameters()}
-    prefix = "" if network.base_model is network else f"{network.base_model_prefix}."
-    n_missing = sum(f"{prefix}{name}" in missing for name in parameters)
-    if unknown and n_missing > len(parameters) / 2:
-        raise BrokenCheckpointError(
-            f"{n_missing} of {len(parameters)} weights of {name} have other names in the file than "
-            f"in the {network.config.model_type} family (such as {unknown[0]}): they would be "
-            "random. Save the network itself with save_pretrained, without what was put around it "
-            "for its training (of DistributedDataParallel or Lightning)."
-        )
-
-
-def _loading_notes(network: PreTrainedModel, missing: set[str]) -> list[str]:
-    """Say what weights missing from the file mean for someone who looks at attention."""
-    parameters = {name for name, _ in network.named_parameters()}  # buffers are computed anew
-    computed = {
-        f"{name}.weight"
-        for name, module in network.named_modules()
-        if "Sinusoidal" in type(module).__name__
-    }
-    missing = missing - computed
-    poolers = {name for name in parameters if "pooler" in name.split(".")}
-    new = sorted((missing & parameters) - poolers)
-    prefix = "" if network.base_model is network else f"{network.base_model_prefix}."
-    body = [name for name in new if name.startswith(prefix)]
-    head = [name for name in new if not name.startswith(prefix)]
-    if type(network).__name__.endswith("ForSequenceClassification"):
-        head += sorted(missing & poolers)  # its class is read behind the pooler
-    notes = []
-    if body:
-        notes.append(
-            f"{len(body)} weight tensor(s) are missing from the checkpoint and were newly "
-            f"initialised at random (such as {body[0]}): heads that depend on them mean nothing."
-        )
-    if head:
-        notes.append(
-            f"The checkpoint has no weights for the layer that predicts ({head[0]}): "
-            "its predictions mean nothing. Attention does not depend on them."
-        )
-    return notes
-
-
-def check_stacks(network: PreTrainedModel, name: str) -> None:
-    """Check that what its config calls an encoder-decoder has both stacks."""
-    body = network.base_model
-    if network.config.is_encoder_decoder and body in (body.get_encoder(), body.get_decoder()):
-        raise BrokenCheckpointError(
-            f"config.json of {name} says that it is an encoder-decoder, but the "
-            f"{network.config.model_type} family is one stack: set is_encoder_decoder to false."
-        )
-
-
-def check_finite(network: PreTrainedModel, name: str) -> None:
-    """Check that all weights are finite numbers."""
-    for key, weight in network.state_dict().items():
-        # The extremes of numbers with NaN are NaN; isfinite would take copies of the weight.
-        # Quantised parts keep dtypes among their numbers.
-        plain = is_plain(weight) and weight.numel()
-        if plain and not all(isfinite(end) for end in weight.aminmax()):
-            raise BrokenCheckpointError(
-                f"{name} has NaN or infinite numbers in {key}: every picture of it would be "
-                "meaningless. The training has diverged, or the file is damaged."
-            )
+    check_names(network, folder.name, missing, unknown)
+    return network, missing_notes(network, missing)

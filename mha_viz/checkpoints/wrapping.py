@@ -5,7 +5,12 @@ from typing import Any
 from torch import nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from mha_viz.checkpoints.loading import check_finite, check_stacks, tokenizer_notes
+from mha_viz.checkpoints.loaded_checks import (
+    check_finite,
+    check_stacks,
+    language_notes,
+    tokenizer_notes,
+)
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import ArgumentError
 
@@ -60,7 +65,7 @@ def wrap(network: Any, tokenizer: Any = None, name: str = "") -> AttentionModel:
     name = name or network.config.name_or_path or type(network).__name__
     check_stacks(network, name)
     check_finite(network, name)
-    notes = tokenizer_notes(tokenizer, network.config)
+    notes = (*tokenizer_notes(tokenizer, network.config), *language_notes(network))
     return AttentionModel(network, tokenizer, name=name, notes=notes)
 
 

@@ -158,16 +158,28 @@ def _why_no_text_runs(network: PreTrainedModel, error: Exception) -> str:
         return (
             f"The {family} family has no attention: its layers mix tokens in another way. {INSTEAD}"
         )
-    paths = [path for path, part in network.named_modules() if path and _reads_text(part)]
+    reason = str(error).strip().partition("\n")[0] or type(error).__name__
+    parts = [(path, part) for path, part in network.named_modules() if path and _reads_text(part)]
+    paths = [path for path, part in parts if _runs(part)]
+    capture = "run it inside of `with mv.capture(network) as taken`"
     if paths or not _reads_text(network):
-        own = "needs more than one text"
+        own = f"needs more than a text ({reason})"
         if not _reads_text(network):
             own = f"reads {network.main_input_name}, not text"
         ways = [f"wrap its part that reads text, mv.wrap(network.{path})" for path in paths[-1:]]
-        ways.append("run it inside of `with mv.capture(network) as taken`")
-        return f"The {family} family {own}: {', or '.join(ways)}."
-    reason = str(error).strip().partition("\n")[0] or type(error).__name__
-    return f"A plain text does not run through the {family} family: {reason}"
+        return f"The {family} family {own}: {', or '.join([*ways, capture])}."
+    return f"A plain text does not run through the {family} family ({reason}): {capture}."
+
+
+@torch.inference_mode()
+def _runs(module: nn.Module) -> bool:
+    """Return whether a part of a network reads a plain text by itself."""
+    device = next((weight.device for weight in module.parameters()), None)
+    try:
+        module(input_ids=torch.ones((1, 2), dtype=torch.long, device=device))
+    except Exception:  # of any library: it needs more than a text
+        return False
+    return True
 
 
 def _reads_text(module: nn.Module) -> bool:

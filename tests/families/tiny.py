@@ -78,6 +78,7 @@ _MORE: dict[str, dict[str, Any]] = {  # what is no size: the kinds of four layer
     "gpt_neo": {"attention_types": [[["global", "local"], 2]]},
     "granitemoehybrid": {"layer_types": ["mamba", "attention"] * 2},
     "lfm2_moe": {"layer_types": ["conv", "full_attention"] * 2},
+    "xmod": {"default_language": "en_XX"},
     "reformer": {"axial_pos_embds": False, "attn_layers": ["local", "lsh"] * 2},
 }
 
