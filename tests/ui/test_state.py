@@ -115,7 +115,8 @@ VIEW = View(
 
 
 def test_every_field_survives_the_url():
-    for field in fields(View):  # none of them may be the default, or the test shows nothing
+    of_links = [field for field in fields(View) if field.compare]
+    for field in of_links:  # none of them may be the default, or the test shows nothing
         assert getattr(VIEW, field.name) != getattr(DEFAULT, field.name)
     assert from_params(to_params(VIEW)) == (VIEW, [])
 

@@ -90,7 +90,7 @@ def _measure(chosen: targets.Chosen, heads: tuple[tuple[int, int], ...], n_heads
             progress.keep("circuit", _key(chosen.source, heads), found)
         if proposes:
             proposed = measured(find_heads, chosen, passes=n_heads, what="proposing")
-            state.change(tested=tuple(words.by_position(proposed.heads[:MAX_TESTED])))
+            state.change(tested=words.by_position(proposed.heads[:MAX_TESTED]))
         if writes:
             n_passes = _PASSES_OF_REPORT * n_heads
             made = measured(_report, chosen, passes=n_passes, what="report")
@@ -162,7 +162,7 @@ def _take_file(content: bytes) -> None:
         raise RecordError(TEXTS("faithfulness.other", found=found))
     if found.layer_numbers != words.layer_numbers():
         raise RecordError(TEXTS("faithfulness.other", found=found))
-    heads = tuple(words.by_position(found.heads))
+    heads = words.by_position(found.heads)
     state.change(task=found.task, tested=heads[:MAX_TESTED])
     progress.keep("circuit", _key(found.task, heads), found)
 

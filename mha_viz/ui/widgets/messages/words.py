@@ -56,15 +56,15 @@ def layer_numbers() -> tuple[int, ...]:
     return state.current().layer_numbers
 
 
-def by_number(heads: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+def by_number(heads: Sequence[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
     """Return heads at positions of the page's model as the library names them."""
-    return own_numbers(heads, layer_numbers())
+    return tuple(own_numbers(heads, layer_numbers()))
 
 
-def by_position(heads: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+def by_position(heads: Sequence[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
     """Return heads as the library names them by their positions in the page's model."""
     numbers = layer_numbers()
-    return [(numbers.index(layer) if numbers else layer, head) for layer, head in heads]
+    return tuple((numbers.index(layer) if numbers else layer, head) for layer, head in heads)
 
 
 def names(scene: Scene) -> list[str]:
