@@ -3,17 +3,20 @@
 The server imports this file for `app`; for each page it then runs it as a script.
 """
 
-from importlib import import_module
-
 import streamlit as st
 from starlette.middleware import Middleware
 
 from mha_viz.learn import page as learn
 from mha_viz.learn.frame import class_page, glossary, lesson
 from mha_viz.learn.frame.contents import LABS
+from mha_viz.ui.circuits import page as circuits
+from mha_viz.ui.compare import page as compare
+from mha_viz.ui.corpus import page as corpus
+from mha_viz.ui.explore import page as explore
+from mha_viz.ui.intervene import page as intervene
 from mha_viz.ui.operating import figures, streamlit_run
 from mha_viz.ui.pages import FIRST, PAGES
-from mha_viz.ui.run import memory, page_lock, places, ready
+from mha_viz.ui.run import page_lock, places, ready
 from mha_viz.ui.server import endpoints, gate, headers, lifecycle, page_style, uploads, websockets
 from mha_viz.ui.state import state
 from mha_viz.ui.widgets import look
@@ -34,10 +37,9 @@ else:
         menu_items={"About": "mha_viz: see and measure every attention head."},
     )
     tools = {}
-    for key in PAGES:
-        page = import_module(f"mha_viz.ui.{key}.page").page
+    for key, module in zip(PAGES, (explore, compare, circuits, corpus, intervene), strict=True):
         looks = {"title": key.capitalize(), "url_path": key, "default": key == FIRST}
-        tools[key] = st.Page(page, **looks)
+        tools[key] = st.Page(module.page, **looks)
     labs = {
         "start": st.Page(learn.start, title="Start here", url_path="start"),
         "learn": st.Page(learn.index, title="All labs", url_path="learn"),
@@ -61,4 +63,4 @@ else:
             elif is_shown:
                 page.run()
     finally:
-        memory.go_on()  # torch and transformers load behind the page, where it did not need them
+        lifecycle.go_on()  # the libraries load behind the page, where it did not need them

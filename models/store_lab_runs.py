@@ -6,12 +6,22 @@ To be called again whenever a lab's numbers or a shipped model change; a test sa
 """
 
 import sys
+from importlib import import_module
+from typing import Any
 
-from mha_viz.learn.frame import stored_runs
+from mha_viz.core import stored_runs
+from mha_viz.learn.frame.contents import LABS
+from mha_viz.ui.intervene import importance
+
+
+def all_runs() -> list[stored_runs.StoredRun[Any]]:
+    """List the runs that the labs' `numbers`, and Intervene, declare as STORED, in their order."""
+    numbers = [import_module(lab.module.removesuffix("page") + "numbers") for lab in LABS]
+    return [run for module in (*numbers, importance) for run in getattr(module, "STORED", ())]
 
 
 def main(names: list[str]) -> None:
-    runs = {run.name: run for run in stored_runs.all_runs()}
+    runs = {run.name: run for run in all_runs()}
     if unknown := set(names) - runs.keys():
         sys.exit(
             f"No stored run is called {', '.join(sorted(unknown))}. There are {', '.join(runs)}."

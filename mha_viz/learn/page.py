@@ -2,7 +2,9 @@
 
 from collections.abc import Callable
 from functools import cache
+from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 
 import streamlit as st
 
@@ -62,9 +64,11 @@ def start() -> None:
     choices = Choices(START)
     st.title(START.title, anchor=False)
     with messages.stop_on_error():
-        module = memory.late("mha_viz.learn.start.page")
+        memory.await_torch()
+        from mha_viz.learn.start.page import draw
+
         with one_thread():
-            module.draw(choices)
+            draw(choices)
         choices.publish()
 
 
@@ -97,7 +101,7 @@ def page(lab: Lab) -> Callable[[], None]:
         frame.begin(lab)
         problems = st.container()
         with messages.stop_on_error():
-            module = memory.late(lab.module)
+            module = _module(lab)
             with one_thread():  # labs compute on tiny matrices
                 module.draw(choices)
                 _end(choices)
@@ -108,6 +112,13 @@ def page(lab: Lab) -> Callable[[], None]:
 
     draw.__name__ = lab.address.replace("-", "_")
     return draw
+
+
+@cache
+def _module(lab: Lab) -> ModuleType:
+    """Import the module that draws a lab."""
+    with memory.importing():
+        return import_module(lab.module)
 
 
 def _end(choices: Choices) -> None:

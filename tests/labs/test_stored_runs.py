@@ -11,9 +11,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from mha_viz.core import stored_runs as files
-from mha_viz.learn.frame import stored_runs
-from mha_viz.learn.frame.stored_runs import StoredRun
+from mha_viz.core import stored_runs
+from mha_viz.core.stored_runs import StoredRun
+from models.store_lab_runs import all_runs
 
 MOST = 5_000_000  # bytes of all files
 
@@ -72,7 +72,7 @@ def assert_same(one: Any, other: Any, where: str = "", **close: float) -> None:
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(files, "FOLDER", tmp_path)
+    monkeypatch.setattr(stored_runs, "FOLDER", tmp_path)
     return tmp_path
 
 
@@ -84,13 +84,13 @@ def test_a_result_is_read_as_it_was_written(folder: Path) -> None:
 
 
 def test_stored_runs_are_small_and_each_is_declared() -> None:
-    sizes = {path.stem: path.stat().st_size for path in files.FOLDER.glob("*.safetensors")}
-    assert sizes.keys() == {run.name for run in stored_runs.all_runs()}
+    sizes = {path.stem: path.stat().st_size for path in stored_runs.FOLDER.glob("*.safetensors")}
+    assert sizes.keys() == {run.name for run in all_runs()}
     assert sum(sizes.values()) <= MOST, sizes
 
 
 @pytest.mark.extended
-@pytest.mark.parametrize("run", stored_runs.all_runs(), ids=lambda run: run.name)
+@pytest.mark.parametrize("run", all_runs(), ids=lambda run: run.name)
 def test_a_stored_run_is_that_of_a_live_one(run: StoredRun[Any]) -> None:
     # Training adds up rounding, which differs between processors.
     assert_same(stored_runs.read(run), run.make(), run.name, rtol=2e-2, atol=2e-2)

@@ -20,7 +20,7 @@ PLACE = (1, 2)
 @pytest.fixture(scope="module")
 def key():
     """Texts whose study by tiny-bert is finished, on a server where Corpus has been opened."""
-    memory.late("mha_viz.ui.corpus.sections")
+    memory.has_studies.set()
     texts = b"\n".join(b"The cat sat on mat number %d." % i for i in range(40))
     key = studies().add_texts(texts, "")
     view = replace(DEFAULT, corpus=key)

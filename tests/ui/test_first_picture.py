@@ -21,7 +21,7 @@ from mha_viz.ui.run import memory
 from tests.ui.compare_app import said
 from tests.waiting import wait_for
 
-go_on, memory.go_on = memory.go_on, lambda: None
+go_on, memory.go_on = memory.go_on, lambda more: None
 heavy = {"transformers", "tokenizers", "scipy", "matplotlib", "duckdb", "pyarrow.parquet"}
 
 def shown(**link):
@@ -52,7 +52,7 @@ assert not heavy & set(sys.modules)
 _, text, _ = shown(device="cpu", text="The cat sat on the mat.")
 assert "computed in" in text and "precomputed" not in text and "transformers" in sys.modules
 
-go_on()
+go_on(lambda: None)
 wait_for(lambda: memory._engine().done, "the libraries")
 assert memory._engine().error is None
 memory.let_go(everything=True)

@@ -103,7 +103,9 @@ def draw() -> None:
     found = 0
     for group in GROUPS:
         found += _group(group.title, [_term_line(term) for term in group.terms], words)
-    metrics = memory.late("mha_viz.core.metrics")
+    memory.await_torch()
+    from mha_viz.core import metrics
+
     for of, title in QUANTITIES.items():
         rows = [_metric_line(metric) for metric in metrics.METRICS.values() if metric.of == of]
         found += _group(title, rows, words)

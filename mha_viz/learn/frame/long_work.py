@@ -15,7 +15,7 @@ from mha_viz.ui.run import heavy
 from mha_viz.ui.widgets.messages import progress
 
 if TYPE_CHECKING:
-    from mha_viz.learn.frame.stored_runs import StoredRun
+    from mha_viz.core.stored_runs import StoredRun
 
 
 def trained(
@@ -44,7 +44,7 @@ def trained(
     place = st.container(horizontal=True, vertical_alignment="center")
     found, precomputed = results.get(settings), False
     if found is None and stored is not None and settings == stored.settings:
-        from mha_viz.learn.frame import stored_runs
+        from mha_viz.core import stored_runs
 
         found, precomputed = stored_runs.read(stored), True
     kind: Literal["primary", "secondary"] = "primary" if found is None else "secondary"

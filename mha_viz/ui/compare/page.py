@@ -2,12 +2,20 @@
 
 import streamlit as st
 
+from mha_viz.ui.explore import picking
+from mha_viz.ui.run import memory
 from mha_viz.ui.state import state, views
-from mha_viz.ui.widgets.controls import picking
 
 
 def page() -> None:
     """Draw the Compare page."""
     st.session_state.pins_counted = n = len(state.of(views.Compare).pins)
     titles = views.SECTIONS | ({"pins": f"{views.SECTIONS['pins']} ({n})"} if n else {})
-    picking.sectioned_page("compare", "Compare heads", "section", titles)
+    picking.sectioned_page("Compare", "Compare heads", "section", titles, _sections)
+
+
+def _sections() -> picking.Sections:
+    memory.await_transformers()
+    from mha_viz.ui.compare import sections
+
+    return sections

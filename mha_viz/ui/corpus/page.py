@@ -1,9 +1,9 @@
 """Corpus: what every head does over many texts. Pick, compute, draw."""
 
+from mha_viz.ui.explore import picking
 from mha_viz.ui.run import memory
 from mha_viz.ui.state import state
 from mha_viz.ui.widgets import look
-from mha_viz.ui.widgets.controls import picking
 from mha_viz.ui.widgets.messages import messages
 
 
@@ -14,5 +14,8 @@ def page() -> None:
     state.sync_from_url()
     with messages.stop_on_error():
         picking.picked_model()
-        memory.late("mha_viz.ui.corpus.sections").draw()
+        from mha_viz.ui.corpus import sections
+
+        memory.has_studies.set()
+        sections.draw()
     state.push_url()

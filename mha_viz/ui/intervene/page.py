@@ -1,10 +1,10 @@
 """Intervene: switch heads off and see what the model predicts then. Pick, compute, draw."""
 
+from mha_viz.ui.explore import picking
 from mha_viz.ui.intervene import AFTER_TEXT
 from mha_viz.ui.run import memory
 from mha_viz.ui.state import state
 from mha_viz.ui.widgets import look
-from mha_viz.ui.widgets.controls import picking
 
 
 def page() -> None:
@@ -12,5 +12,8 @@ def page() -> None:
     look.projector()
     look.heading("Switch heads off")
     scene = picking.picked(parts=AFTER_TEXT)
-    memory.late("mha_viz.ui.intervene.sections").draw(scene)
+    memory.await_transformers()
+    from mha_viz.ui.intervene import sections
+
+    sections.draw(scene)
     state.push_url()

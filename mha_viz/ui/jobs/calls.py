@@ -50,14 +50,14 @@ class Call:
 
     def imports(self) -> "Call":
         """Return a call that only imports what this one needs."""
-        loading = ["mha_viz.checkpoints.loading"] if self.models else []
-        return Call(partial(import_modules, self.work.func.__module__, *loading))
+        return Call(partial(import_for, self.work.func.__module__, bool(self.models)))
 
 
-def import_modules(*modules: str) -> None:
-    """Import modules."""
-    for module in modules:
-        import_module(module)
+def import_for(module: str, loads_models: bool) -> None:
+    """Import a module, and what loads models for it."""
+    import_module(module)
+    if loads_models:
+        import mha_viz.checkpoints.loading  # noqa: F401
 
 
 class Cancelled(BaseException):

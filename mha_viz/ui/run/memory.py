@@ -6,13 +6,10 @@ import asyncio
 import contextlib
 import functools
 import gc
-import sys
 import threading
-import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, wait
 from contextlib import nullcontext
-from importlib import import_module
-from types import ModuleType
 from typing import TYPE_CHECKING
 
 import streamlit as st
@@ -38,13 +35,22 @@ if TYPE_CHECKING:
 MAX_MODELS = 3
 SHOWN_SEED = 2  # of an untrained copy that is shown: baselines take 0 and 1
 MAX_RECORD = 512 * MIB  # of all that one text leaves behind: longer texts are cut, with a note
-# By name, because the parts of the pages import this module.
-LOADING = "mha_viz.checkpoints.loading"
-FIRST = ("mha_viz.ui.explore.drawing", "mha_viz.reports.stored_run")  # with torch, which takes 1 s
-# With transformers, which takes 4 s.
-REST = (LOADING, "mha_viz.ui.compare.sections", "mha_viz.ui.intervene.sections")
+_WAKING = "Waking up: loading torch and transformers (once) …"
 PAINT_SECONDS = 0.5  # seconds in which a browser paints what it was sent, undisturbed
 STAYS = 15  # seconds in which a page whose connection broke finds its session again
+has_studies = threading.Event()  # set by the page Corpus: before somebody opens it there is none
+
+
+def _import_torch() -> None:
+    """Import what the first picture takes, in some 2 s."""
+    import pandas  # noqa: F401
+
+    import mha_viz.reports.stored_run  # noqa: F401
+
+
+def _import_transformers() -> None:
+    """Import what loads a model, in some 4 s."""
+    import mha_viz.checkpoints.loading  # noqa: F401
 
 
 class _Engine:
@@ -56,44 +62,38 @@ class _Engine:
 
     def __init__(self) -> None:
         self.error: BaseException | None = None
-        self.ready: set[str] = set()
-        self.drawn = threading.Event()
+        self.torch: Future[None] = Future()
+        self.transformers: Future[None] = Future()
+        self.drawn, self.needed = threading.Event(), threading.Event()
+        self.more: Callable[[], None] | None = None  # imports what few pages take, at the end
         self.done = False  # all is imported, and the models in `requested` are loaded
         self.requested: set[tuple[str, str, str]] = set()
-        self._first = threading.Event()
-        self._turn = threading.Lock()  # modules of two threads at once may get half of each other
+        self.turn = threading.Lock()  # modules of two threads at once may get half of each other
         threading.Thread(target=self._load, daemon=True).start()
 
     def _load(self) -> None:
         try:
             with _without_collection():
-                for name in FIRST:
-                    import_module(name)
+                _import_torch()
                 gc.freeze()  # what they hold stays. No later: visitors' things come and go
-            self.ready.update(FIRST)
-            self._first.set()
+            self.torch.set_result(None)
             self.drawn.wait()
-            time.sleep(PAINT_SECONDS)
-            with _without_collection():
-                for name in REST:
-                    self.get(name)
+            self.needed.wait(PAINT_SECONDS)
+            with self.turn, _without_collection():
+                _import_transformers()
+            self.transformers.set_result(None)
+            if self.more is not None:
+                with self.turn, _without_collection():
+                    self.more()
             for checkpoint in tuple(self.requested):
                 _model(*checkpoint)
         except BaseException as error:
             self.error = error
+            for libraries in (self.torch, self.transformers):
+                if not libraries.done():
+                    libraries.set_exception(error)
         self.done = True
-        self._first.set()
         _stored_run.cache_clear()  # nobody asks for one any more
-
-    def get(self, name: str) -> ModuleType:
-        """Return a module, imported now or after what is being imported."""
-        self._first.wait()
-        with self._turn:
-            if self.error is not None:
-                raise self.error
-            module = import_module(name)
-            self.ready.add(name)
-            return module
 
 
 @contextlib.contextmanager
@@ -111,23 +111,44 @@ def _engine() -> _Engine:
     return _Engine()
 
 
-def go_on() -> None:
-    """Import the rest of the libraries behind a page that has been drawn; return at once."""
-    _engine().drawn.set()
+def go_on(more: Callable[[], None]) -> None:
+    """Import the rest of the libraries behind a page that has been drawn; return at once.
 
-
-def late(name: str) -> ModuleType:
-    """Return a module that needs torch, transformers or plotly, once those are imported."""
+    `more` imports modules that know this one, after all others.
+    """
     engine = _engine()
-    if name in engine.ready:
-        return sys.modules[name]
-    with release_slot(), st.spinner("Waking up: loading torch and transformers (once) …"):
-        return engine.get(name)
+    engine.more = more
+    engine.drawn.set()
 
 
-def known(name: str) -> ModuleType | None:
-    """Return a module as `late` does if it is imported already, else None."""
-    return sys.modules[name] if name in _engine().ready else None
+def await_torch() -> None:
+    """Wait until torch and pandas are imported."""
+    _await(_engine().torch)
+
+
+def await_transformers() -> None:
+    """Wait until transformers is imported, too; its import begins now where it has not."""
+    engine = _engine()
+    engine.needed.set()
+    engine.drawn.set()
+    _await(engine.transformers)
+
+
+def _await(libraries: Future[None]) -> None:
+    if not libraries.done():
+        with release_slot(), st.spinner(_WAKING):
+            wait([libraries])
+    libraries.result()
+
+
+@contextlib.contextmanager
+def importing() -> Iterator[None]:
+    """Import in this thread alone what may take any library but torch."""
+    engine = _engine()
+    with release_slot(), st.spinner(_WAKING):
+        engine.torch.result()
+        with engine.turn:
+            yield
 
 
 def stored_run(name: str, device: str, dtype: str) -> StoredRun | None:
@@ -139,7 +160,10 @@ def stored_run(name: str, device: str, dtype: str) -> StoredRun | None:
     engine = _engine()
     if engine.done or dtype != "float32":
         return None
-    if late("mha_viz.checkpoints.device").device_of(device).type != "cpu":
+    await_torch()
+    from mha_viz.checkpoints.device import device_of
+
+    if device_of(device).type != "cpu":
         return None
     if (found := _stored_run(name)) is not None:
         engine.requested.add((name, device, dtype))
@@ -148,17 +172,19 @@ def stored_run(name: str, device: str, dtype: str) -> StoredRun | None:
 
 @functools.cache
 def _stored_run(name: str) -> StoredRun | None:
-    found: StoredRun | None = late("mha_viz.reports.stored_run").read(name)
-    return found
+    from mha_viz.reports import stored_run
+
+    return stored_run.read(name)
 
 
 def facts(name: str, device: str, dtype: str) -> ModelFacts:
     """Return the facts of a model; from a stored run while the model is not loaded."""
     if (stored := stored_run(name, device, dtype)) is not None:
         return stored.model
-    facts_of = late("mha_viz.reports.stored_run").ModelFacts.of
-    found: ModelFacts = facts_of(model(name, device, dtype))
-    return found
+    await_torch()
+    from mha_viz.reports.stored_run import ModelFacts
+
+    return ModelFacts.of(model(name, device, dtype))
 
 
 def needs_check(name: str, device: str, dtype: str) -> bool:
@@ -170,7 +196,9 @@ def needs_check(name: str, device: str, dtype: str) -> bool:
 
 def check(name: str) -> None:
     """Check a model's files; raise what `model` would raise for them."""
-    loading = late(LOADING)
+    await_transformers()
+    from mha_viz.checkpoints import loading
+
     with release_slot():
         loading.check(name)
 
@@ -187,7 +215,10 @@ def size_line(name: str, dtype: str) -> str:
         return ""
     if source == "shipped":
         return ""
-    size = late(LOADING).size_of(name, dtype)
+    await_transformers()
+    from mha_viz.checkpoints.loading import size_of
+
+    size = size_of(name, dtype)
     longest = min(size.n_ctx, MAX_RECORD // max(size.token, 1))
     n_tokens = min(longest, settings().max_tokens or longest)
     text = f"; a text of {n_tokens:,} tokens takes {of_bytes(n_tokens * size.token)}"
@@ -196,7 +227,7 @@ def size_line(name: str, dtype: str) -> str:
 
 def model(name: str, device: str, dtype: str) -> AttentionModel:
     """Return a loaded model, shared by all users; the least recently used one is dropped."""
-    late(LOADING)  # outside of what is cached: Streamlit would show the spinner again
+    await_transformers()  # outside of what is cached: Streamlit would show the spinner again
     which = (name, device, dtype)
     # Whoever waits for it, too, leaves the turn to others: a large model takes its time.
     with nullcontext() if which in _loaded else release_slot():
@@ -222,8 +253,10 @@ def _model(name: str, device: str, dtype: str) -> AttentionModel:
     if name.endswith(UNTRAINED):
         return _untrained(name.removesuffix(UNTRAINED), device, dtype, SHOWN_SEED)
     allowed.check_model(name)
+    from mha_viz.checkpoints.loading import load
+
     with cancellation(None):  # it serves every text: an overtaken run finishes it
-        loaded: AttentionModel = _engine().get(LOADING).load(name, device=device, dtype=dtype)
+        loaded = load(name, device=device, dtype=dtype)
     allowed.check_size(loaded)
     loaded.cut_texts(MAX_RECORD, settings().max_tokens)
     return loaded
@@ -239,9 +272,10 @@ def untrained_copy(name: str, device: str, dtype: str, seed: int = 0) -> Attenti
 
 
 def _untrained(name: str, device: str, dtype: str, seed: int) -> AttentionModel:
-    made = _engine().get("mha_viz.checkpoints.untrained_copy")
+    from mha_viz.checkpoints.untrained_copy import untrained_copy
+
     with cancellation(None):  # as for `_model`
-        untrained: AttentionModel = made.untrained_copy(_model(name, device, dtype), seed)
+        untrained = untrained_copy(_model(name, device, dtype), seed)
     untrained.cut_texts(MAX_RECORD, settings().max_tokens)
     return untrained
 
@@ -254,11 +288,12 @@ def induction(
 
     None where the probe cannot be run: too few positions, or too few tokens in the vocabulary.
     """
-    probe = _engine().get("mha_viz.reports.induction")
+    from mha_viz.reports.induction import induction_scores
+
     probed = (untrained_copy if random else _model)(name, device, dtype)
     try:
         with cancellation(None):  # as for `_model`
-            return None if probed is None else probe.induction_scores(probed, part=part)
+            return None if probed is None else induction_scores(probed, part=part)
     except ArgumentError:
         return None
 

@@ -57,6 +57,16 @@ def begin() -> None:
     memory_limit.keep(memory.let_go)
 
 
+def go_on() -> None:
+    """Have the libraries imported behind a page that has been drawn, and the pages' sections."""
+    memory.go_on(_import_sections)
+
+
+def _import_sections() -> None:
+    import mha_viz.ui.compare.sections
+    import mha_viz.ui.intervene.sections  # noqa: F401
+
+
 @asynccontextmanager
 async def quietly(app: object) -> AsyncGenerator[None]:
     """Hold the app's lifespan, in which an order to stop ends the process with exit status 0.

@@ -9,7 +9,7 @@ import pytest
 from mha_viz.errors import JobError
 from mha_viz.ui.jobs import child_process
 from mha_viz.ui.jobs import jobs as lane
-from mha_viz.ui.jobs.calls import Call, import_modules
+from mha_viz.ui.jobs.calls import Call, import_for
 from mha_viz.ui.jobs.jobs import Jobs
 from mha_viz.ui.jobs.ticket import SHORT, Work
 from mha_viz.ui.operating.settings import Settings
@@ -257,7 +257,7 @@ def test_where_no_process_can_be_started_the_work_is_done_here(monkeypatch):
         raise OSError("no more processes")
 
     monkeypatch.setattr(child_process, "start", fails)
-    call = Call(partial(import_modules, "json"))
+    call = Call(partial(import_for, "json", False))
     assert one_at_a_time().do(Work("a", lambda tell: "here", call), "a", quiet) == "here"
 
 

@@ -10,8 +10,8 @@ from torch import Tensor
 
 from mha_viz.core.attention.attention import scores, softmax
 from mha_viz.core.metrics import METRICS
+from mha_viz.core.stored_runs import StoredRun
 from mha_viz.errors import ArgumentError, ShapeError
-from mha_viz.learn.frame.stored_runs import StoredRun
 from mha_viz.learn.labs.any_pattern.patterns import (
     SIZES,
     onto_span,

@@ -10,8 +10,8 @@ from torch import Tensor
 
 from mha_viz.core.attention.checks import Number
 from mha_viz.core.attention.multi_head import AttentionWeights, MultiHeadAttention
+from mha_viz.core.stored_runs import StoredRun
 from mha_viz.errors import ArgumentError, ShapeError
-from mha_viz.learn.frame.stored_runs import StoredRun
 from mha_viz.learn.labs.convolution.learning import Learned, learn
 
 BORDERS = ("zeros", "nearest")  # what stands outside of the picture

@@ -23,13 +23,13 @@ from mha_viz.learn.labs.find_the_head.numbers import (
     names,
     points,
 )
+from mha_viz.ui.explore import picking
 from mha_viz.ui.run import memory, reporting
 from mha_viz.ui.run.scene import Scene
 from mha_viz.ui.state import state
 from mha_viz.ui.state.faults import guarded
 from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.components.head_grid import head_grid
-from mha_viz.ui.widgets.controls import picking
 from mha_viz.ui.widgets.messages import progress, words
 from mha_viz.web.payload import grid_payload
 from mha_viz.web.theme import format_number

@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from mha_viz.learn.frame.stored_runs import StoredRun
+from mha_viz.core.stored_runs import StoredRun
 from mha_viz.learn.labs.how_heads_learn import loss_landscape as lab
 from mha_viz.learn.labs.how_heads_learn.film import Film, film
 

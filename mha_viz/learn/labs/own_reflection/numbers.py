@@ -11,8 +11,8 @@ from jaxtyping import Float
 from torch import Tensor
 
 from mha_viz.core.attention.attention import attention, scores
+from mha_viz.core.stored_runs import StoredRun
 from mha_viz.errors import ArgumentError, ShapeError
-from mha_viz.learn.frame.stored_runs import StoredRun
 from mha_viz.learn.labs.own_reflection.learning import Learned, learn_left
 
 START = ((2.4, 0.6), (0.9, 0.5), (-0.8, 1.1), (-1.6, -1.2), (0.4, -1.0), (1.2, 1.5))

@@ -10,10 +10,10 @@ from torch import Tensor
 
 from mha_viz.checkpoints.loading import load
 from mha_viz.core.measure import head_similarity
+from mha_viz.core.stored_runs import StoredRun
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import ArgumentError
 from mha_viz.learn.annotated_sentences import relations
-from mha_viz.learn.frame.stored_runs import StoredRun
 
 MODEL = "tiny-llama"
 MOST_HEADS = 8  # of a layer: all ways to group them are tried

@@ -18,12 +18,13 @@ from mha_viz.learn.labs.step_by_step.tables import STEPS, TEXTS, step_table
 from mha_viz.learn.labs.step_by_step.taught import BUGS, run_taught, taught_code
 from mha_viz.learn.labs.step_by_step.windows import one_step
 from mha_viz.plots.vectors import layer_picture
+from mha_viz.ui.explore import picking
 from mha_viz.ui.run import memory
 from mha_viz.ui.run.scene import Scene
 from mha_viz.ui.state import state
 from mha_viz.ui.state.faults import guarded
 from mha_viz.ui.widgets import look
-from mha_viz.ui.widgets.controls import controls, picking
+from mha_viz.ui.widgets.controls import controls
 from mha_viz.ui.widgets.exports import figures
 from mha_viz.ui.widgets.messages import words
 from mha_viz.ui.widgets.messages.messages import continue_on_error

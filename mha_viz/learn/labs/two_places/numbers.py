@@ -11,8 +11,8 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from mha_viz.core.attention.multi_head import AttentionOutput, MultiHeadAttention
+from mha_viz.core.stored_runs import StoredRun
 from mha_viz.errors import ArgumentError
-from mha_viz.learn.frame.stored_runs import StoredRun
 
 N_NAMES, N_TOKENS = 32, 8
 HEADS = (1, 2, 4, 8, 16)

@@ -14,11 +14,12 @@ from mha_viz.learn.frame.texts import read_texts
 from mha_viz.learn.labs.step_by_step.page import activations_of
 from mha_viz.learn.labs.value_output import numbers as lab
 from mha_viz.plots.bars import token_bars
+from mha_viz.ui.explore import picking
 from mha_viz.ui.run import memory
 from mha_viz.ui.run.scene import Scene
 from mha_viz.ui.state import state
 from mha_viz.ui.widgets import look
-from mha_viz.ui.widgets.controls import controls, picking
+from mha_viz.ui.widgets.controls import controls
 from mha_viz.ui.widgets.exports import figures
 from mha_viz.ui.widgets.messages import words
 from mha_viz.web.labels import head_name

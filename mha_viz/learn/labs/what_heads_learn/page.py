@@ -17,11 +17,11 @@ from mha_viz.learn.frame.texts import read_texts
 from mha_viz.learn.labs.what_heads_learn import numbers as lab
 from mha_viz.plots.both_sides import Claim, both_sides
 from mha_viz.plots.head_values import importance_map
+from mha_viz.ui.explore import picking
 from mha_viz.ui.run import heavy
 from mha_viz.ui.state import allowed, state, views
 from mha_viz.ui.state.faults import guarded
 from mha_viz.ui.widgets import look
-from mha_viz.ui.widgets.controls import picking
 from mha_viz.ui.widgets.exports import figures
 from mha_viz.ui.widgets.messages import words
 from mha_viz.ui.widgets.messages.messages import plain

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import streamlit as st
 
@@ -16,6 +16,16 @@ from mha_viz.ui.widgets.messages import messages
 if TYPE_CHECKING:
     from mha_viz.engine.model import AttentionModel
     from mha_viz.ui.run.scene import Scene
+
+
+class Sections(Protocol):
+    """A module that draws the sections of a page."""
+
+    def fit(self, scene: Scene) -> None:
+        """Bring the view back to what there is."""
+
+    def draw(self, scene: Scene) -> None:
+        """Draw the chosen section."""
 
 
 _WARNINGS = 6  # that a page mostly has at most
@@ -39,14 +49,16 @@ def picked(fit: Callable[[Scene], None] | None = None, parts: Sequence[str] = ()
         fetching.draw()
     with messages.stop_on_error(fault), work:
         allowed.check_text(state.current().source)
-        drawing = memory.late("mha_viz.ui.explore.drawing")
+        memory.await_torch()
+        from mha_viz.ui.explore import drawing
+
         model = drawing.known_model(state.current())
         with second:
             controls.pair_box(model.parts, model.accepts_pair)
         with settings:
             drawing.model_facts(model)
         controls.part_picker(model.parts)
-        scene: Scene = drawing.compute(state.current())
+        scene = drawing.compute(state.current())
         messages.clear_next(2)  # how far a run was that was given up, and its button
         drawing.fit_head(scene)
         if fit is not None:
@@ -59,14 +71,18 @@ def picked(fit: Callable[[Scene], None] | None = None, parts: Sequence[str] = ()
     return scene
 
 
-def sectioned_page(folder: str, title: str, name: str, titles: dict[str, str]) -> None:
-    """Draw a page of sections, of which the view's field `name` chooses one."""
-    sections = f"mha_viz.ui.{folder}.sections"
+def sectioned_page(
+    label: str, title: str, name: str, titles: dict[str, str], sections: Callable[[], Sections]
+) -> None:
+    """Draw a page of sections, of which the view's field `name` chooses one.
+
+    `sections` imports the module that draws them, once there is what it imports itself.
+    """
     look.projector()
     look.heading(title)
-    scene = picked(lambda scene: memory.late(sections).fit(scene))
-    choosing.segments(name, folder.capitalize(), titles, label_visibility="collapsed")
-    memory.late(sections).draw(scene)
+    scene = picked(lambda scene: sections().fit(scene))
+    choosing.segments(name, label, titles, label_visibility="collapsed")
+    sections().draw(scene)
     state.push_url()
 
 
@@ -78,8 +94,10 @@ def picked_model() -> AttentionModel:
     with more:
         controls.other_model()
         fetching.draw()
-    drawing = memory.late("mha_viz.ui.explore.drawing")
-    model: AttentionModel = drawing.load_model(state.current())
+    memory.await_transformers()
+    from mha_viz.ui.explore import drawing
+
+    model = drawing.load_model(state.current())
     with settings:
         drawing.model_facts(drawing.known_model(state.current()))
     with warnings:
