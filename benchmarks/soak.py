@@ -88,7 +88,7 @@ _UNITS = {
 _NAMES = {
     "memory": "resident memory",
     "server": "of it, the server's own",
-    "children": "of it, the trial process and those of heavy jobs, which come and go",
+    "children": "of it, the other processes, which come and go",
     "threads": "threads",
     "handles": "open handles",
     "files": "temporary files",
