@@ -16,6 +16,7 @@ from mha_viz.cli import command, options
 from mha_viz.cli.format import TableFormat
 from mha_viz.cli.notes import tell
 from mha_viz.core.amounts import of_bytes
+from mha_viz.core.layer_numbers import checked_position, head_name
 from mha_viz.core.names import Dtype
 from mha_viz.core.reprs import count
 from mha_viz.errors import ArgumentError
@@ -127,7 +128,7 @@ def study_set(
     table = table[list(made.studies)].reset_index()
     first = next(iter(made.studies.values()))
     title = f"{by}, mean over {count(first.n_texts, 'text')}: {first.unit_note}"
-    options.TableOutput(file_format=file_format).deliver(_with_head_names(table), title)
+    options.TableOutput(file_format=file_format).deliver(_with_head_names(table, first), title)
 
 
 @command.add(app)
@@ -143,7 +144,8 @@ def probe(
 
     loaded = checkpoint.load()
     found = probe_heads(loaded, source, best=best, **vars(draw))
-    names = ", ".join(f"L{layer} H{head} {way}" for layer, head, way in found.best)
+    numbers = loaded.layer_numbers
+    names = ", ".join(f"{head_name(*place, numbers)} {way}" for *place, way in found.best)
     title = f"{loaded.name}: shares of words whose head is found, intervals of 95 %"
     output.deliver(found.scores, f"{title}; the ensemble is {names}")
 
@@ -180,11 +182,11 @@ def show(
             raise ArgumentError(f"There is no metric {by!r} in it; there are: {', '.join(known)}.")
         table = table[table["metric"] == by].drop(columns="metric")
         table = table.sort_values("mean", ascending=False, kind="stable")
-    output.deliver(_with_head_names(table), f"{title}: {told}")
+    output.deliver(_with_head_names(table, found), f"{title}: {told}")
     on_screen = output.to_read and output.out is None
     if by is best is pairs is None and found.has_trees and on_screen:
         typer.echo()
-        output.deliver(_with_head_names(found.best_heads()), f"{title}: {heads_title}")
+        output.deliver(_with_head_names(found.best_heads(), found), f"{title}: {heads_title}")
 
 
 @dataclass(kw_only=True)
@@ -208,14 +210,14 @@ class _Terms:
 def search(study: Folder, terms: _Terms, output: options.TableOutput) -> None:
     """Find where a token looks at another one, the heaviest first."""
     found = _open(study)
-    rows = found.search(**vars(terms))
+    rows = found.search(**vars(terms) | {"layer": _position(found, terms.layer)})
     shown = rows.assign(
         query=rows["query_token"] + " (" + rows["query"].astype(str) + ")",
         key=rows["key_token"] + " (" + rows["key"].astype(str) + ")",
     )
     arc = ["relation", "direction"] if terms.relation is not None else []
     table = shown[["layer", "head", "query", "key", *arc, "place", "text", "weight"]]
-    output.deliver(_with_head_names(table), f"{_title(found)}: {len(rows)} found")
+    output.deliver(_with_head_names(table, found), f"{_title(found)}: {len(rows)} found")
 
 
 @command.add(app)
@@ -229,10 +231,11 @@ def examples(
 ) -> None:
     """Show the texts on which a head scores highest, from texts of each length."""
     found = _open(study)
-    place = options.parse_head(head, "Examples are of one head")
-    rows = found.examples(*place, by=by, k=limit, match_length=not any_length)
+    layer, number = options.parse_head(head, "Examples are of one head")
+    terms: dict[str, Any] = {"by": by, "k": limit, "match_length": not any_length}
+    rows = found.examples(_position(found, layer), number, **terms)
     table = rows[["value", "class_mean", "n_tokens", "place", "text"]]
-    title = f"{_title(found)}: L{place[0]} H{place[1]} by {by}"
+    title = f"{_title(found)}: L{layer} H{number} by {by}"
     output.deliver(table, title)
 
 
@@ -256,7 +259,7 @@ def compare(
     table = (without[by](a, b) if by in without else compare_trees(a, b, by))[:limit]
     what = "nearest matches" if by == "matched" else "surest differences"
     title = f"{second.name} (b) less {first.name} (a): the {len(table)} {what}"
-    output.deliver(_with_head_names(table), title)
+    output.deliver(_with_head_names(table, a, b), title)
 
 
 @command.add(app)
@@ -268,8 +271,10 @@ def report(
     column: options.Column = "single",
 ) -> None:
     """Write a page with a study's tables, figures and commands, and each of them as a file."""
-    chosen = None if head is None else options.parse_head(head, "Figures show one head")
-    tell(f"wrote {_open(study).report(out, by, chosen, column)}")
+    named = None if head is None else options.parse_head(head, "Figures show one head")
+    found = _open(study)
+    chosen = None if named is None else (_position(found, named[0]), named[1])
+    tell(f"wrote {found.report(out, by, chosen, column)}")
 
 
 @command.add(app)
@@ -292,11 +297,19 @@ def _title(found: Study) -> str:
     return f"{found.manifest['model']['name']} over {count(found.n_texts, 'text')}"
 
 
-def _with_head_names(table: DataFrame) -> DataFrame:
-    """Return the table with layer and head as people write them."""
+def _position(found: Study, layer: int | None) -> Any:
+    """Return the position of a layer by its number; None where none is named."""
+    return None if layer is None else checked_position(found.layer_numbers, layer)
+
+
+def _with_head_names(table: DataFrame, *studies: Study) -> DataFrame:
+    """Return the table with layer and head as people write them; `studies` are those of a and b."""
+    numbers = {"": studies[0], "_a": studies[0], "_b": studies[-1]}
     for side in [side for side in ("_b", "_a", "") if f"layer{side}" in table]:
         layer, head = f"layer{side}", f"head{side}"
-        names = "L" + table[layer].astype(str) + " H" + table[head].astype(str)
+        own = dict(enumerate(numbers[side].layer_numbers))
+        layers = table[layer].replace(own) if own else table[layer]
+        names = "L" + layers.astype(str) + " H" + table[head].astype(str)
         table = table.drop(columns=[layer, head])
         table.insert(0, head, names)
     return table

@@ -85,7 +85,7 @@ def layers_in_words(numbers: Sequence[int]) -> str:
     return f"layers with attention are {', '.join(map(str, numbers))}"
 
 
-def head_name(layer: int, head: int, numbers: Sequence[int] = ()) -> str:
+def head_name(layer: SupportsIndex, head: SupportsIndex, numbers: Sequence[int] = ()) -> str:
     """Return the name of the head at a position; `numbers` are those of the layers.
 
     >>> head_name(3, 7), head_name(1, 7, (3, 5))
@@ -94,7 +94,7 @@ def head_name(layer: int, head: int, numbers: Sequence[int] = ()) -> str:
     return f"{layer_name(layer, numbers)} H{head}"
 
 
-def layer_name(layer: int, numbers: Sequence[int] = ()) -> str:
+def layer_name(layer: SupportsIndex, numbers: Sequence[int] = ()) -> str:
     """Return the name of the layer at a position.
 
     >>> layer_name(3), layer_name(1, (3, 5))

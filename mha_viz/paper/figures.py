@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -92,6 +92,11 @@ def default_head(study: Study) -> Head:
     return int(best["layer"]), int(best["head"])
 
 
+def name_in(study: Study, head: Sequence[int]) -> str:
+    """Return the name of a head of a study, by the model's own number of its layer."""
+    return head_name(head[0], head[1], study.layer_numbers)
+
+
 def source_line(study: Study, *more: str) -> str:
     """Return the source of a figure: model, texts and settings, in one line."""
     texts = f"{count(study.n_texts, 'text')} of {study.manifest['source_name']}"
@@ -128,8 +133,9 @@ def value_map(
     selected: Head | None = None,
 ) -> StudyFigure:
     """Make a map of all heads by values with 95 % intervals; `title` comes with their unit."""
-    draw = partial(importance_map, values, *title, low=low, high=high, selected=selected)
-    names = [head_name(*place) for place in np.ndindex(values.shape)]
+    looks = {"selected": selected, "layer_numbers": study.layer_numbers}
+    draw = partial(importance_map, values, *title, low=low, high=high, **looks)
+    names = [name_in(study, place) for place in np.ndindex(values.shape)]
     columns = {title[0]: values, "Low": low, "High": high}
     table = pd.DataFrame({"Head": names} | {n: one.ravel() for n, one in columns.items()})
     return StudyFigure(f"{title[0]} of all heads", draw, table, source_line(study, title[0]))
@@ -140,7 +146,8 @@ def quantiles(study: Study, metric: str, selected: Head | None = None) -> StudyF
     rows, title = study.heads, METRICS[metric].title
     rows = rows[rows["metric"] == metric]
     spread = np.stack([by_head(study, rows, name) for name in QUANTILES])
-    draw = partial(head_quantiles, spread, title, METRICS[metric].shown_unit, selected=selected)
+    looks = {"selected": selected, "layer_numbers": study.layer_numbers}
+    draw = partial(head_quantiles, spread, title, METRICS[metric].shown_unit, **looks)
     table = rows[["layer", "head", "n_texts", "std", *QUANTILES]].reset_index(drop=True)
     name = f"{title} over texts, all heads"
     return StudyFigure(name, draw, table, source_line(study, title, "quantiles over texts"))
@@ -150,7 +157,11 @@ _MOST_LINES = 5  # of heads over the steps of a training run
 
 
 def over_steps(
-    steps: pd.DataFrame, name: str, source: str, head: Head | None = None
+    steps: pd.DataFrame,
+    name: str,
+    source: str,
+    head: Head | None = None,
+    layer_numbers: Sequence[int] = (),
 ) -> StudyFigure:
     """Make the picture of a metric or label while a model learned, for the heads that change most.
 
@@ -178,12 +189,12 @@ def over_steps(
         title=f"{title} while the model learned",
         x_title="training step",
         y_title=unit,
-        bands={head_name(*one): (by["low"][one], by["high"][one]) for one in drawn},
+        bands={head_name(*one, layer_numbers): (by["low"][one], by["high"][one]) for one in drawn},
         more={"xaxis": ticks(by["mean"].index.tolist(), places)},
     )
     if label is not None and label.metric == name and not label.relative:
         axes["levels"] = {f"label: {label.threshold:g}": label.threshold}
-    lines = {head_name(*one): (places, by["mean"][one]) for one in drawn}
+    lines = {head_name(*one, layer_numbers): (places, by["mean"][one]) for one in drawn}
     return StudyFigure(
         axes["title"], partial(curves, lines, axes), rows.drop(columns="name"), source
     )
@@ -194,7 +205,7 @@ def histogram(study: Study, metric: str, head: Head) -> StudyFigure | None:
 
     Bins fit the texts, where the study keeps single ones; else they are the stored ones.
     """
-    about, name = METRICS[metric], head_name(*head)
+    about, name = METRICS[metric], name_in(study, head)
     counts = of_head(study.sql(f"SELECT * FROM histogram WHERE metric = '{about.key}'"), head)
     if counts.empty:
         return None
@@ -234,7 +245,7 @@ def fitting_limits(scores: Float[np.ndarray, " text"]) -> Float[np.ndarray, " li
 def profile(study: Study, axis: str, head: Head) -> StudyFigure:
     """Make the bars of where one head's weight goes, by "offset" or "kind" of key."""
     rows = of_head(study.profile_by(axis), head)
-    title, name = PROFILES[axis], head_name(*head)
+    title, name = PROFILES[axis], name_in(study, head)
     drawn = rows[rows[axis].isin(_NEAR)] if axis == "offset" else rows
     draw = partial(token_bars, {name: drawn["weight"].to_numpy()}, list(drawn[axis]), "weight")
     table = rows[[axis, "weight"]].reset_index(drop=True)
@@ -245,9 +256,10 @@ def pairs(study: Study, measure: str, selected: Head | None = None) -> StudyFigu
     """Make the matrix of every two heads' likeness over texts, ordered by cluster."""
     about, matrix = METRICS[measure], study.pairs(measure)
     apart = as_distances(torch.from_numpy(matrix), measure)
-    names = [head_name(*place) for place in np.ndindex(study.n_layers, study.n_heads)]
+    names = [name_in(study, place) for place in np.ndindex(study.n_layers, study.n_heads)]
     ordered = head_order(apart, by="cluster")
-    compared = HeadPairs(matrix, names, ordered, n_heads=study.n_heads, unit=about.shown_unit)
+    shape = {"n_heads": study.n_heads, "layer_numbers": study.layer_numbers}
+    compared = HeadPairs(matrix, names, ordered, unit=about.shown_unit, **shape)
     lowest, highest = about.limits
     limits = (lowest, 1.0 if highest is None else highest)
     marks = Marks(selected=selected)
@@ -266,7 +278,7 @@ def pairs(study: Study, measure: str, selected: Head | None = None) -> StudyFigu
 
 def parts_of_speech(study: Study, head: Head) -> StudyFigure:
     """Make the matrix of one head's weight from part of speech to part of speech."""
-    rows, name = of_head(study.parts_of_speech, head), head_name(*head)
+    rows, name = of_head(study.parts_of_speech, head), name_in(study, head)
     weight, expected = (
         rows.pivot(index="from_upos", columns="to_upos", values=column)
         .reindex(index=PARTS, columns=PARTS)

@@ -49,12 +49,14 @@ class StudyTable(NamedTuple):
 def study_tables(study: Study) -> list[StudyTable]:
     """Make the tables of a report: best heads of gold trees, labels, metrics, pairs."""
     best = {by: study.best_heads(by) for by in (QUESTIONS if study.has_trees else ())}
-    found = {by: titled(rows) for by, rows in best.items() if len(rows)}
-    notes = {by: f"{answer(best[by], by).replace('**', '')} {NOTES[by]}" for by in found}
-    found |= {"labels": titled(study.labels), "metrics": titled(study.heads)}
+    numbers = study.layer_numbers
+    found = {by: titled(rows, numbers) for by, rows in best.items() if len(rows)}
+    notes = {by: f"{answer(best[by], by, numbers).replace('**', '')} {NOTES[by]}" for by in found}
+    found |= {"labels": titled(study.labels, numbers), "metrics": titled(study.heads, numbers)}
     if study.pair_measures:
         measure = study.pair_measures[0]
-        found["pairs"], notes["pairs"] = titled(study.nearest_pairs(measure)), pairs_note(measure)
+        found["pairs"] = titled(study.nearest_pairs(measure), numbers)
+        notes["pairs"] = pairs_note(measure)
     notes, shown = NOTES | notes, found | {"metrics": _by_metric(found["metrics"])}
     titles = _TEXTS["titles"]
     return [StudyTable(k, titles[k], rows, notes[k], shown[k]) for k, rows in found.items()]
@@ -86,12 +88,18 @@ def short_title(arc: str) -> str:
     return f"{name} → {'head' if direction == TO_HEAD else 'dep.'}"
 
 
-def titled(found: pd.DataFrame) -> pd.DataFrame:
-    """Return rows about heads, of any of a study's tables, as they are on screen."""
+def titled(
+    found: pd.DataFrame, numbers: Sequence[int] = (), other: Sequence[int] = ()
+) -> pd.DataFrame:
+    """Return rows about heads, of any of a study's tables, as they are on screen.
+
+    `numbers` are the model's own of its layers, `other` those of the study it is compared with.
+    """
     table = found.copy()
     for side in [side for side in ("", "_b", "_a") if f"layer{side}" in found]:
         places = found[[f"layer{side}", f"head{side}"]].to_numpy().tolist()
-        table[f"head{side}"] = [head_name(*place) for place in places]
+        own = other if side == "_a" else numbers
+        table[f"head{side}"] = [head_name(*place, own) for place in places]
     if "relation" in table:
         table["relation"] = (table["relation"] + "." + table["direction"]).map(short_title)
     for column, known in (("label", LABELS), ("metric", METRICS)):
@@ -101,15 +109,15 @@ def titled(found: pd.DataFrame) -> pd.DataFrame:
     return table[list(columns)].rename(columns=columns).reset_index(drop=True)
 
 
-def answer(found: pd.DataFrame, by: str) -> str:
-    """Sum the table up in a sentence.
+def answer(found: pd.DataFrame, by: str, numbers: Sequence[int] = ()) -> str:
+    """Sum the table up in a sentence; `numbers` as for `titled`.
 
     >>> rows = {"relation": ["det"], "direction": ["to_head"], "layer": [0], "head": [3]}
     >>> rows |= {"accuracy": [0.81], "verdict": ["beats all"]}
     >>> answer(pd.DataFrame(rows), "relations")
     '**Relations with a head that beats its baselines: 1 of 1**, as det → head by L0 H3 (0.81).'
     """
-    table = titled(found)
+    table = titled(found, numbers)
     if "verdict" not in found:
         first = table.iloc[0]
         return (

@@ -29,6 +29,8 @@ class Study(TreebankStudy):
 
     Attributes:
         n_layers, n_heads: of the model.
+        layer_numbers: the model's own numbers of its layers, () for 0, 1, 2 ...; tables and
+            arguments of a study have the position of a layer among those with attention.
         n_texts, n_tokens: of the source, as far as they could be read; duplicates count once.
 
     >>> import tempfile, mha_viz as mv

@@ -18,7 +18,7 @@ from mha_viz.corpus.store.blocks import INDEX
 from mha_viz.corpus.store.database import Database
 from mha_viz.corpus.store.edges_index import EDGES
 from mha_viz.corpus.store.integrity import HASHES
-from mha_viz.corpus.store.manifest import Sizes
+from mha_viz.corpus.store.manifest import Sizes, own_numbers
 from mha_viz.errors import ArgumentError, StudyError
 
 if TYPE_CHECKING:
@@ -35,6 +35,7 @@ class StudyTables:
         self.folder, self.manifest = folder, manifest
         self._sizes = Sizes.of(manifest)
         self.n_layers, self.n_heads, _, self.n_texts, self.n_tokens = self._sizes
+        self.layer_numbers = own_numbers(manifest)
         self._database = Database(folder, manifest.get(HASHES, {}))
         self._database.check_rows(self._sizes.of_summaries)
         # Summaries are small; edges and the tables of shards are compared when they are first read.

@@ -109,7 +109,8 @@ class StudySet(NamedTuple):
         """
         first = next(iter(self.studies.values()))
         paper = display.known(display.study_paper)()
-        return paper.over_steps(self.over_steps(), name, paper.source_line(first), head)
+        about = paper.source_line(first), head, first.layer_numbers
+        return paper.over_steps(self.over_steps(), name, *about)
 
     def _together(self, tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
         found = pd.concat(tables, names=["model"]).reset_index("model").reset_index(drop=True)

@@ -9,10 +9,12 @@ import tomllib
 from collections.abc import Mapping
 from importlib.metadata import version
 from importlib.resources import files
+from operator import index
 from typing import Any, NamedTuple
 
 import torch
 
+from mha_viz.core.layer_numbers import is_counted
 from mha_viz.core.metrics.units import MIN_UNITS
 from mha_viz.core.reprs import count
 from mha_viz.corpus.sources.documents import MOST_TOKENS
@@ -57,6 +59,7 @@ class Sizes(NamedTuple):
         for name in ("n_truncated", "n_left_out", "n_skipped"):
             int(counts[name])
         int(counts.get("n_duplicates", 0))  # earlier versions counted none
+        own_numbers(manifest)
         model["name"].encode()
         study_notes(manifest)
         unit_note(manifest).encode()
@@ -76,6 +79,19 @@ class Sizes(NamedTuple):
         n_all = self.n_layers * self.n_heads
         most = dict.fromkeys(_OF_TOKENS, self.n_tokens * self.n_ctx * n_all)
         return most | {"sentences": self.n_texts, "texts": self.n_texts * n_all}
+
+
+def own_numbers(manifest: Mapping[str, Any]) -> tuple[int, ...]:
+    """Return the model's own numbers of its layers, () for 0, 1, 2 ..., as a study.json has them.
+
+    Raises ValueError or TypeError: it was changed.
+    """
+    model = manifest["model"]
+    numbers = tuple(map(index, model.get("layer_numbers", ())))
+    rises = sorted(set(numbers)) == list(numbers) and min(numbers, default=0) >= 0
+    if numbers and not (rises and len(numbers) == model["n_layers"]):
+        raise ValueError(f"no model numbers its layers so: {numbers}")
+    return numbers
 
 
 def study_notes(manifest: Mapping[str, Any]) -> list[str]:
@@ -127,7 +143,10 @@ def model_identity(model: AttentionModel) -> dict[str, Any]:
     """Return a model's name, sizes, and a hash of its weights and of its tokens."""
     tokens = json.dumps(sorted(model.tokenizer.get_vocab().items()))
     own = ("name", "family", "backend", "n_layers", "n_heads", "d_model", "d_head")
+    numbers = model.layer_numbers
+    hybrid = {} if is_counted(numbers) else {"layer_numbers": list(numbers)}
     return {name: getattr(model, name) for name in own} | {
+        **hybrid,
         "n_ctx": model.layer_reader.n_ctx,
         "dtype": str(model.dtype).removeprefix("torch."),
         "weights_sha256": weights_hash(model.network),

@@ -36,8 +36,8 @@ def draw_best(study: Study) -> None:
     if found.empty:
         st.markdown(f"Nothing was asked for {MIN_TARGETS} times: the treebank is too small.")
         return
-    st.markdown(answer(found, by))
-    table, places = titled(found), found[["layer", "head"]].to_numpy().tolist()
+    st.markdown(answer(found, by, study.layer_numbers))
+    table, places = titled(found, study.layer_numbers), found[["layer", "head"]].to_numpy().tolist()
     key = f"best-heads-{by}"
     words.choosable(table, lambda row: words.choose(places[row]), key=key, height=_HEIGHT)
     st.caption(f"{NOTES[by]} Click a row to see its head below.")
@@ -56,7 +56,12 @@ def draw_one(study: Study) -> None:
     if found.empty:
         st.markdown("It earns no label on these texts.")
     else:
-        st.table(titled(found).drop(columns="Head").set_index("Label").map(words.format_number))
+        st.table(
+            titled(found, study.layer_numbers)
+            .drop(columns="Head")
+            .set_index("Label")
+            .map(words.format_number)
+        )
     for column, axis in zip(st.columns([3, 2], gap="medium"), figures.PROFILES, strict=True):
         with column:
             overview.show(figures.profile(study, axis, view.chosen), axis)
@@ -102,7 +107,7 @@ def _matrix(study: Study) -> None:
 def _nearest(study: Study) -> None:
     found = study.nearest_pairs(state.of(Corpus).measure)
     st.markdown("**The nearest pairs over these texts**")
-    table, columns = titled(found), ["layer", "head", "layer_b", "head_b"]
+    table, columns = titled(found, study.layer_numbers), ["layer", "head", "layer_b", "head_b"]
     heads = [((row[0], row[1]), (row[2], row[3])) for row in found[columns].to_numpy().tolist()]
     words.choosable(table, lambda row: words.choose_both(*heads[row]), key="corpus-nearest")
     st.caption(f"{pairs_note(state.of(Corpus).measure)} Click a row to choose both heads.")
@@ -125,7 +130,8 @@ def draw_training(study: Study, steps: pd.DataFrame) -> None:
     choosing.menu("over", "Metric or label", known, width=280)
     view = state.of(Corpus)
     source = figures.source_line(study, "a run of its recipe")
-    overview.show(figures.over_steps(steps, view.over, source, view.chosen), "steps")
+    numbers = study.layer_numbers
+    overview.show(figures.over_steps(steps, view.over, source, view.chosen, numbers), "steps")
 
 
 def _order(steps: pd.DataFrame) -> str:
@@ -164,7 +170,7 @@ def _relations(study: Study) -> None:
     rows = rows[rows["n"] >= MIN_TARGETS].sort_values(
         ["beats", "accuracy"], ascending=False, kind="stable"
     )
-    table = titled(rows).drop(columns="Head")
+    table = titled(rows, study.layer_numbers).drop(columns="Head")
     if table.empty:
         st.markdown(f"No relation was asked for {MIN_TARGETS} times: the treebank is too small.")
         return

@@ -153,7 +153,7 @@ def _labels(study: Study) -> None:
         why = f"Too few texts to say: a label takes {MIN_UNITS} independent units."
         st.markdown(why if few else "No head of this model earns a label on these texts.")
         return
-    table = titled(found)
+    table = titled(found, study.layer_numbers)
     narrow = {str(title): st.column_config.NumberColumn(width=70) for title in table.columns[2:]}
     narrow["Head"] = st.column_config.TextColumn(width=60)
     st.dataframe(table, hide_index=True, placeholder=words.UNDEFINED, column_config=narrow)

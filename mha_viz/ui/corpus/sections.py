@@ -30,6 +30,7 @@ def draw() -> None:
 
 def _fit(study: Study) -> None:
     """Replace what a link asks for and this study does not have."""
+    state.number_layers(study.layer_numbers)
     layer, head = state.of(Corpus).chosen
     if not (0 <= layer < study.n_layers and 0 <= head < study.n_heads):
         layer, head = default_head(study)

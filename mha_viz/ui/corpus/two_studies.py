@@ -144,7 +144,7 @@ def _table(study: Study, by: str, found: pd.DataFrame) -> None:
         sides = {"b": "this study", "a": "the other"}
         found = found.rename(columns={"layer_b": "layer", "head_b": "head"})  # of this study
         found = found.assign(better=found["better"].replace(sides))
-    table = titled(found)
+    table = titled(found, study.layer_numbers)
     st.dataframe(table, hide_index=True, placeholder=words.UNDEFINED)
     st.caption(TEXTS(f"two.{by if by in _BY else 'trees'}"))
     caption = source_line(study, f"against {_reference(state.of(Corpus))}", COMPARED[by])
@@ -171,7 +171,7 @@ def _map(study: Study, rows: pd.DataFrame) -> None:
     metric, against = METRICS[view.metric].title, _reference(view)
     apart = by_head(study, rows, "standard_errors")
     left, right = st.columns([3, 2], gap="medium")
-    table = titled(rows.drop(columns="metric"))
+    table = titled(rows.drop(columns="metric"), study.layer_numbers)
     with right:
         st.markdown(f"**{words.plain(metric)} of each head**, the largest difference first")
         head = {"Head": st.column_config.Column(pinned=True)}
@@ -187,6 +187,7 @@ def _map(study: Study, rows: pd.DataFrame) -> None:
         ]
         title = f"{metric}: this study minus the other"
         looks: dict[str, Any] = {"selected": view.chosen, "diverging": True, "hover_notes": notes}
+        looks["layer_numbers"] = study.layer_numbers
         draw = partial(head_changes, apart, title, "standard errors", **looks)
         caption = source_line(study, f"against {against}", metric)
         figure = StudyFigure(f"{metric} in two studies", draw, table, caption)

@@ -1,0 +1,54 @@
+"""A study of a model with layers without attention names heads by the model's own numbers."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+import mha_viz as mv
+from tests.cli.command import call
+from tests.families.tiny import WORDS
+from tests.making.hybrids import jamba
+
+TEXTS = [" ".join(WORDS[(5 * i + n) % len(WORDS)] for i in range(9)) for n in range(12)]
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory: pytest.TempPathFactory) -> mv.Study:
+    return mv.study(jamba(), TEXTS, tmp_path_factory.mktemp("hybrid") / "study")
+
+
+def test_tables_have_positions_and_figures_have_names(study):
+    assert study.layer_numbers == (3, 7) and set(study.heads.layer) == {0, 1}
+    figures = study.figures("entropy", (1, 2))
+    names = [f"L{layer} H{head}" for layer in (3, 7) for head in range(4)]
+    assert figures["heads"].table["Head"].tolist() == names
+    assert list(figures["heads"].draw().layout.yaxis.ticktext) == ["L3", "L7"]
+    assert "L7 H2" in figures["histogram"].name and "L7 H2" in figures["offset"].caption
+
+
+def test_the_command_takes_and_shows_numbers(study):
+    shown = json.loads(call("study", "show", str(study.folder), "--by", "entropy", "--json").stdout)
+    means = study.heads.query("metric == 'entropy'").set_index(["layer", "head"])["mean"]
+    of_rows = {row["head"]: row["mean"] for row in shown["rows"]}
+    assert of_rows["L7 H2"] == pytest.approx(means[1, 2]) and set(of_rows) >= {"L3 H0", "L7 H3"}
+    asked = ("--by", "entropy", "--json")
+    found = json.loads(call("study", "examples", str(study.folder), "--head", "7.2", *asked).stdout)
+    assert "L7 H2" in found["title"]
+    expected = study.examples(1, 2, by="entropy", k=10)["value"].tolist()
+    assert [row["value"] for row in found["rows"]] == pytest.approx(expected)
+    refused = call("study", "examples", str(study.folder), "--head", "1.2", code=2)
+    assert "layers with attention are 3, 7" in refused.stderr
+
+
+@pytest.mark.parametrize("numbers", [[3], [7, 3], [-1, 3], ["a", 3], 5])
+def test_a_manifest_with_other_numbers_is_refused(study, tmp_path: Path, numbers):
+    copy = Path(shutil.copytree(study.folder, tmp_path / "study"))
+    manifest = json.loads((copy / "study.json").read_text())
+    (copy / "study.json").write_text(json.dumps(manifest))
+    assert mv.Study.load(copy).layer_numbers == (3, 7)
+    manifest["model"]["layer_numbers"] = numbers
+    (copy / "study.json").write_text(json.dumps(manifest))
+    with pytest.raises(mv.errors.StudyError):
+        mv.Study.load(copy)
