@@ -166,7 +166,7 @@ class LoadedNetwork:
         """Return one layer's W_Q, W_K, W_V, W_O and biases, split by heads (views).
 
         Args:
-            layer: from 0, within the part.
+            layer: its position among the part's layers with attention, from 0.
             part: which stack of an encoder-decoder; the first one if not given.
 
         Raises:

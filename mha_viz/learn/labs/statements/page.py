@@ -8,6 +8,7 @@ import pandas as pd
 import streamlit as st
 import torch
 
+from mha_viz.core.layer_numbers import layer_names, number_at
 from mha_viz.core.metrics.layers import Coverage, coverage, pattern_coverage
 from mha_viz.core.metrics.outputs import norm_of_mean_output
 from mha_viz.core.stored_runs import read
@@ -31,7 +32,6 @@ from mha_viz.ui.widgets.controls import choosing
 from mha_viz.ui.widgets.exports import figures
 from mha_viz.ui.widgets.messages import words
 from mha_viz.ui.widgets.messages.messages import continue_on_error, plain
-from mha_viz.web.labels import head_name
 
 SPACES = TEXTS.labels("spaces")
 JUDGED = (lab.HOLDS, lab.FAILS, lab.OPEN, lab.LITTLE)
@@ -48,7 +48,7 @@ def draw(choices: Choices) -> None:
     """
     scene = picking.picked()
     with frame.row():
-        layers = choosing.numbered("L", scene.record.n_layers)
+        layers = choosing.layers(scene.record.n_layers)
         choosing.menu("layer", "Layer", layers, width=90)
         space = choices.segments("space_of", "Subspaces and weights of", SPACES, "W_O")
     reporting.offer_random(state.current())
@@ -161,7 +161,7 @@ def _verdicts(choices: Choices, scene: Scene, both: Both, layer: int) -> None:
                 *_shares(sides),
                 [verdict.word for verdict in verdicts],
                 [
-                    f"L{i}: {sides_in_words(statement, sides, i)} {verdict.word}"
+                    f"{words.layer_name(i)}: {sides_in_words(statement, sides, i)} {verdict.word}"
                     for i, verdict in enumerate(verdicts)
                     if sides
                 ],
@@ -171,7 +171,13 @@ def _verdicts(choices: Choices, scene: Scene, both: Both, layer: int) -> None:
         others = "" if other is None else _count(judge(statement, other))
         said = verdicts[layer].word if verdicts else word
         rows.append((said, statement.title, _count(verdicts) if verdicts else "", others, here))
-    columns = [f"In L{layer}", "Statement", "Layers", "Random weights", "Both sides here"]
+    columns = [
+        f"In {words.layer_name(layer)}",
+        "Statement",
+        "Layers",
+        "Random weights",
+        "Both sides here",
+    ]
     about, x_title = words.settings(scene, "textbook statements"), TEXTS("verdicts.x_title")
     figures.show(
         both_sides(claims, ("left side", "right side"), JUDGED, x_title, dark=look.dark()),
@@ -234,7 +240,8 @@ def _verdict(statement: Statement, sides: Sides, random: Sides | None, layer: in
     verdicts = judge(statement, sides)
     by_draws = "" if verdicts[layer].certain else ", by random draws"
     others = "" if random is None else f"; random weights: {_count(judge(statement, random))}"
-    st.markdown(f"**L{layer}: {verdicts[layer].word}{by_draws}** ({_count(verdicts)}{others})")
+    name, verdict = words.layer_name(layer), verdicts[layer].word
+    st.markdown(f"**{name}: {verdict}{by_draws}** ({_count(verdicts)}{others})")
     st.markdown(f"**{sides_in_words(statement, sides, layer)}**")
     st.caption(f"Left: {statement.left}. Right: {statement.right}. Compared {statement.allowed}.")
 
@@ -261,9 +268,11 @@ def _picture(
         lines[f"{statement.left}, random weights"] = random.left
     lines |= {name: values for name, values in sides.more.items() if name != measured.HARMED}
     arrays = {name: values.detach().cpu().numpy() for name, values in lines.items()}
-    table = pd.DataFrame(arrays, index=[f"L{i}" for i in range(scene.record.n_layers)])
+    numbers = scene.record.layer_numbers
+    table = pd.DataFrame(arrays, index=layer_names(scene.record.n_layers, numbers))
+    looks = {"layer_numbers": numbers, "dark": look.dark()}
     figures.show(
-        layer_lines(arrays, statement.title, statement.unit, dark=look.dark()),
+        layer_lines(arrays, statement.title, statement.unit, **looks),
         key=choices.key(f"{statement.key}-figure"),
         name=statement.title,
         table=table.reset_index(names="Layer"),
@@ -276,12 +285,12 @@ def _picture(
 def _alike(choices: Choices, scene: Scene, layer: int) -> None:
     """Draw what the heads of a layer share: correlation, redundancy, and the union of spans."""
     record = scene.record
-    n, names = record.n_heads, [head_name(layer, head) for head in range(record.n_heads)]
+    n, names = record.n_heads, [words.head_name(layer, head) for head in range(record.n_heads)]
     of_layer = slice(layer * n, (layer + 1) * n)
     with st.container(horizontal=True):
         for measure in ("correlation", "redundancy"):
             block = reporting.likeness(scene, measure)[of_layer, of_layer]
-            title = TEXTS(f"alike.{measure}", layer=layer)
+            title = TEXTS(f"alike.{measure}", layer=number_at(record.layer_numbers, layer))
             charts.matrix(choices.key(measure), block, title, rows=names, columns=names, cell=44)
 
     def spans() -> tuple[Coverage, Coverage]:
@@ -289,7 +298,8 @@ def _alike(choices: Choices, scene: Scene, layer: int) -> None:
 
     looks, writes = reporting.cached(scene, "spans", make=spans)
     numbers = {"looks": [side[layer] for side in looks], "writes": [side[layer] for side in writes]}
-    TEXTS.markdown("alike.text", layer=layer, n=n, **numbers)
+    number = number_at(record.layer_numbers, layer)
+    TEXTS.markdown("alike.text", layer=number, n=n, **numbers)
 
 
 def _removed(choices: Choices) -> None:
@@ -318,8 +328,9 @@ def _importance(choices: Choices, scene: Scene, failed: lab.Failures) -> None:
     rise[tuple(found.heads.T)] = found.change.mean(1).double()
     norm = norm_of_mean_output(record.kept("z"), record.W_O).numpy()
     titles = "I = ‖E[head]‖", "rise of the loss without it (nats per token)"
+    looks = {"layer_numbers": record.layer_numbers, "dark": look.dark()}
     figures.show(
-        head_scatter(norm, rise.numpy(), *titles, dark=look.dark()),
+        head_scatter(norm, rise.numpy(), *titles, **looks),
         key=choices.key("importance"),
         table=words.head_values(scene, dict(zip(titles, (norm, rise.numpy()), strict=True))),
         **TEXTS.figure("importance-figure", about=words.settings(scene, "importance")),

@@ -80,7 +80,9 @@ def _whole(choices: Choices, scene: Scene, found: Steps) -> None:
         layer_picture(blocks, found.patterns, view.head, dark=look.dark()),
         key=choices.key("layer"),
         table=pd.DataFrame(rows, columns=["tensor", "rows", "columns"]),
-        **TEXTS.figure("whole", head=view.head, settings=words.settings(scene, f"L{view.layer}")),
+        **TEXTS.figure(
+            "whole", head=view.head, settings=words.settings(scene, words.layer_name(view.layer))
+        ),
     )
 
 

@@ -16,7 +16,7 @@ from mha_viz.ui.run.scene import Scene
 from mha_viz.ui.state import state, views
 from mha_viz.ui.widgets.messages import words
 from mha_viz.ui.widgets.messages.messages import plain
-from mha_viz.web.labels import clean, head_name
+from mha_viz.web.labels import clean
 from mha_viz.web.theme import format_number
 
 _WHOLE = 64  # rows and columns up to which all of a matrix is drawn as well
@@ -28,7 +28,7 @@ def one_step(choices: Choices, scene: Scene, step: StepTable, found: Steps) -> N
     view = state.current()
     names = [f"**{name}**" if i == step.stage else name for i, name in enumerate(STAGES)]
     st.markdown(" → ".join(names))
-    head = head_name(view.layer, view.head)
+    head = words.head_name(*view.chosen)
     TEXTS.step(f"steps.{step.text}", formula=step.formula, head=head, **step.values)
     for note in step.notes:
         st.info(note, icon=":material/info:")

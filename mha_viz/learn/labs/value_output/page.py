@@ -6,6 +6,7 @@ import pandas as pd
 import streamlit as st
 
 from mha_viz.core.attention.multi_head import AttentionWeights
+from mha_viz.core.layer_numbers import number_at
 from mha_viz.core.record.record import AttentionRecord
 from mha_viz.learn.activations import LayerActivations, spread
 from mha_viz.learn.frame import charts, frame
@@ -22,7 +23,6 @@ from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.controls import controls
 from mha_viz.ui.widgets.exports import figures
 from mha_viz.ui.widgets.messages import words
-from mha_viz.web.labels import head_name
 
 TEXTS = read_texts(__package__)
 LENGTHS = tuple(2**i for i in range(13))  # 1 to 4,096 tokens
@@ -42,7 +42,8 @@ def _lab(choices: Choices, scene: Scene) -> None:
     with frame.row():
         controls.head_menus(record.n_layers, record.n_heads)
     view = state.current()
-    weights, layer = model.attention_weights(view.layer, record.part), f"L{view.layer}"
+    weights = model.attention_weights(view.layer, record.part)
+    layer = words.layer_name(view.layer)
     seen = activations_of(scene, model, view.layer)
     _merged(choices, record, weights, seen)
     sizes = {"width": weights.W_O.shape[1], "d_model": model.d_model}
@@ -95,7 +96,7 @@ def _merged(
             ("merged", "A X W_VO", found.merged),
         ):
             charts.corner(choices.key(key), values, title, list(record.labels))
-    head = head_name(view.layer, view.head)
+    head = words.head_name(*view.chosen)
     TEXTS.markdown("merged.measured", head=head, found=found, W_V=weights.W_V, W_O=weights.W_O)
 
 
@@ -107,7 +108,7 @@ def _rank(choices: Choices, scene: Scene, weights: AttentionWeights) -> None:
         lambda: lab.spectrum(weights, view.head),
         lambda kept: kept.values.nbytes,
     )
-    values, head = found.values.numpy(), head_name(view.layer, view.head)
+    values, head = found.values.numpy(), words.head_name(*view.chosen)
     last = min(width, len(values))
     least = values[last - 1]
     TEXTS.markdown("rank.measured", head=head, found=found, n_values=last, smallest=least)
@@ -136,7 +137,7 @@ def _parts(
     ratio = float(found.norm_of_sum.sum() / found.sum_of_norms.sum())
     TEXTS.markdown(
         "parts.measured",
-        layer=state.current().layer,
+        layer=number_at(words.layer_numbers(), state.current().layer),
         n_heads=record.n_heads,
         bias=" and b_O" if has_bias else "",
         gap=float(gap.max()),
