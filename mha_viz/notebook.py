@@ -47,8 +47,8 @@ def record_image(record: AttentionRecord) -> dict[str, str]:
         return {}
     seen = visible_tiles(record, TILE).cpu()
     tiles = record.tiles(TILE).cpu().numpy()
-    looks = {"visible": seen, "layer_numbers": record.layer_numbers}
-    png = grid_image(tiles, caption=caption(record), **looks)
+    numbers = record.layer_numbers
+    png = grid_image(tiles, caption=caption(record), visible=seen, layer_numbers=numbers)
     return {PNG: base64.b64encode(png).decode("ascii")}
 
 
@@ -78,7 +78,7 @@ def show_head(record: AttentionRecord, layer: int, head: int) -> HeadFigure:
 
     weights, seen = record.head(layer, head).cpu().numpy(), visible_keys(record, layer).cpu()
     place = layer % record.n_layers, head % record.n_heads
-    name, line = head_name(*place, record.layer_numbers), caption(record, place)
+    name, line = head_name(*place, numbers=record.layer_numbers), caption(record, place)
     labels = record.labels, record.key_labels
     return HeadFigure(
         head_heatmap(weights, labels, title=name, visible=seen),

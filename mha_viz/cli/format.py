@@ -90,9 +90,9 @@ def picture(record: AttentionRecord, chosen: tuple[int, int] | None, kind: Forma
         if kind is Format.html:
             return grid_html(record_payload(record), title=title, caption=line)
         tiles, seen = record.tiles(TILE).numpy(), visible_tiles(record, TILE)
-        looks = {"visible": seen, "layer_numbers": record.layer_numbers}
+        looks: dict[str, Any] = {"visible": seen, "layer_numbers": record.layer_numbers}
         return grid_image(tiles, file_format=kind.value, title=title, caption=line, **looks)
-    title, weights = head_name(*chosen, record.layer_numbers), record.head(*chosen).numpy()
+    title, weights = head_name(*chosen, numbers=record.layer_numbers), record.head(*chosen).numpy()
     head = (weights, (record.labels, record.key_labels))
     seen = visible_keys(record, chosen[0])
     if kind is Format.html:
@@ -105,7 +105,7 @@ def pair_table(record: AttentionRecord, layer: int, head: int) -> str:
     pairs = _pairs(record, layer, head)
     top = pairs.nlargest(N_PAIRS, "weight").itertuples(index=False)
     rows = [[*map(str, place), f"{weight:.4f}"] for *place, weight in top]
-    name = head_name(layer, head, record.layer_numbers)
+    name = head_name(layer, head, numbers=record.layer_numbers)
     title = f"{record.model} {name}: the {len(rows)} largest of {len(pairs):,} attention weights\n"
     return title + grid(["#", "query", "#", "key", "weight"], rows, 4)
 

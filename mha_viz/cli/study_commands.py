@@ -145,7 +145,7 @@ def probe(
     loaded = checkpoint.load()
     found = probe_heads(loaded, source, best=best, **vars(draw))
     numbers = loaded.layer_numbers
-    names = ", ".join(f"{head_name(*place, numbers)} {way}" for *place, way in found.best)
+    names = ", ".join(f"{head_name(*place, numbers=numbers)} {way}" for *place, way in found.best)
     title = f"{loaded.name}: shares of words whose head is found, intervals of 95 %"
     output.deliver(found.scores, f"{title}; the ensemble is {names}")
 

@@ -49,7 +49,7 @@ def is_counted(numbers: Sequence[int]) -> bool:
 
 def number_at(numbers: Sequence[int], position: SupportsIndex) -> int:
     """Return the number of the layer at a position; the position itself where none are given."""
-    return numbers[position] if numbers else index(position)
+    return numbers[index(position)] if numbers else index(position)
 
 
 def position_of(numbers: Sequence[int], layer: Any) -> int:
@@ -85,10 +85,10 @@ def layers_in_words(numbers: Sequence[int]) -> str:
     return f"layers with attention are {', '.join(map(str, numbers))}"
 
 
-def head_name(layer: SupportsIndex, head: SupportsIndex, numbers: Sequence[int] = ()) -> str:
+def head_name(layer: SupportsIndex, head: SupportsIndex, *, numbers: Sequence[int] = ()) -> str:
     """Return the name of the head at a position; `numbers` are those of the layers.
 
-    >>> head_name(3, 7), head_name(1, 7, (3, 5))
+    >>> head_name(3, 7), head_name(1, 7, numbers=(3, 5))
     ('L3 H7', 'L5 H7')
     """
     return f"{layer_name(layer, numbers)} H{head}"

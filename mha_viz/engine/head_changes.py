@@ -135,7 +135,7 @@ def _checked_gates(model: LoadedNetwork, gates: Gates, part: str) -> Tensor:
         layer, head = (~torch.isfinite(found)).nonzero()[0].tolist()
         raise ArgumentError(
             f"gates must be finite numbers, got {float(found[layer, head])} at "
-            f"{head_name(layer, head, model.numbers_of(part))}."
+            f"{head_name(layer, head, numbers=model.numbers_of(part))}."
         )
     return found
 

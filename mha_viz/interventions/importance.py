@@ -53,7 +53,7 @@ class HeadImportance:
     def __repr__(self) -> str:
         layers, heads = self.mean.shape
         layer, head = divmod(int(self.mean.argmax()), heads)
-        name = head_name(layer, head, self.layer_numbers)
+        name = head_name(layer, head, numbers=self.layer_numbers)
         return (
             f"HeadImportance({self.method}, {layers} layers × {heads} heads, "
             f"{count(self.n_texts, 'text')}, most: "

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -94,7 +94,7 @@ def default_head(study: Study) -> Head:
 
 def name_in(study: Study, head: Sequence[int]) -> str:
     """Return the name of a head of a study, by the model's own number of its layer."""
-    return head_name(head[0], head[1], study.layer_numbers)
+    return head_name(head[0], head[1], numbers=study.layer_numbers)
 
 
 def source_line(study: Study, *more: str) -> str:
@@ -133,7 +133,7 @@ def value_map(
     selected: Head | None = None,
 ) -> StudyFigure:
     """Make a map of all heads by values with 95 % intervals; `title` comes with their unit."""
-    looks = {"selected": selected, "layer_numbers": study.layer_numbers}
+    looks: dict[str, Any] = {"selected": selected, "layer_numbers": study.layer_numbers}
     draw = partial(importance_map, values, *title, low=low, high=high, **looks)
     names = [name_in(study, place) for place in np.ndindex(values.shape)]
     columns = {title[0]: values, "Low": low, "High": high}
@@ -146,7 +146,7 @@ def quantiles(study: Study, metric: str, selected: Head | None = None) -> StudyF
     rows, title = study.heads, METRICS[metric].title
     rows = rows[rows["metric"] == metric]
     spread = np.stack([by_head(study, rows, name) for name in QUANTILES])
-    looks = {"selected": selected, "layer_numbers": study.layer_numbers}
+    looks: dict[str, Any] = {"selected": selected, "layer_numbers": study.layer_numbers}
     draw = partial(head_quantiles, spread, title, METRICS[metric].shown_unit, **looks)
     table = rows[["layer", "head", "n_texts", "std", *QUANTILES]].reset_index(drop=True)
     name = f"{title} over texts, all heads"
@@ -189,12 +189,15 @@ def over_steps(
         title=f"{title} while the model learned",
         x_title="training step",
         y_title=unit,
-        bands={head_name(*one, layer_numbers): (by["low"][one], by["high"][one]) for one in drawn},
+        bands={
+            head_name(*one, numbers=layer_numbers): (by["low"][one], by["high"][one])
+            for one in drawn
+        },
         more={"xaxis": ticks(by["mean"].index.tolist(), places)},
     )
     if label is not None and label.metric == name and not label.relative:
         axes["levels"] = {f"label: {label.threshold:g}": label.threshold}
-    lines = {head_name(*one, layer_numbers): (places, by["mean"][one]) for one in drawn}
+    lines = {head_name(*one, numbers=layer_numbers): (places, by["mean"][one]) for one in drawn}
     return StudyFigure(
         axes["title"], partial(curves, lines, axes), rows.drop(columns="name"), source
     )
@@ -258,7 +261,7 @@ def pairs(study: Study, measure: str, selected: Head | None = None) -> StudyFigu
     apart = as_distances(torch.from_numpy(matrix), measure)
     names = [name_in(study, place) for place in np.ndindex(study.n_layers, study.n_heads)]
     ordered = head_order(apart, by="cluster")
-    shape = {"n_heads": study.n_heads, "layer_numbers": study.layer_numbers}
+    shape: dict[str, Any] = {"n_heads": study.n_heads, "layer_numbers": study.layer_numbers}
     compared = HeadPairs(matrix, names, ordered, unit=about.shown_unit, **shape)
     lowest, highest = about.limits
     limits = (lowest, 1.0 if highest is None else highest)

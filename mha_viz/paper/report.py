@@ -99,7 +99,7 @@ def titled(
     for side in [side for side in ("", "_b", "_a") if f"layer{side}" in found]:
         places = found[[f"layer{side}", f"head{side}"]].to_numpy().tolist()
         own = other if side == "_a" else numbers
-        table[f"head{side}"] = [head_name(*place, own) for place in places]
+        table[f"head{side}"] = [head_name(*place, numbers=own) for place in places]
     if "relation" in table:
         table["relation"] = (table["relation"] + "." + table["direction"]).map(short_title)
     for column, known in (("label", LABELS), ("metric", METRICS)):

@@ -212,7 +212,7 @@ def change_distribution(
     marked = [(share, float(np.quantile(numbers[known], share))) for share in QUANTILES]
     names = [f"draw {i}" for i in range(len(numbers))]
     if heads is not None:
-        names = [f"{head_name(*head, layer_numbers)} off" for head in heads]
+        names = [f"{head_name(*head, numbers=layer_numbers)} off" for head in heads]
     traces = [bars, _draws(numbers, (names, heads), most, unit, dark)]
     traces += [_quantile(*pair, most, dark) for pair in marked]
     above = float((numbers[known] > 0).mean())

@@ -182,7 +182,7 @@ def _largest(values: Numbers, signed: bool, layer_numbers: Sequence[int]) -> lis
     sizes = np.abs(np.nan_to_num(values)).ravel()
     order = np.argsort(-sizes, kind="stable")[:3]
     numbers = {
-        head_name(*divmod(i, values.shape[1]), layer_numbers): values.flat[i]
+        head_name(*divmod(i, values.shape[1]), numbers=layer_numbers): values.flat[i]
         for i in order.tolist()
         if sizes[i]
     }

@@ -47,7 +47,7 @@ def by_layer(
 
     def dots(where: Mask, name: str, marker: Part) -> Part:
         drawn = np.argwhere(where).tolist()
-        names = [head_name(*head, layer_numbers) for head in drawn]
+        names = [head_name(*head, numbers=layer_numbers) for head in drawn]
         points = dict(x=place[where], y=numbers[where], text=names, customdata=drawn)
         look = dict(mode="markers", name=name, marker=marker, hovertemplate="%{text}<br>" + line)
         return dict(**points, **look, **frame.keep_on_click(marker["opacity"]))
@@ -60,7 +60,7 @@ def by_layer(
     if selected is not None:
         chosen = frame.only_head(selected, np.ones_like(known))
         value = frame.quantity(float(numbers[selected]), unit)
-        name = f"{head_name(*selected, layer_numbers)}: {value}"
+        name = f"{head_name(*selected, numbers=layer_numbers)}: {value}"
         traces.append(dots(chosen, name, frame.chosen_marker(dark)))
     figure = _over_layers(traces, title, unit, frame.missing_note(known), layers, dark)
     return _numbered(figure, layer_numbers)
@@ -213,7 +213,7 @@ def head_scatter(
 
     def dots(where: Mask, marker: Part) -> Part:
         hovers = [
-            f"{head_name(layer, head, layer_numbers)}<br>"
+            f"{head_name(layer, head, numbers=layer_numbers)}<br>"
             + "<br>".join(
                 f"{plotly_text(title)}: <b>{theme.format_number(numbers[layer, head])}</b>"
                 for title, numbers in zip(titles, (across, down), strict=True)
@@ -269,7 +269,8 @@ def head_quantiles(
 
     def medians(where: Mask, marker: Part) -> Part:
         hovers = [
-            f"{head_name(*head, layer_numbers)}<br>median <b>{frame.quantity(mid, unit)}</b><br>"
+            f"{head_name(*head, numbers=layer_numbers)}<br>"
+            f"median <b>{frame.quantity(mid, unit)}</b><br>"
             f"half of the texts {frame.quantity(lower, '')} to {frame.quantity(upper, '')}<br>"
             f"nine of ten {frame.quantity(low, '')} to {frame.quantity(high, '')}"
             for head, (low, lower, mid, upper, high) in zip(

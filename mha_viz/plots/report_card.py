@@ -78,7 +78,7 @@ def report_card(
     ]
     notes = ["Small dots: all heads, each row on its own scale."]
     notes += ["Upright ticks: baselines; arrows: beyond all heads."] if ticks else []
-    name = head_name(layer, head, layer_numbers)
+    name = head_name(layer, head, numbers=layer_numbers)
     return _row_figure(traces, len(tables), name, notes, dark)
 
 
@@ -109,7 +109,7 @@ def _dots(
     title, unit = plotly_text(clean(metric[0], 60)), metric[1]
     dots: list[_Dot] = []
     for x, y, layer, head, value, rank in zip(*map(np.ndarray.tolist, columns), strict=True):
-        name, number = head_name(layer, head, layer_numbers), frame.quantity(value, unit)
+        name, number = head_name(layer, head, numbers=layer_numbers), frame.quantity(value, unit)
         hover = f"{name}: {title}<br><b>{number}</b><br>"
         dots.append((x, y, f"{hover}{rank} of {len(known)} from the top", [layer, head]))
     return dots

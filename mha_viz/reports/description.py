@@ -85,7 +85,7 @@ def describe(record: AttentionRecord, head: Place, *, report: Report | None = No
     """
     place = place_of(record, head)
     report = make_report(record) if report is None else report
-    name = head_name(*place, record.layer_numbers)
+    name = head_name(*place, numbers=record.layer_numbers)
     sentences = (*labels_of(report, place, name), unusual(report, place, name))
     return Description(sentences, report.notes)
 
@@ -114,7 +114,7 @@ def describe_heads(record: AttentionRecord, *, report: Report | None = None) -> 
         for j, earned in enumerate(layer):
             if earned:
                 first = min(earned, key=lambda one: _ORDER.index(one.label.key))
-                name = head_name(i, j, record.layer_numbers)
+                name = head_name(i, j, numbers=record.layer_numbers)
                 kinds[first.label.key].append((name, first))
     clauses = [_clause(found) for found in kinds.values() if found][:MOST]
     if not clauses:

@@ -117,7 +117,7 @@ def describe_difference(
     if other_report is None:
         other_report = report if second is record else make_report(second)
     heads = (record, place_of(record, a)), (second, place_of(second, b))
-    name_a, name_b = (head_name(*place, of.layer_numbers) for of, place in heads)
+    name_a, name_b = (head_name(*place, numbers=of.layer_numbers) for of, place in heads)
     names = (name_a, name_b) if other is None else (f"A {name_a}", f"B {name_b}")
     pair = HeadPair(heads, (report, other_report), names)
     on_same = pair.on_same_tokens

@@ -88,7 +88,9 @@ def induction_scores(
     found = t_interval(torch.stack(scores, dim=1).double())
     mean, low, high = (bound.clamp(0.0, 1.0).float() for bound in found)
     numbers = model.numbers_of(part)
-    return InductionScores(mean, low, high, n_seeds, period, *baseline_scores, numbers)
+    uniform, offset = baseline_scores
+    sizes = n_seeds, period
+    return InductionScores(mean, low, high, *sizes, uniform, offset, layer_numbers=numbers)
 
 
 def sample_text(model: AttentionModel, part: str) -> Encoded:

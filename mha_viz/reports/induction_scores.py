@@ -34,7 +34,7 @@ class InductionScores:
     def __repr__(self) -> str:
         layer, head = divmod(int(self.mean.argmax()), self.mean.shape[1])
         return (
-            f"InductionScores(best {head_name(layer, head, self.layer_numbers)} "
+            f"InductionScores(best {head_name(layer, head, numbers=self.layer_numbers)} "
             f"{self.mean[layer, head]:.3g}, "
             f"uniform {self.uniform:.3g}, {self.n_seeds} texts of {self.period} repeated tokens)"
         )

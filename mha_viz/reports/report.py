@@ -300,5 +300,5 @@ def _twins(record: AttentionRecord) -> Iterator[tuple[str, object]]:
         twins, found = nearest_others(distances(record, key))
         places = (divmod(twin, record.n_heads) for twin in twins.tolist())
         numbers = record.layer_numbers
-        yield name, [None if i < 0 else head_name(i, j, numbers) for i, j in places]
+        yield name, [None if i < 0 else head_name(i, j, numbers=numbers) for i, j in places]
         yield f"{name}_{key}", 1 - found if key in LIKENESS else found

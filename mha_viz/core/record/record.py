@@ -231,7 +231,7 @@ class AttentionRecord(RecordFields):
         places = [place_in(self, *check_place(place)) for place in (a, b)]
         weights = torch.stack([self.patterns.head(*place) for place in places])
         z = None if self.z is None else torch.stack([self.z[place] for place in places])
-        names = (head_name(*place, self.layer_numbers) for place in places)
+        names = (head_name(*place, numbers=self.layer_numbers) for place in places)
         return compare_heads(weights, z).rename(" and ".join(names))
 
     def to_frame(self) -> pd.DataFrame:

@@ -117,8 +117,8 @@ def _extremes(values: np.ndarray) -> str:
     least, most = means.min(), means.max()
     if least == most:
         return f"The same on average in every layer ({words.format_number(least)})."
-    low, high = means.idxmin(), means.idxmax()
-    low, high = (number_at(words.layer_numbers(), layer) for layer in (low, high))
+    ends = np.nanargmin(means.to_numpy()), np.nanargmax(means.to_numpy())
+    low, high = (number_at(words.layer_numbers(), layer) for layer in ends)
     return TEXTS("layers.extremes", low=low, least=least, high=high, most=most)
 
 

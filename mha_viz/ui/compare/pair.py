@@ -91,7 +91,7 @@ def names(a: str = "", b: str = "", other: AttentionRecord | None = None) -> tup
     """Return the names of the chosen pair, behind what says whose head each is."""
     view = state.of(Compare)
     numbers = None if other is None else other.layer_numbers
-    return a + words.head_name(*view.chosen), b + words.head_name(*view.second, numbers)
+    return a + words.head_name(*view.chosen), b + words.head_name(*view.second, numbers=numbers)
 
 
 def colour_scale(scene: Scene) -> None:

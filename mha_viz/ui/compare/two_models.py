@@ -175,7 +175,7 @@ def _named(second: Scene, found: _Found) -> None:
         offered = {}
         for i in some.tolist():
             place = divmod(int(matches.a[i]), matches.n_heads[0])
-            other = words.head_name(*counterparts[place], second.record.layer_numbers)
+            other = words.head_name(*counterparts[place], numbers=second.record.layer_numbers)
             pair = f"{words.head_name(*place)} → {other}"
             offered[place] = f"{pair}: {words.format_number(matches.distance[i])}"
         with column:
@@ -188,7 +188,9 @@ def _map(first: Scene, second: Scene, found: _Found) -> None:
     distance = found.by_head(matches.distance, shape)
     beyond = found.by_head(matches.found.astype(float), shape) == 1
     numbers = second.record.layer_numbers
-    counterparts = {place: words.head_name(*other, numbers) for place, other in found.names.items()}
+    counterparts = {
+        place: words.head_name(*other, numbers=numbers) for place, other in found.names.items()
+    }
     named = [[counterparts.get((i, j), "none") for j in range(shape[1])] for i in range(shape[0])]
     notes = [
         [f"counterpart: {name}{', beyond chance' * sure}" for name, sure in zip(*row, strict=True)]
@@ -227,7 +229,7 @@ def _chosen(first: Scene, second: Scene, found: _Found) -> Place:
 
 def _pair(first: Scene, second: Scene, found: _Found, other: Place) -> None:
     place = state.of(Compare).chosen
-    a, b = words.head_name(*place), words.head_name(*other, second.record.layer_numbers)
+    a, b = words.head_name(*place), words.head_name(*other, numbers=second.record.layer_numbers)
     st.header(f"{a} and {b}", anchor=False)
     if place not in found.names:
         st.caption(TEXTS("two_models.lone", model=words.plain(second.model)))
@@ -247,7 +249,7 @@ def _metrics(first: Scene, second: Scene, other: Place) -> None:
     run, places = described.Other(second, records), (state.of(Compare).chosen, other)
     found = described.difference(first, run, places)
     described.sentences(found)
-    name_b = words.head_name(*places[1], b.layer_numbers)
+    name_b = words.head_name(*places[1], numbers=b.layer_numbers)
     names = f"A {words.head_name(*places[0])}", f"B {name_b}"
     described.metrics(first, found, names, run)
 

@@ -315,7 +315,7 @@ def _draws(scene: Scene, found: Robustness) -> None:
     changes = found.change.mean(1).numpy()
     looks: dict[str, Any] = {"layer_numbers": found.layer_numbers, "dark": look.dark()}
     drawn = change_distribution(changes, title, unit, heads=heads, **looks)
-    names = [words.head_name(*head, found.layer_numbers) for head in heads]
+    names = [words.head_name(*head, numbers=found.layer_numbers) for head in heads]
     table = pd.DataFrame({"Head": names, "Change": changes})
     caption = words.settings(scene, words.count(len(heads), "draw"))
     texts = TEXTS.figure("figures.draws", **numbers, tolerance=found.tolerance, unit=unit)

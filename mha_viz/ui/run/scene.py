@@ -206,7 +206,7 @@ def fit_head(scene: Scene) -> None:
         if view.layer_b < 0 and two_runs(state.of(View)):
             state.change(layer_b=layer, head_b=head)
     elif not is_head(record, view.chosen):
-        first = head_name(0, 0, numbers)
+        first = head_name(0, 0, numbers=numbers)
         state.add_problem(f"{no_such_head(record, number, head)} Showing {first}.")
         layer, head = 0, 0
     heads = tuple(head for head in view.heads if is_head(record, head))

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from functools import partial
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -270,7 +271,7 @@ def _picture(
     arrays = {name: values.detach().cpu().numpy() for name, values in lines.items()}
     numbers = scene.record.layer_numbers
     table = pd.DataFrame(arrays, index=layer_names(scene.record.n_layers, numbers))
-    looks = {"layer_numbers": numbers, "dark": look.dark()}
+    looks: dict[str, Any] = {"layer_numbers": numbers, "dark": look.dark()}
     figures.show(
         layer_lines(arrays, statement.title, statement.unit, **looks),
         key=choices.key(f"{statement.key}-figure"),
@@ -328,7 +329,7 @@ def _importance(choices: Choices, scene: Scene, failed: lab.Failures) -> None:
     rise[tuple(found.heads.T)] = found.change.mean(1).double()
     norm = norm_of_mean_output(record.kept("z"), record.W_O).numpy()
     titles = "I = ‖E[head]‖", "rise of the loss without it (nats per token)"
-    looks = {"layer_numbers": record.layer_numbers, "dark": look.dark()}
+    looks: dict[str, Any] = {"layer_numbers": record.layer_numbers, "dark": look.dark()}
     figures.show(
         head_scatter(norm, rise.numpy(), *titles, **looks),
         key=choices.key("importance"),

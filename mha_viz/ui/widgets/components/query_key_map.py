@@ -4,6 +4,7 @@ What is drawn is decided in query_key_map.js.
 """
 
 from collections.abc import Callable
+from typing import Any
 
 import streamlit as st
 
@@ -37,5 +38,6 @@ def payload_of(found: QueryKeyMap) -> bytes:
     facts = {title: getattr(found, name) for name, title in FACTS.items()}
     arrays = found.points, found.strongest, found.weights
     title = f"{found.model} on “{found.texts[0][:80]}”"
-    about = {"facts": facts, "title": title, "layer_numbers": found.layer_numbers}
+    about: dict[str, Any] = {"facts": facts, "title": title}
+    about["layer_numbers"] = found.layer_numbers
     return map_payload(*arrays, labels, found.text.tolist(), **about)

@@ -41,9 +41,10 @@ TOO_SHORT_FOR_CKA = (
 )
 
 
-def head_name(layer: int, head: int, numbers: Sequence[int] | None = None) -> str:
+def head_name(layer: int, head: int, *, numbers: Sequence[int] | None = None) -> str:
     """Name the head at a position of the page's model, or of another one by its layer numbers."""
-    return labels.head_name(layer, head, layer_numbers() if numbers is None else numbers)
+    own = layer_numbers() if numbers is None else numbers
+    return labels.head_name(layer, head, numbers=own)
 
 
 def layer_name(layer: int) -> str:
@@ -70,7 +71,11 @@ def by_position(heads: Sequence[tuple[int, int]]) -> tuple[tuple[int, int], ...]
 def names(scene: Scene) -> list[str]:
     """Return all heads by name, in order of layer."""
     record, numbers = scene.record, scene.record.layer_numbers
-    return [head_name(i, j, numbers) for i in range(record.n_layers) for j in range(record.n_heads)]
+    return [
+        head_name(i, j, numbers=numbers)
+        for i in range(record.n_layers)
+        for j in range(record.n_heads)
+    ]
 
 
 def place(index: int, scene: Scene) -> tuple[int, int]:
@@ -116,7 +121,7 @@ def listed(
     >>> listed([(0, 1), (2, 3), (4, 5)], 2, numbers=())
     'L0 H1, L2 H3 and 1 more'
     """
-    named = ", ".join(head_name(*head, numbers) for head in heads[:most])
+    named = ", ".join(head_name(*head, numbers=numbers) for head in heads[:most])
     return named + (f" and {len(heads) - most} more" if len(heads) > most else "")
 
 
