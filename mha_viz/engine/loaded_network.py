@@ -225,10 +225,12 @@ class LoadedNetwork:
     def _number_layers(self, runs: Mapping[str, Run]) -> tuple[str, ...]:
         """Note the model's own numbers of its layers; return a note on those without attention."""
         self._numbers: dict[str, tuple[int, ...]] = {}
+        self.attends_in_all_layers = True  # in no part a layer without attention
         notes = []
         for part, left in runs.items():
             numbers, n_all = own_layer_numbers(self.network, left.modules, len(left.pattern))
             self._numbers[part] = numbers
+            self.attends_in_all_layers &= len(numbers) == n_all
             notes.append(without_attention(numbers, n_all))
         return tuple(dict.fromkeys(filter(None, notes)))
 

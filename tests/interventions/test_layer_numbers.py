@@ -86,17 +86,7 @@ def test_paths_and_circuits_name_their_heads(model, tmp_path):
     assert back == tested and back.heads == ((3, 1), (7, 0)) and back.layer_numbers == (3, 7)
 
 
-def test_what_heads_write_and_patches_are_named_by_number(model):
-    found, other = (mv.logit_attribution(model, TEXT, token) for token in ("ba", "da"))
-    shares = [one.table().set_index("component") for one in (found, other)]
-    raising, ids = shares[0].share - shares[1].share, model.tokenizer("ba da").input_ids
-    for position, number in enumerate((3, 7)):
-        assert shares[0].layer[f"L{number} MLP"] == number
-        by_source = found.sources_table(number, 1).share.to_numpy()
-        assert (by_source == found.sources[position, 1].numpy()).all()
-        tokens = mv.head_tokens(model, TEXT, number, 1, top_k=model.d_vocab)
-        raised = dict(zip(tokens.promoted_ids, tokens.raised.tolist(), strict=True))
-        assert raised[ids[0]] - raised[ids[1]] == pytest.approx(raising[f"L{number} H1"], abs=1e-4)
+def test_maps_of_patches_and_of_keys_are_named_by_number(model):
     patched = mv.patching_map(model, TEXT, OTHER, part="heads", target="ba", against="da")
     rows = patched.table().set_index(["layer", "head"]).effect
     assert rows[7, 2] == patched.effect[1, 2] and set(rows.index.get_level_values(0)) == {3, 7}
@@ -104,4 +94,11 @@ def test_what_heads_write_and_patches_are_named_by_number(model):
     assert set(near.table().layer) == {3, 7}
     assert near.points_table(7, 1).x[0] == near.points[1, 1, 0, 0, 0]
     with pytest.raises(mv.errors.ArgumentError, match="no layer 1: layers with attention are 3, 7"):
-        found.sources_table(1, 0)
+        near.points_table(1, 0)
+
+
+def test_a_stream_into_which_other_layers_write_is_not_taken_apart(model):
+    # what such a layer writes is no share of any head, MLP or embedding
+    for split in (mv.logit_attribution, mv.logit_lens, mv.prediction_graph):
+        with pytest.raises(mv.errors.AttentionUnavailableError, match="layers without attention"):
+            split(model, TEXT)

@@ -100,7 +100,7 @@ def test_compare_names_layers_by_their_numbers(model, section):
 def test_circuits_test_and_propose_heads_by_their_numbers(model):
     link = {"model": model.name, "text": TEXT, "layer": "7", "head": "1", "tested": "3.1,7.2"}
     app = circuits(**link, circuit="writes")
-    assert not COUNTED.search(check(app)) and "L7 H1" in said(app)
+    assert not app.exception and "layers without attention" in app.info[0].value
     app = circuits(**link, circuit="test", task="own", pairs=PAIRS)
     check(app)
     assert app.multiselect(key="ask_tested").value == [(0, 1), (1, 2)]

@@ -98,6 +98,8 @@ def stack_of(network: Any) -> Any:
 def layout_of(model: AttentionModel) -> Layout:
     """Find the layout of a model's first part; AttentionUnavailableError where it is not known."""
     projections = model.layers()
+    if not model.attends_in_all_layers:
+        raise unknown_layout(model, "its layers without attention write into it, too")
     inside = set(stack_of(model.network).modules())
     paths = {module: path for path, module in model.network.named_modules() if module in inside}
     layers = tuple(layer_path(model, paths[layer.module]) for layer in projections)

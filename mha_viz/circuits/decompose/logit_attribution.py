@@ -1,7 +1,6 @@
 """Direct logit attribution: a token's logit as a sum over what each component wrote."""
 
-from collections.abc import Sequence
-from dataclasses import astuple, dataclass, replace
+from dataclasses import astuple, dataclass
 from typing import Literal, get_args
 
 import pandas as pd
@@ -12,7 +11,6 @@ from torch import Tensor
 from mha_viz.circuits.decompose.layout import Component
 from mha_viz.circuits.decompose.readout import Readout, read_at, token_pair
 from mha_viz.circuits.decompose.residual import on_cpu
-from mha_viz.core.layer_numbers import checked_position, layer_name, number_at
 from mha_viz.core.record.record import Token
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import ArgumentError
@@ -48,7 +46,6 @@ class LogitAttribution:
     model: str = ""  # model, text, notes: as in a record
     text: str = ""
     notes: tuple[str, ...] = ()
-    layer_numbers: tuple[int, ...] = ()  # the model's own, which tables name; none: 0, 1, 2 ...
 
     def sum(self) -> float:
         """Sum all shares: the value but for rounding."""
@@ -66,8 +63,7 @@ class LogitAttribution:
 
     def table(self) -> pd.DataFrame:
         """Make a row for each component: component, kind, layer, head, share."""
-        found = component_table(self.components, self.layer_numbers)
-        return found.assign(share=self.shares.numpy())
+        return component_table(self.components).assign(share=self.shares.numpy())
 
     def sources_table(self, layer: int, head: int) -> pd.DataFrame:
         """Make a row for each token that a head reads: position, token, share.
@@ -75,7 +71,6 @@ class LogitAttribution:
         ArgumentError: no such head.
         """
         n_layers, n_heads, _ = self.sources.shape
-        layer = checked_position(self.layer_numbers, layer)
         check_index("layer", layer, n_layers)
         check_index("head", head, n_heads)
         labels, shares = [token.text for token in self.tokens], self.sources[layer, head].numpy()
@@ -184,26 +179,13 @@ def logit_attribution(
         model=model.name,
         text=encoded.text,
         notes=model.notes + text_notes(model.name, encoded),
-        layer_numbers=model.layer_numbers,
     )
 
 
-def component_table(
-    components: tuple[Component, ...], layer_numbers: Sequence[int] = ()
-) -> pd.DataFrame:
-    """Make a row for each component: component, kind, layer, head; layers by number."""
-    named = (_named(component, layer_numbers) for component in components)
-    found = pd.DataFrame(map(astuple, named), columns=_COLUMNS)
+def component_table(components: tuple[Component, ...]) -> pd.DataFrame:
+    """Make a row for each component: component, kind, layer, head."""
+    found = pd.DataFrame(map(astuple, components), columns=_COLUMNS)
     return found.astype({"layer": "Int64", "head": "Int64"})
-
-
-def _named(component: Component, layer_numbers: Sequence[int]) -> Component:
-    """Return a component of a layer with the model's own number of it."""
-    if component.layer is None:
-        return component
-    name = component.name.removeprefix(layer_name(component.layer))
-    number = number_at(layer_numbers, component.layer)
-    return replace(component, name=f"L{number}{name}", layer=number)
 
 
 def logit_weights(

@@ -9,7 +9,6 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from mha_viz.circuits.decompose.readout import read_at, token_number
-from mha_viz.core.layer_numbers import checked_position, head_name, layer_names
 from mha_viz.core.record.record import Token
 from mha_viz.engine.layer_activations import OutputProxy, with_replaced
 from mha_viz.engine.model import AttentionModel
@@ -52,11 +51,10 @@ class LogitLens:
     chosen: Float[Tensor, " depth"]  # its probability after the embeddings and after each layer
     position: int  # where the prediction is read
     tokens: tuple[Token, ...]  # of the text
-    layer_numbers: tuple[int, ...] = ()  # the model's own, which the table names
 
     def table(self) -> pd.DataFrame:
         """Make a row for each depth: after, the token's probability, first guess, its own."""
-        after = ["embedding", *layer_names(len(self.labels) - 1, self.layer_numbers)]
+        after = ["embedding", *(f"L{i}" for i in range(len(self.labels) - 1))]
         guess, probability = [row[0] for row in self.labels], self.probabilities[:, 0].numpy()
         table = {"after": after, self.token: self.chosen.numpy()}
         return pd.DataFrame(table | {"guess": guess, "probability": probability})
@@ -80,7 +78,7 @@ def head_tokens(
     Args:
         model: a causal or masked language model.
         text: for a masked model with [MASK] in it, or with `position`.
-        layer: by the model's own number.
+        layer: from 0.
         head: from 0.
         position: as for `logit_attribution`.
         top_k: how many of each, 1 or more.
@@ -99,13 +97,12 @@ def head_tokens(
     >>> len(found.promoted), bool(found.raised[0] > 0 > found.lowered[0])
     (3, True)
     """
-    at = checked_position(model.layer_numbers, layer)
-    check_index("layer", at, model.n_layers)
+    check_index("layer", layer, model.n_layers)
     check_index("head", head, model.n_heads)
     made, place = read_at(model, text, position)
     check_index("top_k", top_k, len(made.logits), first=1)
     names = [component.name for component in made.stream.components]
-    row = made.stream.final[names.index(head_name(at, head)), :1]
+    row = made.stream.final[names.index(f"L{layer} H{head}"), :1]
     effect = (made.linear(row)[0] @ made.W_U).float().cpu()
     effect = effect - effect.mean()
     most, least = effect.topk(top_k), (-effect).topk(top_k)
@@ -181,7 +178,6 @@ def logit_lens(
         chosen=p[:, chosen],
         position=place,
         tokens=made.stream.encoded.tokens,
-        layer_numbers=model.layer_numbers,
     )
 
 

@@ -44,7 +44,6 @@ class TaskAttribution:
     components: tuple[Component, ...]  # as in `LogitAttribution`, the same ones for each pair
     by_pair: Float[Tensor, "example component"]  # each pair's shares, logits
     values: Float[Tensor, " example"]  # of each pair, the number that the model itself gave
-    layer_numbers: tuple[int, ...] = ()  # the model's own, which the table names
     of: ClassVar[Of] = "logit"
 
     @cached_property
@@ -86,8 +85,7 @@ class TaskAttribution:
     def table(self) -> pd.DataFrame:
         """Make a row for each component: component, kind, layer, head, share, low, high."""
         mean, low, high = (one.numpy() for one in self.interval)
-        found = component_table(self.components, self.layer_numbers)
-        return found.assign(share=mean, low=low, high=high)
+        return component_table(self.components).assign(share=mean, low=low, high=high)
 
     def __repr__(self) -> str:
         n = count(len(self.values), "pair")
@@ -146,7 +144,6 @@ def task_attribution(
         components,
         torch.stack(rows).double(),
         torch.stack(values).double(),
-        model.layer_numbers,
     )
 
 

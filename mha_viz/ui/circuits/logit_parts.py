@@ -7,7 +7,6 @@ import streamlit as st
 from mha_viz.circuits.decompose.logit_attribution import LogitAttribution, logit_attribution
 from mha_viz.circuits.decompose.vocabulary import head_tokens, logit_lens
 from mha_viz.circuits.tasks.over_pairs import TaskAttribution, task_attribution
-from mha_viz.core.layer_numbers import layer_names
 from mha_viz.plots.bars import signed_rows, stacked_shares
 from mha_viz.plots.prediction import token_strip
 from mha_viz.ui.circuits import TEXTS, targets
@@ -92,7 +91,7 @@ def _caption(scene: Scene, found: LogitAttribution | TaskAttribution, *more: str
 
 
 def _by_layer(scene: Scene, found: LogitAttribution | TaskAttribution) -> None:
-    places = ["start", *layer_names(len(found.heads), found.layer_numbers), "end"]
+    places = ["start", *(f"L{i}" for i in range(len(found.heads))), "end"]
     piles = {name: np.zeros(len(places)) for name in (*PILES.values(), REST)}
     for component, share in zip(found.components, found.shares.tolist(), strict=True):
         start = component.name.startswith("embedding") or component.kind == "embedding"
@@ -121,16 +120,14 @@ def _by_source(scene: Scene, found: LogitAttribution) -> None:
     labels, title = [token.text for token in found.tokens], TEXTS("logit_parts.source", name=name)
     told = {"name": name, "whole": _whole(found), "found": found, "sum": shares.sum()}
     drawn = token_strip(labels, shares, title, unit, dark=look.dark())
-    (named,) = words.by_number([chosen])
-    table, caption = found.sources_table(*named), _caption(scene, found, name)
+    table, caption = found.sources_table(*chosen), _caption(scene, found, name)
     texts = TEXTS.figure("figures.logit_by_source", **told)
     figures.show(drawn, table=table, caption=caption, **texts)
 
 
 def _tokens(scene: Scene, place: int) -> None:
     chosen = state.of(Circuits).chosen
-    (named,) = words.by_number([chosen])
-    found = targets.of_text(scene, head_tokens, *named, place, top_k=N_TOKENS)
+    found = targets.of_text(scene, head_tokens, *chosen, place, top_k=N_TOKENS)
     name = words.head_name(*chosen)
     title = f"Tokens that {name} promotes and suppresses here"
     labels = [*found.promoted, *reversed(found.suppressed)]
@@ -150,7 +147,7 @@ def _guesses(scene: Scene, place: int) -> None:
         for row in zip(found.labels, found.probabilities.tolist(), strict=True)
     ]
     table = {
-        "After": ["embedding", *layer_names(len(found.labels) - 1, found.layer_numbers)],
+        "After": ["embedding", *(f"L{i}" for i in range(len(found.labels) - 1))],
         f"“{words.plain(found.token)}”": [_percent(p) for p in found.chosen.tolist()],
         **{f"Guess {i + 1}": [row[i] for row in guesses] for i in range(N_GUESSES)},
     }
