@@ -71,14 +71,14 @@ def test_paths_and_circuits_name_their_heads(model, tmp_path):
     ways = {"target": "ba", "against": "da"}
     change = mv.ablate(model, TEXT, [(3, 1)], "patch_z", source=OTHER, **ways)
     total = change.logit_difference_after - change.logit_difference_before
-    found = mv.path_effect(model, TEXT, OTHER, (3, 1), **ways)
-    assert found.sender == (3, 1) and found.total == pytest.approx(total, abs=1e-4)
-    one = mv.path_effect(model, TEXT, OTHER, (3, 1), (7, 2, "value"), **ways)
-    paths = mv.path_effects(model, TEXT, OTHER, **ways)
+    paths = mv.path_effects(model, TEXT, OTHER, way="total", **ways)
+    assert paths.at_logits[0, 1] == pytest.approx(total, abs=1e-4)
     paths.measure()
     ends = ["sender_layer", "sender_head", "layer", "head", "input"]
-    effects = paths.table().set_index(ends).effect
-    assert effects[3, 1, 7, 2, "value"] == pytest.approx(one.direct, abs=1e-4)
+    assert paths.table().set_index(ends).effect[3, 1, 7, 2, "value"] == paths.exact[0, 1, 1, 2, 2]
+    # layers without attention answer to a sender: nothing holds them as it holds heads and MLPs
+    with pytest.raises(mv.errors.AttentionUnavailableError, match="no path is direct"):
+        mv.path_effect(model, TEXT, OTHER, (3, 1), **ways)
     task = mv.make_task(model, "induction", n_examples=6)
     tested = mv.faithfulness(model, task, [(3, 1), (7, 0)], n_random=2)
     tested.save(tmp_path / "circuit.json")

@@ -230,6 +230,11 @@ class FrozenModules:
         `start` is the first layer that is run; each row is repeated `n_settings` times in the
         batch. With a sender's layer the output projections of all others are frozen, too.
         """
+        if not self.model.attends_in_all_layers:
+            raise AttentionUnavailableError(
+                f"{self.model.name} has layers without attention, which answer to what passes them,"
+                ' so that no path is direct: measure total effects by path_effects(way="total").'
+            )
         if sum(len(self._calls[path]) for path in {*self._mlps}) != len(self._mlps):
             raise AttentionUnavailableError(
                 f"{self.model.name} keeps the MLPs between its heads in a way that is not known "
