@@ -8,6 +8,7 @@ from streamlit.testing.v1 import AppTest
 import mha_viz as mv
 from mha_viz.ui.state import layer_numbers, views
 from mha_viz.ui.state import state as states
+from mha_viz.ui.state.link_values import Pin, written
 from mha_viz.web.theme import format_number
 from tests.making.hybrids import jamba
 from tests.ui import explore_app, intervene_app
@@ -107,3 +108,15 @@ def test_circuits_test_and_propose_heads_by_their_numbers(model):
     app.button(key="test_heads").click().run()
     check(app)
     assert at(app, "tested") == "3.1,7.2" and not COUNTED.search(said(app))
+
+
+def test_a_pinned_head_keeps_its_number(model):
+    pin = Pin(model.name, TEXT, "", "self", 7, 1, "a note")
+    app = compare(model=model.name, text="ba fa", section="pins", pins=written((pin,)))
+    text = check(app)
+    assert [header.value for header in app.header][-1] == "L7 H1" and not COUNTED.search(text)
+    sentence = mv.describe(model.trace(TEXT, keep="all"), (7, 1)).sentences[0].text
+    assert sentence.split(" (")[0] in text.replace("\\", "")
+    gone = Pin(model.name, TEXT, "", "self", 1, 1)
+    app = compare(model=model.name, text="ba fa", section="pins", pins=written((gone,)))
+    assert "layers with attention are 3, 7" in app.error[0].value
