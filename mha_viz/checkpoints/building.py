@@ -117,10 +117,9 @@ def loader_of(config: PreTrainedConfig) -> Any:
 
 def _own_class(name: str, config: PreTrainedConfig) -> type[PreTrainedModel] | None:
     """Return the class of that name, where it is of this config: no loader takes Emu3's part."""
-    own = getattr(transformers, name, None) if name.isidentifier() else None
-    if not (isinstance(own, type) and issubclass(own, PreTrainedModel)):
-        return None
-    return own if own.config_class is type(config) else None
+    own: Any = getattr(transformers, name, None) if name.isidentifier() else None
+    is_model = isinstance(own, type) and issubclass(own, PreTrainedModel)
+    return own if is_model and own.config_class is type(config) else None
 
 
 def load_tokenizer(folder: Path, config: PreTrainedConfig) -> PreTrainedTokenizerBase:
