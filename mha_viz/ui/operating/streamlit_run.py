@@ -13,6 +13,7 @@ from streamlit import runtime
 from streamlit.errors import StreamlitAPIException
 from streamlit.runtime.app_session import AppSession, AppSessionState
 from streamlit.runtime.forward_msg_queue import ForwardMsgQueue
+from streamlit.runtime.memory_uploaded_file_manager import MemoryUploadedFileManager
 from streamlit.runtime.scriptrunner import (
     RerunData,
     RerunException,
@@ -152,9 +153,9 @@ def is_connected(session: str) -> bool:
 
 def drop_uploads(session: str, but: int) -> None:
     """Let go of the files that a session has sent, but for so many that came last."""
-    if runtime.exists():
-        files = runtime.get_instance().uploaded_file_mgr
-        own: list[str] = list(getattr(files, "file_storage", {}).get(session, ()))
+    files = runtime.get_instance().uploaded_file_mgr if runtime.exists() else None
+    if isinstance(files, MemoryUploadedFileManager):
+        own = list(files.file_storage.get(session, ()))
         for file_id in own[: max(0, len(own) - but)]:
             files.remove_file(session, file_id)
 
