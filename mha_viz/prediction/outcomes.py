@@ -133,8 +133,8 @@ def _some(positions: list[int]) -> list[int]:
 def end_and_position(target: str | int, tokens: Sequence[Token]) -> tuple[End, int | None]:
     """Read which end of an answer is followed, and at which token; None for the likeliest.
 
-    >>> end_and_position("end", ()), end_and_position("start:0", "a")
-    (('end', None), ('start', 0))
+    >>> end_and_position("end", ())
+    ('end', None)
     """
     end, _, position = (target if isinstance(target, str) else f"start:{target}").partition(":")
     known: End = "end" if end == "end" else "start"
