@@ -207,7 +207,7 @@ def test_words_and_templates_that_do_not_fit_are_named(gpt):
         make_task(gpt, "{place1} {place2}|{place2} {place1}|a|b", words={"place": ["store"]})
     with pytest.raises(ArgumentError, match="one text"):
         make_task(gpt, "A {x=cat}|The {x}|a|b")
-    with pytest.raises(ArgumentError, match="at most 100 slots .* got 101"):
+    with pytest.raises(ArgumentError, match=r"at most 100 slots .* got 101"):
         make_task(gpt, f"{'{A}' * 50}|{'{A}' * 49}|{{A}}|{{A}}")
 
 

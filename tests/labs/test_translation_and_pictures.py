@@ -7,8 +7,8 @@ import torch
 from safetensors import safe_open
 from torch import nn
 
+from mha_viz.core import stored_runs
 from mha_viz.core.attention.multi_head import MultiHeadAttention
-from mha_viz.learn.frame import stored_runs
 from mha_viz.learn.frame.texts import read_texts
 from mha_viz.learn.labs.translation_and_pictures import digits, networks, numbers, translation
 from tests.labs.training import trained_twice

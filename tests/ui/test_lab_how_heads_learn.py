@@ -2,7 +2,7 @@
 
 import pytest
 
-from mha_viz.learn.frame import stored_runs
+from mha_viz.core import stored_runs
 from mha_viz.learn.labs.how_heads_learn import film as numbers
 from mha_viz.learn.labs.how_heads_learn import gradient_descent
 from mha_viz.learn.labs.how_heads_learn.numbers import CURVATURE, FILM, PLANES

@@ -2,7 +2,7 @@
 
 import pytest
 
-from mha_viz.learn.frame import stored_runs
+from mha_viz.core import stored_runs
 from mha_viz.learn.labs.translation_and_pictures import digits, numbers
 from tests.making.comparing import near
 from tests.ui.compare_app import check, matrices, table
