@@ -18,7 +18,8 @@ from mha_viz.circuits.weights.factored_matrix import Fold
 from mha_viz.engine.layer_activations import ModuleProxy, replace_modules
 from mha_viz.engine.model import AttentionModel
 from mha_viz.engine.run import run
-from mha_viz.errors import NotKeptError
+from mha_viz.errors import MhaVizError, NotKeptError
+from mha_viz.text.cleaning import visible
 from mha_viz.text.encoding import encode_texts
 
 LINEAR = (nn.Linear, Conv1D)
@@ -217,13 +218,22 @@ def _calls(model: AttentionModel) -> tuple[list[_Call], Tensor | None]:
         if not any(module.children()) and not isinstance(module, nn.Embedding)
     }
     source, target = encode_texts(model.reader, _SAMPLE)
-    left = run(
-        replace_modules(model.network, replacements),
-        model.backend,
-        [source],
-        None if target is None else [target],
-        pad=model.tokenizer.pad_token_id or 0,
-    )
+    try:
+        left = run(
+            replace_modules(model.network, replacements),
+            model.backend,
+            [source],
+            None if target is None else [target],
+            pad=model.tokenizer.pad_token_id or 0,
+        )
+    except MhaVizError:
+        raise
+    except Exception as error:  # of the family's own code, which has other modules in it here
+        raise NotKeptError(
+            f"The norms of {model.name} ({model.family}) cannot be found: a pass that records each "
+            f"part ends in {visible(f'{type(error).__name__}: {error}')[:200]!r}. Choose a BERT, "
+            "GPT-2, Llama or a close relative."
+        ) from error
     hidden = left["self"].hidden if "self" in left else None
     return calls, None if hidden is None else _rows(hidden)
 
