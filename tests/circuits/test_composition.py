@@ -15,7 +15,7 @@ from mha_viz.engine.attention_function import IMPLEMENTATION
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import ArgumentError, NotKeptError
 from tests.circuits.networks import NETWORKS, build, in_order
-from tests.families.tiny import build, sizes, tiny_tokenizer
+from tests.families import tiny
 from tests.making.checkpoints import spread, tokenizer
 
 
@@ -162,9 +162,9 @@ def test_sums_of_another_kind_are_refused() -> None:
 
 
 def test_a_family_whose_own_code_fails_while_norms_are_sought_is_refused() -> None:
-    config = tf.RecurrentGemmaConfig(**sizes(tf.RecurrentGemmaConfig))
+    config = tf.RecurrentGemmaConfig(**tiny.sizes(tf.RecurrentGemmaConfig))
     with pytest.raises(NotKeptError, match="a pass that records each part ends in 'RuntimeError"):
-        composition(mv.wrap(build(config), tiny_tokenizer()))
+        composition(mv.wrap(tiny.build(config), tiny.tiny_tokenizer()))
 
 
 def test_heads_that_would_not_fit_into_memory_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
