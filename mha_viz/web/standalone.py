@@ -80,7 +80,6 @@ def bench_settings(
     header = unpack(payload)[0]
     layer, head = (int(i) for i in selected)
     return {
-        "part": "both",
         "name": header["id"],
         "payload": header["id"],
         "view": {"layer": layer, "head": head, "scale": theme.check_scale(scale)},

@@ -63,7 +63,11 @@ def test_controls_show_what_is_drawn_after_the_sentence_was_emptied(open_page) -
     expect(page.get_by_role("spinbutton", name="at least")).to_have_value("0.5")
     for name in ("Log", "Value-weighted"):
         expect(page.get_by_role("radio", name=name, exact=True)).to_be_checked()
-    for name, on in (("Whole words", True), ("No special", True), ("No first", False)):
+    for name, on in (
+        ("Whole words", True),
+        ("Hide special tokens", True),
+        ("Hide first token", False),
+    ):
         expect(page.get_by_role("checkbox", name=name)).to_be_checked(checked=on)
 
 

@@ -1,4 +1,4 @@
-"""The tour of a first visit, in a real Chromium."""
+"""The tour, in a real Chromium."""
 
 import re
 
@@ -7,23 +7,23 @@ from playwright.sync_api import Page, expect
 
 import mha_viz as mv
 from tests.browser.ready import wait_ready
-from tests.browser.workbench_page import chosen_head, name_of
+from tests.browser.workbench_page import chosen_head, name_of, view_menu
 
 TYPED = "The old dog saw the young dog, and the young dog saw the old cat."  # by the tour itself
-PERSON = "Object.defineProperty(navigator, 'webdriver', { get: () => false })"
 
 
 def tour(page: Page):
     return page.get_by_role("dialog", name="Tour")
 
 
+def begin(page: Page) -> None:
+    view_menu(page).get_by_role("button", name="Tour").click()
+
+
 @pytest.mark.journey
-def test_tour_of_a_first_visit_leads_from_a_labelled_head_to_switching_it_off(open_page) -> None:
-    # A context of a time zone that no other test has: the script stays with the tab.
-    page = open_page("/glossary", timezone_id="Pacific/Kiritimati")
-    page.evaluate("localStorage.clear()")
-    page.add_init_script(PERSON)
-    page.goto("/")
+def test_tour_leads_from_a_labelled_head_to_switching_it_off(open_page) -> None:
+    page = open_page("/")
+    begin(page)
     expect(tour(page)).to_contain_text("1 of 5")
     model = mv.load("tiny-bert")
     report = mv.head_report(record := model.trace(TYPED), model)
@@ -58,17 +58,14 @@ def test_tour_of_a_first_visit_leads_from_a_labelled_head_to_switching_it_off(op
     expect(tour(page)).to_have_count(0)
 
 
-def test_tour_of_another_visit_begins_by_its_button_and_keeps_the_text(open_page) -> None:
+def test_tour_of_a_text_of_ones_own_keeps_the_text(open_page) -> None:
     page = open_page("/?text=One little cat slept.&model=tiny-bert")
-    expect(page.locator(".head-grid .badge").first).to_be_visible()  # when it would begin
-    expect(tour(page)).to_have_count(0)
     address = page.url
-    start = page.get_by_role("button", name="Tour")
-    start.click()
+    begin(page)
     expect(tour(page)).to_be_visible()
     page.keyboard.press("Escape")
     expect(tour(page)).to_have_count(0)
-    expect(start).to_be_focused()
+    expect(page.get_by_role("button", name="View", exact=True)).to_be_focused()
     expect(page.get_by_label("Sentence", exact=True)).to_have_value("One little cat slept.")
     wait_ready(page)
     assert page.url == address

@@ -18,6 +18,7 @@ from tests.browser.workbench_page import (
     chosen_head,
     click_head,
     name_of,
+    view_menu,
 )
 
 LINK = f"/?text={TEXT}&layer=1&head=2"
@@ -30,8 +31,8 @@ def test_choices_while_the_server_is_busy_all_reach_the_address(open_page) -> No
     for layer, head in ((3, 7), (2, 5)):
         click_head(page, layer, head)
         expect(page.locator("html")).to_have_attribute("data-ready", "working")
-    page.get_by_role("radio", name="Linear").click()
-    page.get_by_role("checkbox", name="No special").check()
+    view_menu(page).get_by_role("radio", name="Linear").click()
+    view_menu(page).get_by_role("checkbox", name="Hide special tokens").check()
     wait_ready(page)
     expect(name_of(page)).to_have_text("L2 H5")
     chosen = {"layer": "2", "head": "5", "scale": "linear", "no_special": "1"}
@@ -42,7 +43,7 @@ def test_choices_while_the_server_is_busy_all_reach_the_address(open_page) -> No
 def test_all_heads_and_the_chosen_head_are_in_the_window_without_scrolling(open_page, size) -> None:
     width, height = size
     page = open_page(LINK, viewport={"width": width, "height": height})
-    for part in (".head-grid .cells", ".head-grid .legend", ".heat-cells", ".head-view .numbers"):
+    for part in (".head-grid .cells", ".grid-view .legend", ".heat-cells", ".head-view .numbers"):
         expect(page.locator(part).first).to_be_in_viewport(ratio=1)
     grid, heat = (page.locator(part).bounding_box() for part in (".head-grid", ".heat-cells"))
     assert grid["x"] + grid["width"] <= heat["x"]  # covers it nowhere
@@ -52,7 +53,7 @@ def test_workbench_on_a_phone_takes_taps_on_heads_cells_and_lines(open_page) -> 
     page = open_page(LINK, **PHONE)
     expect(chosen_head(page)).to_have_attribute("data-exact", "true")
     grid, heat = (page.locator(part).bounding_box() for part in (".head-grid", ".heat-cells"))
-    assert grid["y"] + grid["height"] <= heat["y"]
+    assert heat["y"] + heat["height"] <= grid["y"]
     page.locator(".heat-over").scroll_into_view_if_needed()
     page.touchscreen.tap(*cell(page, 3, 4, len(mv.load("tiny-bert").trace(TEXT).tokens)))
     wait_ready(page)

@@ -33,9 +33,17 @@ def name_of(page: Page) -> Locator:
     return page.locator(".head-view h2.name")
 
 
+def view_menu(page: Page) -> Locator:
+    """The menu "View", which this opens."""
+    button = page.locator(".view-menu > .button")
+    if button.get_attribute("aria-expanded") != "true":
+        button.click()
+    return page.locator(".view-menu")
+
+
 def menu_of(page: Page, name: str) -> Locator:
-    """A menu above the grid."""
-    return page.locator(".grid-view").get_by_role("combobox", name=name)
+    """A menu of the grid."""
+    return view_menu(page).get_by_role("combobox", name=name)
 
 
 def word(page: Page, place: int) -> Locator:

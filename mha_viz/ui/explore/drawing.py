@@ -126,12 +126,9 @@ def _heads(scene: Scene, urls: exports.Urls, in_motion: bool) -> None:
         if page := st.session_state.pop("bench-leave", ""):  # from the end of the tour
             state.change(off=(state.of(Explore).chosen,))
             st.switch_page(st.session_state.pages[page], query_params=state.share_params())
-        grid, head = st.columns([11, 10], gap="medium")
-        with grid:
-            workbench("grid", payload, settings, key="bench", take=_take)
-        # page.css keeps the height of both, so that a picture follows the head's name.
-        with head, st.container(key="chosen-head"):
-            workbench("head", payload, settings, key="bench", take=_take)
+        workbench(payload, settings, key="bench", take=_take)
+        # page.css keeps the height, so that a picture follows the head's name.
+        with st.container(key="chosen-head"):
             record = displayed_record(scene, state.of(Explore))
             if picture := PICTURES.get(state.of(Explore).show):
                 picture(scene, record)

@@ -1,5 +1,4 @@
-// The workbench as the Explore page has it: two parts that share what is chosen, and a Python that
-// listens and says what a test has it say.
+// The workbench as the Explore page has it, and a Python that listens and says what a test has it say.
 
 import assert from "node:assert/strict";
 
@@ -10,7 +9,7 @@ import { click, mounted } from "./dom.js";
 import { bytesIn, python } from "./python.js";
 
 /**
- * Open both parts.
+ * Open the workbench.
  * @param {any} view what differs from the page's own View
  * @param {{ grid?: string, exact?: string[], more?: any }} given the payload and heads' exact weights
  */
@@ -19,34 +18,34 @@ export function openBench(view = {}, { grid = python.heads.grid, exact = python.
   const { header } = unpack(bytes);
   const { settings } = python.bench;
   let said = { name: "bench", heard: null, payload: putPayload(bytes), ...settings, view: { ...settings.view, ...view }, ...more };
-  const parts = ["grid", "head"].map((part) => [part, mounted(workbench)]);
-  /** Update both parts with news from Python. */
+  const component = mounted(workbench);
+  /** Update it with news from Python. */
   const say = (news = {}) => {
     said = { ...said, ...news };
-    for (const [part, page] of parts) page.update({ ...said, part });
+    component.update(said);
   };
   say();
   const { layer, head } = said.view;
   if (exact) putPayload(bytesIn(exact[layer * header.heads + head]));
   const all = (selector) => [...document.querySelectorAll(selector)];
   const find = (selector) => document.querySelector(selector);
-  const messages = () => {
-    const [asker, other] = parts.map(([, { told }]) => told).sort((one, two) => two.length - one.length);
-    assert.deepEqual(other, []); // always the same part tells
-    return asker;
+  /** The menu "View", open. */
+  const opened = () => {
+    if (find(".view-menu > .panel").hidden) find(".view-menu > .button").click();
+    return { menus: all(".view-menu .menu"), checks: all(".view-menu .check") };
   };
   const page = {
-    header, say, all, find,
+    header, opened, say, all, find,
     text: (selector) => find(selector).textContent,
     texts: (selector) => all(selector).map((element) => element.textContent),
     word: (place) => all(".head-view .word")[place],
     button: (name) => all("button").find((button) => button.textContent === name),
-    menu: (name) => all(".grid-view .menu").find((menu) => menu.textContent.startsWith(name)).querySelector("select"),
-    box: (name) => all(".grid-view .check").find((check) => check.textContent === name).querySelector("input"),
+    menu: (name) => opened().menus.find((menu) => menu.textContent.startsWith(name)).querySelector("select"),
+    box: (name) => opened().checks.find((check) => check.textContent === name).querySelector("input"),
     /** What was told, in order. */
-    told: () => messages().map(([name, { view }]) => (assert.equal(name, "view"), view)),
+    told: () => component.told.map(([name, { view }]) => (assert.equal(name, "view"), view)),
     /** The name of the last message. */
-    last: () => messages().at(-1)[1].id,
+    last: () => component.told.at(-1)[1].id,
   };
   /** Where a cell of the heatmap lies, from what was painted. */
   page.cell = (row, column, rows = header.rows, cols = header.cols) => {

@@ -22,7 +22,7 @@ const pause = () => {
 function made({ grid = bytesOf("grid"), said = {} } = {}) {
   const bench = new Bench();
   const asked = [];
-  bench.receive({ heard: null, part: "grid", view: { layer: 0, head: 0 }, ...said }, (message) => asked.push(message));
+  bench.receive({ heard: null, view: { layer: 0, head: 0 }, ...said }, (message) => asked.push(message));
   bench.adopt(unpack(grid));
   return { bench, asked };
 }
@@ -49,7 +49,7 @@ test("choices that follow each other are drawn at once and told together, in the
 
 test("what Python said before it heard the last choice is out of date", () => {
   const { bench, asked } = made();
-  const says = (heard, layer) => bench.receive({ heard, part: "grid", view: { layer } });
+  const says = (heard, layer) => bench.receive({ heard, view: { layer } });
   bench.choose({ layer: 1 });
   says(null, 0);
   assert.equal(bench.view.layer, 1); // before it was told
@@ -72,15 +72,14 @@ test("a message that pushes another one out says what that said", () => {
   bench.choose({ scale: "log" });
   pause(); // the server, which is busy, reads only this one
   assert.deepEqual(asked[1].view, { layer: "1", scale: "log" });
-  bench.receive({ heard: asked[1].id, part: "grid", view: { layer: 1, scale: "log" } });
+  bench.receive({ heard: asked[1].id, view: { layer: 1, scale: "log" } });
   bench.choose({ scale: "sqrt" });
   pause();
   assert.deepEqual(asked[2].view, { scale: "sqrt" }); // the rest was heard, and may have changed
 });
 
-test("of two parts of a page always the same one tells, and a page that is left tells nothing", () => {
+test("a page that is left tells nothing", () => {
   const { bench, asked } = made();
-  bench.receive({ heard: null, part: "head", view: {} }, () => assert.fail("the other part told"));
   bench.choose({ layer: 1 });
   pause();
   assert.equal(asked.length, 1);
@@ -88,11 +87,11 @@ test("of two parts of a page always the same one tells, and a page that is left 
   bench.begin();
   pause();
   assert.equal(asked.length, 1);
-  bench.receive({ heard: null, part: "head", view: { layer: 1 } }, () => {});
+  bench.receive({ heard: null, view: { layer: 1 } }, () => {});
   assert.equal(bench.view.layer, 1);
 });
 
-test("parts of one page share a bench, those of another page do not", () => {
+test("elements of one page share a bench, those of another page do not", () => {
   assert.equal(benchOf("one"), benchOf("one"));
   assert.notEqual(benchOf("one"), benchOf("other"));
 });
@@ -119,7 +118,7 @@ test("a quantity that Python alone knows is waited for", () => {
   assert.equal(bench.order, null);
   pause();
   const fact = { title: "Induction", values: [0, 1, 2, 3, 4, 5] };
-  bench.receive({ heard: bench.sent, part: "grid", view: { sort: "induction" }, fact });
+  bench.receive({ heard: bench.sent, view: { sort: "induction" }, fact });
   assert.deepEqual(bench.order, [5, 4, 3, 2, 1, 0]);
 });
 
@@ -233,7 +232,7 @@ test("a pair chosen in one text is not one of the next, but stays while a text i
   };
   const { bench, asked } = made();
   bench.choosePair({ query: 2, key: 3 });
-  bench.receive({ heard: "another", part: "grid", view: { layer: 0, head: 0, query: -1, key: -1 } });
+  bench.receive({ heard: "another", view: { layer: 0, head: 0, query: -1, key: -1 } });
   bench.adopt(other({})); // written on: the same tokens, and more
   assert.deepEqual([bench.view.query, bench.view.key], [2, 3]);
   const { header } = bench.payload;

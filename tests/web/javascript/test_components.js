@@ -16,7 +16,7 @@ const DATA = {
   number_table: { tables: [], across: null, clickable: false },
   player: { at: 0, last: 5, what: "a slider" },
   sentence_arcs: { pieces: [], above: [], below: [] },
-  workbench: { part: "both", name: "test", error: "first" },
+  workbench: { name: "test", error: "first" },
   written_text: { tokens: [], coming: null, last: 5, said: "", drawing: false },
 };
 

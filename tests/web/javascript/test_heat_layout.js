@@ -45,7 +45,7 @@ test("beside the cells a point is on a label, or on nothing", () => {
 });
 
 test("labels that would run into each other are thinned out", () => {
-  for (const { layout } of layouts) assert.ok(layout.step * layout.cell >= 12);
+  for (const { layout } of layouts) assert.ok(layout.step * layout.cell >= 11);
   assert.equal(zoomedIn.step, 1);
 });
 

@@ -36,7 +36,7 @@ for (const [size, dense] of [[400, false], [90, true]]) {
       const { canvas, calls } = recorder();
       const view = { top: 0, left: 0, rows: 5, cols: 5 };
       const layout = heatLayout(size, size, view, LABELS, LABELS);
-      assert.equal(layout.cell < 12, dense);
+      assert.equal(layout.cell < 11, dense);
       const special = LABELS.map(() => 0);
       const header = { query_labels: LABELS, key_labels: LABELS, query_special: special, key_special: special };
       const picture = { width: size, height: size, layout, header, colours: COLOURS, font: "sans" };

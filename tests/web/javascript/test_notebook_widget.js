@@ -18,7 +18,7 @@ function shown() {
   const values = {
     payload: new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength), exact: NONE, styles: ".head-view { margin: 0 }",
     themes: { light: "--ink: black;", dark: "--ink: white;" },
-    settings: { name: "notebook", part: "both", heard: null, payload: header.id, ...python.bench.settings },
+    settings: { name: "notebook", heard: null, payload: header.id, ...python.bench.settings },
   };
   let saved = 0;
   const model = {

@@ -145,9 +145,9 @@ test("labels stand on the tiles and beside the name, and choose which heads are 
   assert.deepEqual(texts(".head-view .labels .label"), ["Previous token", "Local"]);
   clickHead(0);
   assert.deepEqual(texts(".head-view .labels .none"), ["no label"]);
-  enter(menu("Show"), "first_token");
+  enter(menu("Heads"), "first_token");
   assert.deepEqual(order(page), ["L0 H2", "L2 H1"]);
-  enter(menu("Show"), "broad");
+  enter(menu("Heads"), "broad");
   assert.equal(page.find(".grid-view .message").textContent, "No head of that kind on this text.");
   assert.ok(page.find(".grid-view .below").hidden);
 });
@@ -175,7 +175,8 @@ test("the picture is chosen, with the pointer and with keys", () => {
 });
 
 test("a scale recolours both pictures", () => {
-  const { button, find } = openBench();
+  const { button, find, opened } = openBench();
+  opened();
   const painted = () => [".heat-cells", ".cells"].map((name) => pixelsOf(find(name)));
   const before = painted();
   button("Log").click();
@@ -187,7 +188,8 @@ test("heads stand in the order of a quantity, from a least one on", () => {
   const page = openBench();
   const { entropy } = python.heads;
   const ranked = [...entropy.keys()].sort((a, b) => entropy[b] - entropy[a]);
-  const [least] = page.all(".grid-view input[type=number]");
+  page.opened();
+  const [least] = page.all(".view-menu input[type=number]");
   assert.ok(least.closest("label").hidden);
   enter(page.menu("Sort"), "entropy");
   assert.deepEqual(order(page), ranked.map(nameOf));
@@ -212,7 +214,7 @@ test("heads stand in the order of a pair's weight", async () => {
   assert.deepEqual(order(page), ranked.map(nameOf));
   const values = page.texts(".head-grid .caption span").map(Number);
   values.forEach((value, i) => assert.ok(Math.abs(value - weight(ranked[i], 8, 3)) < 0.051 * weight(ranked[i], 8, 3)));
-  assert.match(page.text(".grid-view .note"), new RegExp(`with even weights it would be ${formatWeight(1 / N)}\\.$`));
+  assert.match(page.text(".grid-view > .note"), new RegExp(`with even weights it would be ${formatWeight(1 / N)}\\.$`));
   pass(150);
   assert.deepEqual(page.told(), [{ sort: "pair" }]);
 });
@@ -227,7 +229,7 @@ for (const wish of ["words", "no_special", "no_first"]) {
     const exact = new Float32Array(pattern[1][1].flat());
     const { id } = page.header;
     putPayload(packed({ kind: "head", id: `${id} head 3`, of: id, head: 3 }, exact));
-    const labels = { words: "Whole words", no_special: "No special", no_first: "No first" };
+    const labels = { words: "Whole words", no_special: "Hide special tokens", no_first: "Hide first token" };
     enter(page.box(labels[wish]), true);
     const { query_labels: words } = headerOf(grid);
     assert.deepEqual(page.texts(".head-view .word"), words);
@@ -257,18 +259,12 @@ const headerOf = (grid) => {
 test("another text takes the place of the one before; what cannot be drawn is told in words", () => {
   const { say, find, text } = openBench();
   say({ error: "This picture cannot be drawn: it is cut short." });
-  assert.match(text(".workbench.grid > .message"), /cannot be drawn/);
+  assert.match(text(".workbench > .message"), /cannot be drawn/);
   assert.ok(find(".grid-view").hidden && find(".head-view").hidden);
   say({ error: undefined, payload: putPayload(bytesIn(cases[0].grid)), view: { ...python.bench.settings.view, head: 1 } });
-  assert.ok(!find(".grid-view").hidden && find(".workbench.grid > .message").hidden);
+  assert.ok(!find(".grid-view").hidden && find(".workbench > .message").hidden);
   assert.equal(paintedOn(find(".cells"), "image").length, 4);
   assert.equal(text("h2.name"), "L1 H1");
-});
-
-test("parts of which one shows another text already do not answer each other for ever", () => {
-  const { say, all } = openBench();
-  say({ payload: putPayload(bytesIn(python.many.grid)) });
-  assert.deepEqual([...new Set(all(".workbench > .message").map((one) => one.textContent))], [""]);
 });
 
 test("on a phone a tap on a head brings its picture into view, elsewhere nothing moves", () => {
@@ -289,35 +285,110 @@ test("on a phone a tap on a head brings its picture into view, elsewhere nothing
 });
 
 test("special tokens can be hidden where there are some, or where they are hidden", () => {
-  const { find, header } = openBench();
+  const { header, opened } = openBench();
   assert.ok(header.key_special.some(Boolean));
-  const checks = () => [...document.querySelectorAll(".grid-view .check")].filter((check) => !check.hidden).map((check) => check.textContent);
-  const shown = checks();
-  assert.ok(find(".grid-view"));
+  const shown = (checks) => checks.filter((check) => !check.hidden).map((check) => check.textContent);
+  const names = shown(opened().checks);
+  assert.ok(names.some((name) => name.toLowerCase().includes("special")), names.join());
   document.body.replaceChildren();
-  openBench({ no_special: true });
-  assert.deepEqual(checks(), shown);
-  assert.ok(shown.some((name) => name.toLowerCase().includes("special")), shown.join());
+  assert.deepEqual(shown(openBench({ no_special: true }).opened().checks), names);
 });
 
-test("the guide shows how to read a tile, anew for each chosen head, and begins the tour", () => {
+test("the menu shows how to read a tile, anew for each chosen head, and begins the tour", () => {
   const page = openBench({}, { more: { guide: true } });
-  const how = page.find("[aria-describedby=reading-example]");
-  const example = page.find("#reading-example");
+  page.opened();
+  const example = page.find(".reading-example");
   assert.equal(example.hidden, true);
-  how.focus();
+  click(page.button("How to read"));
   assert.equal(example.hidden, false);
   const before = example.textContent;
   assert.ok(before.includes("L"));
   page.clickHead(1);
   pass(50);
+  page.opened();
   assert.ok(example.textContent.includes("L0 H1") && example.textContent !== before);
+  page.button("View").focus();
   press("Escape");
-  assert.equal(example.hidden, true);
+  assert.equal(page.find(".view-menu > .panel").hidden, true);
   const tour = page.find(".tour");
   assert.equal(tour.classList.contains("open"), false);
+  page.opened();
   click(page.button("Tour"));
   assert.ok(tour.classList.contains("open") && tour.popsUp);
   click(page.button("Skip"));
   assert.ok(!tour.classList.contains("open") && !tour.popsUp);
+});
+
+test("a kind of heads is chosen with a head of it, unless the chosen one is of it already", () => {
+  const page = openBench();
+  putPayload(bytesIn(python.bench.notes));
+  page.clickHead(11); // L2 H1, whose first label is that
+  enter(page.menu("Heads"), "first_token");
+  assert.equal(page.text("h2.name"), "L2 H1");
+  page.clickHead(0);
+  enter(page.menu("Heads"), "");
+  page.say({ view: { ...python.bench.settings.view, layer: 0, head: 0 } });
+  enter(page.menu("Heads"), "first_token");
+  assert.equal(page.text("h2.name"), "L0 H2"); // the first of them
+});
+
+test("tiles show a metric in place of weights, from its smallest to its largest value", () => {
+  const page = openBench();
+  const { entropy } = python.heads;
+  enter(page.menu("Tiles show"), "entropy");
+  const images = paintedOn(page.find(".cells"), "image");
+  assert.equal(images.length, COUNT);
+  const colours = images.map(({ x, y, width, height }) => pixelAt(page.find(".cells"), x + width / 2, y + height / 2));
+  const brightness = colours.map(([r, g, b]) => r + g + b);
+  const byEntropy = [...entropy.keys()].sort((one, other) => entropy[one] - entropy[other]);
+  for (const [one, other] of byEntropy.slice(1).map((head, at) => [byEntropy[at], head])) {
+    assert.ok(brightness[one] >= brightness[other]); // darker is more
+  }
+  assert.ok(brightness[byEntropy[0]] > brightness[byEntropy.at(-1)]);
+  const short = (value) => String(Number(value.toPrecision(2)));
+  assert.deepEqual(page.texts(".head-grid .badge"), entropy.map(short));
+  assert.deepEqual(page.texts(".legend .tick"), [byEntropy[0], byEntropy.at(-1)].map((head) => short(entropy[head])));
+  pass(150);
+  assert.deepEqual(page.told(), [{ colour: "entropy" }]);
+});
+
+test("a token that is chosen alone lists the heads by their largest weight from it, in place of tiles", () => {
+  const page = openBench();
+  const QUERY = 4;
+  click(page.word(QUERY));
+  assert.ok(page.find(".grid-view > .below").hidden);
+  const rows = page.all(".token-rows .row");
+  const exact = [...Array(COUNT).keys()].map((head) => Math.max(...rowOf(head, QUERY)));
+  assert.equal(rows.length, COUNT);
+  const listed = rows.map((row) => exact[Number(row.dataset.head)]);
+  for (const [at, value] of listed.slice(1).entries()) assert.ok(listed[at] >= value - 0.01); // codes have 255 steps
+  const [first] = rows;
+  const head = Number(first.dataset.head);
+  assert.equal(first.querySelector(".name").textContent, nameOf(head));
+  assert.equal(first.querySelector(".end bdi").textContent, page.header.key_labels[largest(rowOf(head, QUERY))]);
+  click(first);
+  assert.equal(page.text("h2.name"), nameOf(head));
+  assert.equal(page.find(`.token-rows .row[data-head="${head}"]`).getAttribute("aria-pressed"), "true");
+  click(page.button("Show tiles"));
+  assert.ok(!page.find(".grid-view > .below").hidden && page.find(".token-rows").hidden);
+});
+
+test("the divider shares out the width, by keys too, and F shows the head alone", () => {
+  const page = openBench({}, { more: { guide: true } });
+  const divider = page.find(".divider");
+  const bench = page.find(".workbench");
+  const share = () => Number(divider.getAttribute("aria-valuenow"));
+  const before = share();
+  divider.focus();
+  press("ArrowRight");
+  assert.ok(share() > before);
+  assert.equal(bench.style.getPropertyValue("--grid"), `${share()}fr`);
+  press("f");
+  assert.ok(bench.classList.contains("alone"));
+  press("Escape");
+  assert.ok(!bench.classList.contains("alone"));
+  document.body.append(Object.assign(document.createElement("input"), { id: "typed" }));
+  document.querySelector("#typed").focus();
+  press("f"); // a letter of a text
+  assert.ok(!bench.classList.contains("alone"));
 });

@@ -5,7 +5,7 @@ afterwards and keeps them in the page's view.
 """
 
 from collections.abc import Callable, Mapping
-from typing import Any, Literal
+from typing import Any
 
 import streamlit as st
 
@@ -23,21 +23,20 @@ _requests = st.components.v2.component(
 
 
 def workbench(
-    part: Literal["grid", "head"],
     payload: bytes,
     settings: Mapping[str, Any],
     *,
     key: str,
     take: Callable[[dict[str, Choice]], None],
 ) -> None:
-    """Draw one part of the workbench; the parts of one page share what is chosen.
+    """Draw the workbench: all heads, and the chosen one beside them.
 
-    "grid", all heads, brings the payload and the script, and says how to read them where `settings`
-    have "guide"; "head" is the chosen one. `settings` are the view, and the titles of what its
-    menus offer. `take` is called with choices before the run that they cause. In the session's
-    state, `{key}-heard` belongs to it, and `{key}-leave` is the page that its tour leads to.
+    It brings the payload and the script. `settings` are the view, and the titles of what its menus
+    offer; with "guide" it has the tour, and hears keys of the whole page. `take` is called with
+    choices before the run that they cause. In the session's state, `{key}-heard` belongs to it, and
+    `{key}-leave` is the page that its tour leads to.
     """
-    data = {"part": part, "name": key, "heard": st.session_state.get(f"{key}-heard"), **settings}
+    data = {"name": key, "heard": st.session_state.get(f"{key}-heard"), **settings}
     try:
         data["payload"] = unpack(payload)[0]["id"]
     except (ArgumentError, KeyError) as error:
@@ -45,7 +44,7 @@ def workbench(
 
     @guarded
     def on_event() -> None:
-        sent = event_of(st.session_state.get(f"{key}-{part}"), "view")
+        sent = event_of(st.session_state.get(f"{key}-heads"), "view")
         if not sent:
             return
         if sent.get("leave") == "intervene":
@@ -55,10 +54,9 @@ def workbench(
         take(validate_choices(sent.get("view")))
 
     with st.container(gap=None):
-        _bench(key=f"{key}-{part}", data=data, on_view_change=on_event)
-        if part == "grid":
-            _bench.bring(f"{key}-script")
-            carry(payload, key=f"{key}-payload")
+        _bench(key=f"{key}-heads", data=data, on_view_change=on_event)
+        _bench.bring(f"{key}-script")
+        carry(payload, key=f"{key}-payload")
 
 
 def exact_requests(*, key: str, take: Callable[[dict[str, Choice]], None]) -> None:

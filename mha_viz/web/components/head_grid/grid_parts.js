@@ -7,36 +7,47 @@ import { colourAt, formatNumber, formatShort, keyedCanvas, layerName, make, scal
 
 export const LINGER = 2500; // ms that the tooltip of a tap stays
 
-/** Fills the colour bar: a ramp of the scale, its ticks, and what masked cells look like. */
-export function drawLegend(legend, scale, theme, width, masked) {
+/**
+ * Fills the colour bar: a ramp of the scale, its ticks, and what masked cells look like.
+ * @param {{ title: string, low: string, high: string }} [quantity] in place of attention weights
+ */
+export function drawLegend(legend, scale, theme, width, masked, quantity) {
   const stops = [];
   for (let i = 0; i <= 20; i++) stops.push(`rgb(${colourAt(i / 20, PALETTE.sequential[theme]).join(" ")})`);
   const ramp = make("div", "ramp");
   ramp.style.background = `linear-gradient(to right, ${stops.join(", ")})`;
   const ticks = make("div", "ticks");
-  const closest = width < 480 ? 0.17 : 0.075; // nearer numbers would run into each other
-  let last = -1;
-  for (const weight of PALETTE.ticks[scale] ?? PALETTE.ticks.sqrt) {
-    const position = scaleWeight(weight, scale);
-    if (position - last < closest) continue;
-    last = position;
-    const tick = make("span", "tick", String(weight).replace(/^0\./, "."));
+  for (const { text, position } of quantity ? endTicks(quantity) : weightTicks(scale, width)) {
+    const tick = make("span", "tick", text);
     tick.style.left = `${100 * position}%`;
     ticks.append(tick);
   }
   const name = { linear: "linear", sqrt: "square root", log: "logarithmic" }[scale];
-  const title = make("span", "legend-title", "attention weight");
-  const kind = make("span", "legend-kind", name);
+  const [title, kind] = quantity ? [quantity.title, ""] : ["attention weight", name];
   const bar = make("div", "bar");
   bar.append(ramp, ticks);
-  legend.replaceChildren(title, bar, kind);
-  if (masked) {
+  legend.replaceChildren(make("span", "legend-title", title), bar, make("span", "legend-kind", kind));
+  if (masked && !quantity) {
     const swatch = make("span", "legend-masked", "masked");
     swatch.style.borderColor = PALETTE.missing[theme];
     legend.append(swatch);
   }
-  legend.setAttribute("aria-label", `Colour scale of the attention weight, ${name}`);
+  legend.setAttribute("aria-label", quantity ? `Colour scale of ${title}` : `Colour scale of the attention weight, ${name}`);
 }
+
+/** Ticks of attention weights, none so near to another that they would run into each other. */
+function weightTicks(scale, width) {
+  const closest = width < 480 ? 0.17 : 0.075;
+  const ticks = [];
+  for (const weight of PALETTE.ticks[scale] ?? PALETTE.ticks.sqrt) {
+    const position = scaleWeight(weight, scale);
+    if (ticks.length && position - ticks.at(-1).position < closest) continue;
+    ticks.push({ text: String(weight).replace(/^0\./, "."), position });
+  }
+  return ticks;
+}
+
+const endTicks = ({ low, high }) => [{ text: low, position: 0 }, { text: high, position: 1 }];
 
 /** What the tooltip says about a head and, where given, one of its cells. */
 export function fillTip(tip, header, name, fact, cell) {

@@ -113,8 +113,8 @@ export class HeadGrid {
 
   /** The tiles, and what their colours mean. */
   paint(theme) {
-    const { parts, layout, payload, heads, settings: { scale } } = this;
-    drawLegend(parts.legend, scale, theme, this.root.clientWidth, payload.header.masked);
+    const { parts, layout, payload, heads, settings: { scale, legend } } = this;
+    drawLegend(parts.legend, scale, theme, this.root.clientWidth, payload.header.masked, legend);
     paintGrid(parts.canvas, layout, payload, heads, colourTable(scale, theme));
   }
 
@@ -253,8 +253,9 @@ export class HeadGrid {
     if (!hit) return this.hideTip();
     const { rows, cols } = this.payload.header;
     const box = this.root.getBoundingClientRect();
-    const row = hit.inside ? Math.floor(hit.down * rows) : -1;
-    const column = hit.inside ? Math.floor(hit.across * cols) : -1;
+    const isCell = hit.inside && !this.payload.header.flat; // a metric's tile has none
+    const row = isCell ? Math.floor(hit.down * rows) : -1;
+    const column = isCell ? Math.floor(hit.across * cols) : -1;
     const at = { x: event.clientX - box.left, y: event.clientY - box.top };
     const same = this.hover?.index === hit.index;
     this.hover = { index: hit.index, row, column, ...at };

@@ -14,7 +14,7 @@ const PAUSE_UNSEEN = 50; // likewise until exact weights of what is shown are re
 const SHOWN = ["layer", "head", "query", "window"]; // choices that say which these are
 const AMONG = "among"; // order of heads by how much the chosen tokens look at each other
 const MOST = 8; // heads drawn beside the chosen one
-const UNSEEN = { layer: 0, head: 0, show: "heatmap", scale: "sqrt", sort: "", only: "", query: -1, key: -1, window: [], tokens: [] };
+const UNSEEN = { layer: 0, head: 0, show: "heatmap", scale: "sqrt", colour: "", sort: "", only: "", query: -1, key: -1, window: [], tokens: [] };
 
 /** The workbench of that name: the same one for every element that shows a part of it. */
 export function benchOf(name) {
@@ -45,14 +45,13 @@ export class Bench {
     this.unconfirmed = {}; // choices sent, and not confirmed yet
     this.sent = null; // name of the last message to Python
     this.send = null; // sends one to Python
-    this.sender = null; // the part of the page whose it is
     this.touring = -1; // step of the tour
     this.touched = false; // a head was chosen by hand, and is not in view perhaps
   }
 
   /** Start anew: a page that was left has received none of the last choices. */
   begin() {
-    this.sent = this.sender = null;
+    this.sent = null;
     this.unsent = {};
     this.unconfirmed = {};
     this.notePending();
@@ -73,9 +72,7 @@ export class Bench {
    */
   receive(settings, send) {
     this.settings = settings;
-    // Always the same part sends: of two that do, nobody knows whose message is read last.
-    this.sender ??= settings.part;
-    if (send && this.sender === settings.part) this.send = send;
+    if (send) this.send = send;
     const heard = this.sent === null || settings.heard === this.sent;
     if (heard) this.unconfirmed = {};
     if (heard && !Object.keys(this.unsent).length && settings.view) {
@@ -171,6 +168,17 @@ export class Bench {
   }
 
   /**
+   * Shows the heads with a label, or all for ""; the chosen head is one of those that are shown.
+   * @param {string} only
+   */
+  chooseKind(only) {
+    const { heads } = this.payload.header;
+    const fitting = this.headsOfKind(only);
+    const isShown = !fitting.length || fitting.includes(this.chosen);
+    this.choose(isShown ? { only } : { only, layer: Math.floor(fitting[0] / heads), head: fitting[0] % heads });
+  }
+
+  /**
    * Draws another head's lines beside the chosen one's, or takes them away again.
    * @param {number} head
    */
@@ -218,11 +226,15 @@ export class Bench {
     return fact ? { title: fact.title, values: fact.values } : null;
   }
 
+  /** Numbers of the heads with a label; of all heads for "". @param {string} label @returns {number[]} */
+  headsOfKind(label) {
+    const heads = [...Array(this.weights.count).keys()];
+    return label ? heads.filter((head) => this.known?.kinds[head]?.includes(label)) : heads;
+  }
+
   /** Numbers of the heads of the chosen kind; of all heads where none is chosen. */
   get ofKind() {
-    const { only } = this.view;
-    const heads = [...Array(this.weights.count).keys()];
-    return only ? heads.filter((head) => this.known?.kinds[head]?.includes(only)) : heads;
+    return this.headsOfKind(this.view.only);
   }
 
   /** Numbers of the heads to be drawn in the order of a ranking; null for all, by layer. */

@@ -3,7 +3,7 @@
 
 const TITLE = 17; // pixels of the axes' names
 const LETTER = 6.9; // mean width of a letter of the labels
-export const LINE = 12; // pixels that a label needs
+export const LINE = 11; // pixels that a label needs
 
 /** @typedef {import("./viewport.js").Viewport} Viewport */
 

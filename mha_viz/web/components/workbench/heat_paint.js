@@ -6,6 +6,8 @@ import { LINE } from "./heat_layout.js";
 import { clearCanvas, inkOn, rgbOf } from "../shared/shared.js";
 
 const FONT = "11.5px";
+const LARGE = "14px"; // of the labels that are pointed at where not every one is drawn
+const GROUND = 12; // pixels of the ground of a strong label
 const READABLE = 31; // pixels of a cell that has room for its number
 
 /**
@@ -98,7 +100,7 @@ function label(context, { left, top, view, cell }, side, place, header, colours,
   }
   if (paper) {
     // Where labels are dense, parts of the neighbours go, too, so that the strong one can be read.
-    const high = isQuery && cell < LINE ? 16 : LINE;
+    const high = isQuery && cell < LINE ? 17 : GROUND;
     context.fillStyle = paper;
     context.fillRect(isQuery ? -room - 2 : -2, -high / 2, room + 4, high);
   }
@@ -125,7 +127,7 @@ function cut(context, text, room) {
 export function paintOver(canvas, picture, hover, pair, drag) {
   const { width, height, layout, header, colours, font } = picture;
   const { context } = clearCanvas(canvas, width, height);
-  context.font = `600 ${FONT} ${font}`;
+  context.font = `600 ${layout.step > 1 ? LARGE : FONT} ${font}`;
   context.textBaseline = "middle";
   const strong = { ...colours, ink: colours.accent, muted: colours.accent };
   const band = (row, column, colour, dash) => {

@@ -13,7 +13,7 @@ export class LabelSummary {
     this.drawn = "";
     this.root.addEventListener("click", (event) => {
       const kind = event.target.closest("button")?.dataset.kind;
-      if (kind) bench.choose({ only: kind === bench.view.only ? "" : kind });
+      if (kind) bench.chooseKind(kind === bench.view.only ? "" : kind);
     });
   }
 

@@ -1,9 +1,9 @@
 // @ts-check
-// The workbench: all heads, the chosen one, or both in one element. What a person does is drawn
-// here at once; Python hears of it afterwards.
+// The workbench: the grid of all heads beside the chosen one. What a person does is drawn here at
+// once; Python hears of it afterwards.
 
 import { benchOf } from "./bench.js";
-import { GuideView } from "./guide_view.js";
+import { Divider } from "./divider.js";
 import { GridView } from "./grid_view.js";
 import { HeadView } from "./head_view.js";
 import { setPending } from "../shared/readiness.js";
@@ -15,16 +15,16 @@ class Workbench {
   constructor(parent, data) {
     this.bench = benchOf(data.name);
     this.bench.begin();
-    this.root = make("div", `workbench ${data.part}`);
+    this.root = make("div", "workbench");
     this.message = make("div", "mha message");
     this.message.setAttribute("role", "status");
-    const grid = data.guide ? [GuideView, GridView] : [GridView];
-    const views = { grid, head: [HeadView], both: [GridView, HeadView] }[data.part];
-    this.views = views.map((View) => new View(this.bench));
-    this.root.append(this.message, ...this.views.map(({ root }) => root));
+    const [grid, head] = [new GridView(this.bench, Boolean(data.guide)), new HeadView(this.bench)];
+    this.views = [grid, head];
+    this.divider = new Divider(this.root, data.guide ? document : this.root, () => this.redraw());
+    this.root.append(this.message, grid.root, this.divider.root, head.root);
     parent.append(this.root);
-    this.bench.places[data.part] = this.root;
-    this.picture = `picture ${data.name} ${data.part}`;
+    this.bench.places = { grid: grid.root, head: head.root };
+    this.picture = `picture ${data.name}`;
     this.listen();
   }
 
@@ -36,7 +36,7 @@ class Workbench {
       return this.say(data.error);
     }
     this.bench.receive(data, emit);
-    this.bench.notify(); // the other part draws the new settings, too
+    return this.draw();
   }
 
   draw() {
@@ -54,6 +54,7 @@ class Workbench {
       bench.twins = byId.get(`${this.data.payload} twins`)?.header.twins ?? (same ? bench.twins : null);
       this.takeExact(byId);
       this.message.hidden = true;
+      this.divider.root.hidden = false;
       for (const view of this.views) {
         view.root.hidden = false;
         view.height = this.height(view.root);
@@ -77,7 +78,7 @@ class Workbench {
   say(text) {
     this.message.textContent = text;
     this.message.hidden = false;
-    for (const { root } of this.views) root.hidden = true;
+    for (const { root } of [...this.views, this.divider]) root.hidden = true;
   }
 
   /** The height that Python names, or that of the window below a part. */
@@ -101,7 +102,7 @@ class Workbench {
     payloadStore().listeners.delete(this.arrived);
     globalThis.removeEventListener("resize", this.redraw);
     this.schemes.removeEventListener("change", this.redraw);
-    for (const view of this.views) view.close();
+    for (const view of [...this.views, this.divider]) view.close();
   }
 }
 
