@@ -9,9 +9,10 @@ import torch
 import mha_viz as mv
 from mha_viz.core.compare.chance import permuted_pairs
 from mha_viz.core.measure import measure, text_baselines
+from mha_viz.core.metrics import LABELS
 from mha_viz.core.record.chosen import chosen_heads
 from mha_viz.engine import loaded_network
-from mha_viz.reports.description import Number
+from mha_viz.reports.description import CLEAREST, Number, clearest
 from mha_viz.reports.report import report
 from tests.making.comparing import near
 
@@ -241,3 +242,23 @@ def test_descriptions_draw_themselves_without_markup(gpt) -> None:
     found = mv.describe_difference(model.trace("<b>bold</b> is <script> bold"), (0, 2), (2, 5))
     assert "<b>" not in found._repr_html_() and "\n" not in repr(found)
     assert len(repr(found)) <= 200 and repr(found).startswith("Difference(")
+
+
+def test_clearest_prefers_labels_of_words_to_those_of_sinks(record) -> None:
+    found = clearest(report(record))
+    weight, uniform = 0.9 + 0.1 / N, 1 / N
+    assert found.head == PREVIOUS and found.text == "looks at the previous token"
+    assert found.amount == f"{weight:.3g} of its weight" and found.chance == f"{uniform:.3g}"
+    without = mv.record(record.pattern[:, 1:], [f"t{i}" for i in range(N)], causal=False)
+    sink = clearest(report(without))
+    assert sink.head == (0, 1) and "first token" in sink.text
+
+
+def test_clearest_of_heads_without_labels_names_none() -> None:
+    uniform = torch.full((1, 2, N, N), 1 / N)
+    found = clearest(report(mv.record(uniform, [f"t{i}" for i in range(N)], causal=False)))
+    assert found.head is None and not found.amount and "2" in found.text
+
+
+def test_every_label_has_its_place_in_the_order_of_clarity() -> None:
+    assert set(CLEAREST) == set(LABELS) and len(CLEAREST) == len(LABELS)
