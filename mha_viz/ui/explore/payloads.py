@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import math
 from functools import partial
+from typing import Any
 
 import streamlit as st
 
 from mha_viz.core.compare.twins import nearest_others
 from mha_viz.core.metrics import METRICS
 from mha_viz.core.record.record import AttentionRecord
-from mha_viz.reports.description import describe_heads
+from mha_viz.reports.description import clearest, describe_heads
+from mha_viz.reports.report import Report
 from mha_viz.ui.run import memory, reporting
 from mha_viz.ui.run.scene import Facts, Scene, displayed_record
-from mha_viz.ui.state import state
+from mha_viz.ui.state import allowed, state
 from mha_viz.ui.state.views import Explore
 from mha_viz.ui.widgets.exports import exports
 from mha_viz.web.payload import MAX_SIDE, finite, grid_payload, notes_payload, unpack
@@ -95,8 +97,19 @@ def labels(scene: Scene, payload: bytes) -> bytes:
         "kinds": [[one.label.key for one in row] for row in earned],
         "badges": [row[0].label.badge if row else "" for row in earned],
         "sentence": str(describe_heads(scene.record, report=report)),
+        "finding": _finding(scene, report),
+        "hint": allowed.example_hint(scene.model, scene.text, scene.pair or ""),
     }
     return notes_payload(payload, "notes", notes)
+
+
+def _finding(scene: Scene, report: Report) -> dict[str, Any]:
+    """Return the clearest thing on this text; `head` is a number, layer * heads + head."""
+    finding = clearest(report)
+    number = (
+        None if finding.head is None else finding.head[0] * scene.record.n_heads + finding.head[1]
+    )
+    return finding._asdict() | {"head": number}
 
 
 def nearest(scene: Scene, payload: bytes) -> bytes:

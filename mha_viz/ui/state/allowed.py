@@ -34,6 +34,12 @@ def examples() -> list[Example]:
     return [one for one in EXAMPLES if most is None or one.n_tokens <= most]
 
 
+def example_hint(model: str, text: str, pair: str) -> str:
+    """Return what to look for where these are an example of the model; "" for any other text."""
+    named = (model, text, pair)
+    return next((one.look for one in examples() if (one.model, one.text, one.pair) == named), "")
+
+
 def absent(here: Iterable[str]) -> list[SuggestedModel]:
     """Return the models that may be fetched, beside those that are here."""
     if not settings().public:
