@@ -126,7 +126,7 @@ def page(n_tokens: int) -> int:
         gc.collect()
         forget_peak()
         before = status("VmRSS")
-        app.text_input(key="ask_text").set_value(text).run()
+        app.text_area(key="ask_text").set_value(text).run()
         said = [part.value for part in app.caption]
         if app.exception or not any(f"{n_tokens:,} tokens" in one for one in said):
             raise RuntimeError(f"{said} {[part.value for part in app.error]}")

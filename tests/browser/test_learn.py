@@ -61,7 +61,7 @@ def test_projector_enlarges_type_on_every_page_and_stays_on(open_page: OpenPage)
 
     page = open_page("/compare")
     small = sizes(page)
-    page.get_by_role("button", name="Settings").click()
+    page.get_by_role("button", name="Options").click()
     with next_run(page):
         page.get_by_text("Projector").click()
     page.keyboard.press("Escape")

@@ -86,7 +86,7 @@ DAILY = ("special tokens", "direction", "controls", "10,000 marks of all kinds",
 @pytest.mark.parametrize("name", NAMED if LONG else DAILY)
 def test_named_texts_in_explore(name) -> None:
     app = opened("explore", {"model": "tiny-gpt2", "show": "lines"})
-    app.text_input(key="ask_text").set_value(sendable(NAMED[name])).run()
+    app.text_area(key="ask_text").set_value(sendable(NAMED[name])).run()
     stands(app)
 
 
@@ -94,7 +94,7 @@ def test_named_texts_in_explore(name) -> None:
 def test_a_megabyte_in_explore(name) -> None:
     """The page cuts what it cannot read of it, and no address carries it."""
     app = opened("explore", {"model": "tiny-gpt2", "show": "lines"})
-    app.text_input(key="ask_text").set_value(sendable(LARGE[name])).run()
+    app.text_area(key="ask_text").set_value(sendable(LARGE[name])).run()
     stands(app)
     assert len(app.query_params.get("text", "")) < 10_000
 

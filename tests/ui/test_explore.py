@@ -24,21 +24,22 @@ def telling(text: str) -> str:
 def test_explore_first_visit_draws_the_example_and_its_head():
     app = run()
     assert not app.exception and not app.error and not app.warning
-    assert app.text_input(key="ask_text").value == EXAMPLES[0].text
-    assert brought(app, "grid")["layers"] == 4 and EXAMPLES[0].look in captions(app)
+    assert app.text_area(key="ask_text").value == EXAMPLES[0].text
+    assert brought(app, "grid")["layers"] == 4
+    assert brought(app, "notes")["hint"] == EXAMPLES[0].look
     assert chosen(app) == head_name(*EXAMPLES[0].head)
     app.selectbox(key="ask_model").select("tiny-gpt2").run()
-    assert not app.exception and EXAMPLES[0].look not in captions(app)
+    assert not app.exception and brought(app, "notes")["hint"] == ""
 
 
 def test_a_text_opens_on_the_head_that_tells_most_of_it_until_one_is_chosen():
     first, second = "a dog ran after the red ball", "she sold sea shells, and he bought them"
     app = run(text=first)
     assert chosen(app) == telling(first) != "L0 H0"
-    app.text_input(key="ask_text").input(second).run()
+    app.text_area(key="ask_text").input(second).run()
     assert chosen(app) == telling(second)
     choose(app, layer=3, head=1)
-    app.text_input(key="ask_text").input(first).run()
+    app.text_area(key="ask_text").input(first).run()
     assert chosen(app) == "L3 H1"  # who has chosen a head keeps it
     assert chosen(run(text=first, layer="0", head="0")) == "L0 H0"
 
@@ -56,7 +57,7 @@ def test_a_new_text_is_traced_once_and_a_new_head_not_at_all(monkeypatch):
     choose(app, layer=2)
     choose(app, head=5)
     assert chosen(app) == "L2 H5" and not app.exception
-    app.text_input(key="ask_text").input("and another one about eleven").run()
+    app.text_area(key="ask_text").input("and another one about eleven").run()
     assert traced == [
         "an unusual sentence about seven green pelicans",
         "and another one about eleven",
@@ -66,16 +67,15 @@ def test_a_new_text_is_traced_once_and_a_new_head_not_at_all(monkeypatch):
 def test_a_slow_run_can_be_stopped_and_run_again(monkeypatch):
     monkeypatch.setattr(scene, "PATIENCE", -1.0)  # everything is slow
     app = run(text="a sentence to be stopped")
-    stops = [button for button in app.button if button.key != "pin"]
+    stops = [button for button in app.button if button.key not in ("pin", "run_text")]
     assert not app.exception and not stops  # the button goes when the run is done
     key = app.session_state.scene.key
     del app.session_state.scene
     app.session_state.stopped = key
     app.run()
     assert len(app.info) == 1 and not app.exception
-    assert app.text_input(key="ask_text").value == "a sentence to be stopped"
-    app.session_state.stopped = None
-    app.run()
+    assert app.text_area(key="ask_text").value == "a sentence to be stopped"
+    app.button(key="run_text").click().run()
     assert not app.info and brought(app, "grid")
 
 
@@ -150,6 +150,26 @@ def test_a_pair_is_offered_where_the_model_takes_one():
     app.selectbox(key="ask_model").select("tiny-gpt2").run()
     assert not app.exception and not app.error
     assert "ask_pair" not in [box.key for box in app.text_input]
+    assert app.toggle(key="sentence_pair").disabled
+
+
+def test_options_sentence_pair_has_a_box_while_its_switch_is_on():
+    def has_box() -> bool:
+        return "ask_pair" in [box.key for box in app.text_input]
+
+    app = run(text="It rained.")
+    assert not has_box() and not app.toggle(key="sentence_pair").value
+    app.toggle(key="sentence_pair").set_value(True).run()
+    app.text_input(key="ask_pair").input("We stayed in.").run()
+    assert app.session_state.scene.pair == "We stayed in."
+    app.toggle(key="sentence_pair").set_value(False).run()
+    assert app.session_state.scene.pair is None and not has_box()
+    (example,) = [one for one in EXAMPLES if one.pair]
+    app.selectbox(key="ask_example").select(example.title).run()
+    assert has_box() and app.text_input(key="ask_pair").value == example.pair
+    assert app.text_area(key="ask_text").value == example.text
+    app.selectbox(key="ask_example").select(EXAMPLES[0].title).run()
+    assert not has_box() and not app.exception
 
 
 def test_a_choice_that_no_browser_offers_leaves_the_page_alive():
@@ -172,7 +192,7 @@ def test_everything_left_out_is_an_error_in_words():
     app = run(model="tiny-gpt2", text="a", no_first="1")
     assert not app.exception
     assert len(app.error) == 1
-    assert app.text_input(key="ask_text").value == "a"
+    assert app.text_area(key="ask_text").value == "a"
 
 
 def test_address_of_an_opened_view_is_written_only_where_it_does_not_say_the_view():
@@ -201,22 +221,22 @@ def test_order_or_kind_that_is_not_there_is_a_warning_until_the_next_text(link, 
     app = run(text="the cat sat", **link)
     assert not app.exception and len(app.warning) == n_problems
     assert bench(app)["view"]["sort"] == bench(app)["view"]["only"] == ""
-    app.text_input(key="ask_text").input("the cat ran").run()
+    app.text_area(key="ask_text").input("the cat ran").run()
     assert not app.warning
 
 
 def test_text_that_cannot_be_used_keeps_the_page_alive():
     app = run()
     for text, kind in ((" \n\t ", "info"), ("\x00\x07", "error"), ("x" * 1_300_000, "error")):
-        app.text_input(key="ask_text").input(text).run()
+        app.text_area(key="ask_text").input(text).run()
         assert not app.exception and len(getattr(app, kind)) == 1
         assert kind == "error" or not app.error
-    app.text_input(key="ask_text").input("北京是中国的首都").run()  # largely unknown to the model
+    app.text_area(key="ask_text").input("北京是中国的首都").run()  # largely unknown to the model
     (warning,) = app.warning
     parts = list(app.main)
     grid = next(part for part in parts if part.type == "bidi_component" and "grid" in part.proto.id)
     assert not app.exception and not app.error and parts.index(warning) < parts.index(grid)
-    app.text_input(key="ask_text").input("a good sentence").run()
+    app.text_area(key="ask_text").input("a good sentence").run()
     assert not app.error and not app.warning and brought(app, "grid")
 
 
@@ -234,7 +254,7 @@ def test_folder_is_checked_once_and_its_errors_leave_the_text(folder, tmp_path, 
         app.selectbox(key="ask_model").select("Another model …").run()
         app.text_input(key="ask_other").input(typed).run()
         assert not app.exception and len(app.error) == (typed != local)
-        assert app.text_input(key="ask_text").value == "my own words"
+        assert app.text_area(key="ask_text").value == "my own words"
     assert memory.size_line(local, "float32") in captions(app)
-    app.text_input(key="ask_text").input("other words").run()
+    app.text_area(key="ask_text").input("other words").run()
     assert checked.count(local) == 1 and not app.error

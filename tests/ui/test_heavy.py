@@ -59,7 +59,7 @@ def test_a_full_server_says_so_and_the_page_stays_whole(busy):
     app = press(intervene(more="A dog ran home."), "measure")
     intact(app)
     assert any("try again in about 1 min" in one.value for one in app.error)
-    assert app.text_input(key="ask_text").value
+    assert app.text_area(key="ask_text").value
     assert busy.figures()["refused"] == 1
 
 

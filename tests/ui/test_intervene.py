@@ -147,7 +147,7 @@ def test_a_text_without_a_gap_gets_one_by_a_click():
     assert [word.strip("\u2060") for word in words][:5] == ["The", "dog", "saw", "the", "dog"]
     assert len(set(words)) == len(words)
     app.button_group(key="ask_mask").set_value(4).run()
-    assert app.text_input(key="ask_text").value == "The dog saw the [MASK] run."
+    assert app.text_area(key="ask_text").value == "The dog saw the [MASK] run."
     check(app)
     assert len(app.metric) == 1 and off(app) == ((1, 1),)
 

@@ -66,7 +66,7 @@ def test_one_token_of_one_text_has_nothing_to_be_measured_by():
         press(app, button)
         assert len(app.error) == 1 and "token" in app.error[0].value
         intact(app)
-    app.text_input(key="ask_text").input("a dog")
+    app.text_area(key="ask_text").input("a dog")
     press(app, "measure")
     check(app)
 

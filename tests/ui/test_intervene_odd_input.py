@@ -12,7 +12,7 @@ def test_models_whose_heads_cannot_be_switched_say_why(models, model):
     app = intervene(model=models[model], text="the cat sat", off="0.0")
     assert not app.exception and not app.error
     assert len(app.info) == 1
-    assert app.text_input(key="ask_text").value == "the cat sat" and off(app) == ((0, 0),)
+    assert app.text_area(key="ask_text").value == "the cat sat" and off(app) == ((0, 0),)
     app.selectbox(key="ask_model").select("tiny-gpt2").run()
     check(app)
     intact(app)
@@ -83,7 +83,7 @@ def test_any_text(model):
     app = intervene(model=model, off="0.3", target="dog", text=gap + "a")
     for words in ("a", "the the the", HOSTILE, "dog " * 100_000):
         if words != "a":
-            app.text_input(key="ask_text").input(gap + words).run()
+            app.text_area(key="ask_text").input(gap + words).run()
         check(app)
         intact(app)
         assert len(app.metric) == 1 and off(app) == ((0, 3),)

@@ -186,7 +186,7 @@ def test_a_bad_link_says_so_and_shows_something(link, messages):
     assert [message in text for message in messages] == [True] * len(messages)
     assert app.get("plotly_chart")
     if messages:
-        app.text_input(key="ask_text").input("another text").run()  # what was wrong is forgotten
+        app.text_area(key="ask_text").input("another text").run()  # what was wrong is forgotten
         check(app)
         assert not app.warning
 

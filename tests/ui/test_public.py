@@ -94,7 +94,7 @@ def test_more_characters_than_allowed_are_refused_and_stay_in_the_box(operated):
     app = explore(text=text)
     (error,) = [error.value for error in app.error]
     assert "100" in error and "150" in error
-    assert app.text_input(key="ask_text").value == text
+    assert app.text_area(key="ask_text").value == text
     assert refusals.counted()["text"] == before + 1
 
 

@@ -61,7 +61,7 @@ def test_another_sentence_begins_without_what_was_written(page):
     app = page(written="3", branches="5.300")
     assert app.session_state["writing_desk"].writing is not None
     app.session_state["writing-open"] = False
-    app.text_input(key="ask_text").input("The cat sat").run()
+    app.text_area(key="ask_text").input("The cat sat").run()
     assert "writing_desk" not in app.session_state  # nor the model that it held
     assert page.scenes[-1].record.text == "The cat sat"
     assert {"written", "branches"}.isdisjoint(dict(app.query_params))

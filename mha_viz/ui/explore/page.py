@@ -8,8 +8,8 @@ import streamlit as st
 
 from mha_viz.ui.explore import picking
 from mha_viz.ui.run import memory
+from mha_viz.ui.state import allowed
 from mha_viz.ui.widgets import look
-from mha_viz.ui.widgets.controls import controls
 
 if TYPE_CHECKING:
     from mha_viz.ui.run.scene import Scene
@@ -19,11 +19,13 @@ def page() -> None:
     """Draw the Explore page."""
     look.projector()
     look.heading("Every attention head, on your sentence")
+    _welcome()
     scene = picking.picked(_fit)
     from mha_viz.ui.explore import drawing
 
     runs = scene.stored is None  # a stored run waits for no model, and predicts nothing
-    row, panel = st.container(horizontal=True, vertical_alignment="center"), st.container()
+    row = st.container(key="prediction-row", horizontal=True, vertical_alignment="center")
+    panel = st.container()
     switch, place = row.empty(), row.empty()  # empty at once where this text has neither
     line, is_playing = None, False
     if runs:
@@ -35,11 +37,19 @@ def page() -> None:
         is_playing = writing.is_playing(scene)
         line = writing.announce(place, scene)
     hint = st.empty()  # an element that a run without one empties at once, not at its end
-    if look_for := controls.example_hint():
+    if look_for := allowed.example_hint(scene.model, scene.text, scene.pair or ""):
         hint.caption(f":material/lightbulb: {look_for}")
     drawing.heads(scene, in_motion=is_playing)
     if line is not None:
         writing.fill(line, scene)
+
+
+def _welcome() -> None:
+    """Draw a title and the way to the first lesson, which a first visit alone shows."""
+    with st.container(key="welcome", horizontal=True, vertical_alignment="center"):
+        st.markdown("See where every attention head looks", width="content")
+        page = st.session_state.pages["start"]
+        st.page_link(page, label="Start here", icon=":material/route:", width="content")
 
 
 def _fit(scene: Scene) -> None:

@@ -10,7 +10,7 @@ import streamlit as st
 from mha_viz.ui.run import memory
 from mha_viz.ui.state import allowed, state
 from mha_viz.ui.widgets import look
-from mha_viz.ui.widgets.controls import choosing, controls, fetching
+from mha_viz.ui.widgets.controls import choosing, controls, fetching, sentence_bar
 from mha_viz.ui.widgets.messages import messages
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def picked(fit: Callable[[Scene], None] | None = None, parts: Sequence[str] = ()
     """
     st.session_state.shown_problems = []
     state.sync_from_url()
-    second, settings = controls.bar(parts=parts)
+    bar = sentence_bar.bar(parts=parts)
     more, fault, warnings, work = st.container(), st.empty(), st.container(), st.container()
     with more:
         controls.other_model()
@@ -53,11 +53,11 @@ def picked(fit: Callable[[Scene], None] | None = None, parts: Sequence[str] = ()
         from mha_viz.ui.explore import drawing
 
         model = drawing.known_model(state.current())
-        with second:
-            controls.pair_box(model.parts, model.accepts_pair)
-        with settings:
+        with bar.second_row:
+            sentence_bar.part_picker(model.parts)
+        sentence_bar.second_text(bar, model.parts, model.accepts_pair)
+        with bar.model_facts:
             drawing.model_facts(model)
-        controls.part_picker(model.parts)
         scene = drawing.compute(state.current())
         messages.clear_next(2)  # how far a run was that was given up, and its button
         drawing.fit_head(scene)
@@ -89,7 +89,7 @@ def sectioned_page(
 def picked_model() -> AttentionModel:
     """Draw the bar of a page that brings its own texts: a model, and nothing typed."""
     st.session_state.shown_problems = []
-    _, settings = controls.bar(text=False)
+    bar = sentence_bar.bar(text=False)
     more, warnings = st.container(), st.container()
     with more:
         controls.other_model()
@@ -98,7 +98,7 @@ def picked_model() -> AttentionModel:
     from mha_viz.ui.explore import drawing
 
     model = drawing.load_model(state.current())
-    with settings:
+    with bar.model_facts:
         drawing.model_facts(drawing.known_model(state.current()))
     with warnings:
         drawing.model_notes(model)

@@ -26,6 +26,7 @@ const globals = {
   location: window.location,
   history: window.history,
   MutationObserver: window.MutationObserver,
+  KeyboardEvent: window.KeyboardEvent,
   scrollY: 0,
   innerWidth: 1280,
   innerHeight: 600,

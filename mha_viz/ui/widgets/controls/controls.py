@@ -1,4 +1,4 @@
-"""The user's choices: model, text, and how the heads are shown."""
+"""The user's choices: models, heads, and how the heads are shown."""
 
 from __future__ import annotations
 
@@ -6,18 +6,14 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Unpack
 
 import streamlit as st
-from streamlit.delta_generator import DeltaGenerator
 
 from mha_viz.checkpoints.catalog import ModelInfo, SuggestedModel, find_model
 from mha_viz.checkpoints.hub_cache import is_hub_id
 from mha_viz.core.amounts import of_bytes
-from mha_viz.core.names import DEVICES, DTYPES
 from mha_viz.errors import MhaVizError
 from mha_viz.ui.operating.settings import settings
-from mha_viz.ui.operating.streamlit_run import rerun_parts
 from mha_viz.ui.state import allowed, state, views
 from mha_viz.ui.state.faults import guarded
-from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.controls import choosing, fetching, lazy_sections
 from mha_viz.ui.widgets.messages.messages import plain
 
@@ -25,42 +21,6 @@ if TYPE_CHECKING:
     from mha_viz.core.record.record import AttentionRecord
 
 OTHER = "Another model …"
-_ABOUT_DTYPES = (
-    "bfloat16 and float16 take half of the memory; auto is what config.json names. Attention "
-    "weights are always shown as float32."
-)
-
-
-def bar(text: bool = True, parts: Sequence[str] = ()) -> tuple[DeltaGenerator, DeltaGenerator]:
-    """Draw model, sentence, second sentence, examples and settings in one line.
-
-    `parts` are keys of fragments that run in place of the page when a text is typed. Returns the
-    places of a second sentence and of what is said about the model, once it is there.
-    """
-
-    def on_typed() -> None:
-        state.change(query=-1, key=-1)  # the tokens of the text before; the head stays
-        if parts:
-            rerun_parts(*parts)
-
-    widths = [2.2, 5, 2.6, 1.8, 0.7] if text else [2.2, 9.2, 0.7]
-    with st.container(key="bar"):
-        columns = st.columns(widths, gap="small", vertical_alignment="bottom")
-    with columns[0]:
-        model_picker()
-    if text:
-        with columns[1]:
-            hint = "Type a sentence and press Enter"
-            look_of = dict(placeholder=hint, label_visibility="collapsed")
-            state.bound("text", st.text_input, "Sentence", also=on_typed, **look_of)
-        with columns[3]:
-            _examples()
-    with columns[-1], st.popover("Settings", icon=":material/tune:"):
-        choosing.menu("device", "Run on", DEVICES)  # the defaults are right for most people
-        choosing.menu("dtype", "Weights as", DTYPES, help=_ABOUT_DTYPES)
-        look.projector_switch()
-        settings = st.container()
-    return columns[2 if text else 1], settings
 
 
 def model_picker() -> None:
@@ -162,50 +122,6 @@ def _describe(name: str, info: ModelInfo | None, absent: SuggestedModel | None =
     if info is None or not info.family:
         return name
     return f"{name} · {info.family} {info.n_layers}×{info.n_heads}"
-
-
-def pair_box(parts: tuple[str, ...], accepts_pair: bool) -> None:
-    """Draw the second text, for models that take one."""
-    label = "Second sentence" if len(parts) == 1 else "Decoder's text"
-    if accepts_pair:
-        state.bound("pair", st.text_input, label, placeholder=label, label_visibility="collapsed")
-    else:
-        state.change(pair="")
-        one = "(this model takes one text)"
-        st.text_input(label, disabled=True, placeholder=one, label_visibility="collapsed")
-
-
-def part_picker(parts: tuple[str, ...]) -> None:
-    """Draw the choice of an encoder-decoder's stack."""
-    if state.current().part not in parts:
-        state.change(part=parts[0])
-    if len(parts) > 1:
-        choosing.segments("part", "Part", {part: views.PARTS[part] for part in parts})
-
-
-def _examples() -> None:
-    titles = {example.title: example for example in allowed.examples()}
-
-    @guarded
-    def take() -> None:
-        chosen = titles.get(st.session_state.ask_example or "")
-        if chosen is not None:
-            st.session_state.problems = []
-            st.session_state.typing_name = False
-            fetching.select("")
-            state.change(text=chosen.text, pair=chosen.pair, model=chosen.model, query=-1, key=-1)
-            layer, head = chosen.head or (-1, -1)
-            state.change(layer=layer, head=head)
-
-    looks: dict[str, Any] = {"placeholder": "Try an example", "label_visibility": "collapsed"}
-    looks |= {"index": None, "key": "ask_example"}
-    st.selectbox("Examples", list(titles), on_change=take, **looks)
-
-
-def example_hint() -> str:
-    """Return what to look for in the text, where it is an example of the chosen model; or ""."""
-    here = (state.current().model, state.current().text)
-    return next((one.look for one in allowed.examples() if (one.model, one.text) == here), "")
 
 
 def head_menus(n_layers: int, n_heads: int, hint: str = "", width: int = 85) -> None:

@@ -121,7 +121,7 @@ export class Tour {
   }
 }
 
-const sentenceBox = () => /** @type {HTMLInputElement | null} */ (document.querySelector('input[aria-label="Sentence"]'));
+const sentenceBox = () => /** @type {HTMLTextAreaElement | null} */ (document.querySelector('textarea[aria-label="Sentence"]'));
 
 /**
  * Types a sentence in place of the one that the page began with; nobody's own is lost. A run that is
@@ -132,7 +132,7 @@ function type(bench, tries = TRIES) {
   if (!box || box.value !== OPENING || bench.touring !== 0 || !tries) return;
   const again = (ms, left) => setTimeout(() => type(bench, left), ms);
   if (document.querySelector("[data-test-script-state=running]")) return again(POLL, tries);
-  const set = Object.getOwnPropertyDescriptor(globalThis.HTMLInputElement.prototype, "value")?.set; // React hears of this one
+  const set = Object.getOwnPropertyDescriptor(globalThis.HTMLTextAreaElement.prototype, "value")?.set; // React hears of this one
   set?.call(box, TYPED);
   box.dispatchEvent(new globalThis.Event("input", { bubbles: true }));
   setTimeout(() => {
@@ -165,7 +165,7 @@ function strongestPair(bench) {
 const STEPS = [
   {
     title: "A sentence",
-    target: () => sentenceBox()?.closest('[data-testid="stTextInput"]'),
+    target: () => sentenceBox()?.closest('[data-testid="stTextArea"]'),
     act: (bench) => type(bench),
     tell: () => {
       const typed = sentenceBox()?.value === TYPED ? "This sentence was just typed here. " : "";

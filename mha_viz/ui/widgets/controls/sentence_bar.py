@@ -1,0 +1,159 @@
+"""The bar on top of every page: the model, the sentence, and the options that few runs need."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import Any, NamedTuple
+
+import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
+
+from mha_viz.core.names import DEVICES, DTYPES
+from mha_viz.ui.operating.streamlit_run import rerun_parts
+from mha_viz.ui.state import allowed, state, views
+from mha_viz.ui.state.faults import guarded
+from mha_viz.ui.widgets import look
+from mha_viz.ui.widgets.controls import choosing, controls, fetching
+from mha_viz.web.browser import component_script
+
+_ABOUT_DTYPES = (
+    "bfloat16 and float16 take half of the memory; auto is what config.json names. Attention "
+    "weights are always shown as float32."
+)
+_ABOUT_PAIRS = "BERT reads two sentences at once, with [SEP] between them."
+_NO_PAIRS = "This model takes one text."
+
+
+class Bar(NamedTuple):
+    """The containers of a bar that are filled once the facts of the model are known."""
+
+    pair_switch: DeltaGenerator  # in the options
+    model_facts: DeltaGenerator  # likewise
+    second_row: DeltaGenerator  # below the sentence, without height while it is empty
+
+
+def bar(text: bool = True, parts: Sequence[str] = ()) -> Bar:
+    """Draw the model, the sentence with its button, and the options in one row.
+
+    `parts` are keys of fragments that run in place of the page when a text is typed.
+    """
+    widths = [2, 9, 0.9, 0.7] if text else [2, 9.9, 0.7]
+    with st.container(key="bar", gap=None):
+        columns = st.columns(widths, gap="small", vertical_alignment="top")
+        looks: dict[str, Any] = {"horizontal": True, "vertical_alignment": "center"}
+        second_row = st.container(key="bar-second-row", **looks)
+    with columns[0]:
+        controls.model_picker()
+    if text:
+        with columns[1]:
+            _sentence_box(parts)
+        with columns[2]:
+            hint = "The same as Enter in the sentence"
+            run = guarded(_forget_stopped)
+            st.button("Run", key="run_text", type="primary", on_click=run, help=hint)
+    with columns[-1]:
+        return Bar(*_options(text), second_row)
+
+
+def _options(text: bool) -> tuple[DeltaGenerator, DeltaGenerator]:
+    """Draw the options; return the containers of the pair's switch and of the model's facts."""
+    with st.popover("Options", icon=":material/tune:"), st.container(key="options-menu"):
+        if text:
+            _examples()
+        pair_switch = st.container()
+        choosing.menu("device", "Run on", DEVICES)  # the defaults are right for most people
+        choosing.menu("dtype", "Number format", DTYPES, help=_ABOUT_DTYPES)
+        look.projector_switch()
+        return pair_switch, st.container()
+
+
+def _forget_stopped() -> None:
+    """Let a sentence run that was stopped."""
+    st.session_state.stopped = None
+
+
+def _sentence_box(parts: Sequence[str]) -> None:
+    def on_typed() -> None:
+        state.change(query=-1, key=-1)  # the tokens of the text before; the head stays
+        if parts:
+            rerun_parts(*parts)
+
+    hint = "Type a sentence and press Enter"
+    looks: dict[str, Any] = {"placeholder": hint, "label_visibility": "collapsed"}
+    with st.container(gap=None):
+        state.bound("text", st.text_area, "Sentence", also=on_typed, height="content", **looks)
+        _script()(key="sentence-script")
+
+
+@cache
+def _script() -> Callable[..., Any]:
+    # Not at import: the server imports this before it can take components.
+    return st.components.v2.component("mha_viz.sentence_bar", js=component_script("sentence_bar"))
+
+
+def second_text(bar: Bar, parts: tuple[str, ...], accepts_pair: bool) -> None:
+    """Draw the decoder's text or the second sentence in the bar's second row, where there is one.
+
+    An encoder-decoder always has its box; a second sentence gets one when a switch in the options
+    is on, or when there is one already.
+    """
+    is_decoder = len(parts) > 1
+    with bar.pair_switch:
+        is_shown = is_decoder or _pair_switch(accepts_pair)
+    if not accepts_pair:
+        state.change(pair="")
+        return
+    if not is_shown:
+        return
+    label = "Decoder's text" if is_decoder else "Second sentence"
+    looks: dict[str, Any] = {"placeholder": label, "label_visibility": "collapsed"}
+    with bar.second_row:
+        state.bound("pair", st.text_input, label, **looks)
+
+
+def _pair_switch(accepts_pair: bool) -> bool:
+    """Draw the switch of a second sentence; return whether it is on."""
+
+    def take(is_on: bool) -> None:
+        st.session_state.has_pair_box = is_on
+        if not is_on:
+            state.change(pair="", query=-1, key=-1)
+
+    wanted = bool(state.current().pair or st.session_state.get("has_pair_box"))
+    return state.control(
+        "sentence_pair",
+        st.toggle,
+        "Sentence pair (BERT)",
+        value=accepts_pair and wanted,
+        take=take,
+        disabled=not accepts_pair,
+        help=_ABOUT_PAIRS if accepts_pair else _NO_PAIRS,
+    )
+
+
+def part_picker(parts: tuple[str, ...]) -> None:
+    """Draw the choice of an encoder-decoder's stack."""
+    if state.current().part not in parts:
+        state.change(part=parts[0])
+    if len(parts) > 1:
+        titles = {part: views.PARTS[part] for part in parts}
+        choosing.segments("part", "Part", titles, label_visibility="collapsed")
+
+
+def _examples() -> None:
+    titles = {example.title: example for example in allowed.examples()}
+
+    @guarded
+    def take() -> None:
+        chosen = titles.get(st.session_state.ask_example or "")
+        if chosen is not None:
+            st.session_state.problems = []
+            st.session_state.typing_name = st.session_state.has_pair_box = False
+            fetching.select("")
+            state.change(text=chosen.text, pair=chosen.pair, model=chosen.model, query=-1, key=-1)
+            layer, head = chosen.head or (-1, -1)
+            state.change(layer=layer, head=head)
+
+    looks: dict[str, Any] = {"placeholder": "Try an example", "index": None, "key": "ask_example"}
+    st.selectbox("Examples", list(titles), on_change=take, **looks)
