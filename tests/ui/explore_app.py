@@ -32,7 +32,8 @@ def choose(app: AppTest, **choices: object) -> AppTest:
 
 def bench(app: AppTest) -> dict[str, Any]:
     """What the grid of all heads was told to show."""
-    return next(json.loads(part.json) for part in _parts(app, "workbench") if "grid" in part.id)
+    (part,) = _parts(app, "workbench")
+    return json.loads(part.json)
 
 
 def brought(app: AppTest, kind: str) -> dict[str, Any]:

@@ -234,7 +234,9 @@ def test_text_that_cannot_be_used_keeps_the_page_alive():
     app.text_area(key="ask_text").input("北京是中国的首都").run()  # largely unknown to the model
     (warning,) = app.warning
     parts = list(app.main)
-    grid = next(part for part in parts if part.type == "bidi_component" and "grid" in part.proto.id)
+    grid = next(
+        part for part in parts if getattr(part.proto, "component_name", "") == "mha_viz.workbench"
+    )
     assert not app.exception and not app.error and parts.index(warning) < parts.index(grid)
     app.text_area(key="ask_text").input("a good sentence").run()
     assert not app.error and not app.warning and brought(app, "grid")

@@ -28,6 +28,7 @@ VIEW = View(
     head=7,
     heads=((3, 7), (0, 11)),
     scale="log",
+    tiles="confidence",
     sort="entropy",
     least=0.25,
     only="induction",

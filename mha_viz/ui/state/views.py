@@ -137,7 +137,7 @@ class Explore(Shared):
     """The view of the Explore page."""
 
     heads: tuple[tuple[int, int], ...] = _choice((), read.heads(MAX_HEADS))  # drawn as lines
-    colour: str = _choice("", read.metric)  # of the tiles; "": the weights themselves
+    tiles: str = _choice("", read.metric)  # a metric that the tiles show; "": the weights
     sort: str = _choice("", read.metric)  # "": by layer and head
     least: float = _choice(0.0, read.real(0.0, 1e6))  # of `sort`; other heads are left out
     only: str = _choice("", read.key)  # the label that heads must have
@@ -250,7 +250,7 @@ class View(Explore, Compare, Corpus, Circuits, Intervene):
 
 # What is chosen in the workbench itself, in the browser.
 BENCH = (
-    *("layer", "head", "heads", "scale", "colour", "sort", "least", "only", "words"),
+    *("layer", "head", "heads", "scale", "tiles", "sort", "least", "only", "words"),
     *("no_special", "no_first", "between", "show", "mass", "query", "key", "window", "tokens"),
 )
 NAMES = frozenset(choice.name for choice in fields(View) if choice.compare)

@@ -349,7 +349,7 @@ test("tiles show a metric in place of weights, from its smallest to its largest 
   assert.deepEqual(page.texts(".head-grid .badge"), entropy.map(short));
   assert.deepEqual(page.texts(".legend .tick"), [byEntropy[0], byEntropy.at(-1)].map((head) => short(entropy[head])));
   pass(150);
-  assert.deepEqual(page.told(), [{ colour: "entropy" }]);
+  assert.deepEqual(page.told(), [{ tiles: "entropy" }]);
 });
 
 test("a token that is chosen alone lists the heads by their largest weight from it, in place of tiles", () => {

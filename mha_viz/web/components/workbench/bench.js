@@ -14,7 +14,7 @@ const PAUSE_UNSEEN = 50; // likewise until exact weights of what is shown are re
 const SHOWN = ["layer", "head", "query", "window"]; // choices that say which these are
 const AMONG = "among"; // order of heads by how much the chosen tokens look at each other
 const MOST = 8; // heads drawn beside the chosen one
-const UNSEEN = { layer: 0, head: 0, show: "heatmap", scale: "sqrt", colour: "", sort: "", only: "", query: -1, key: -1, window: [], tokens: [] };
+const UNSEEN = { layer: 0, head: 0, show: "heatmap", scale: "sqrt", tiles: "", sort: "", only: "", query: -1, key: -1, window: [], tokens: [] };
 
 /** The workbench of that name: the same one for every element that shows a part of it. */
 export function benchOf(name) {

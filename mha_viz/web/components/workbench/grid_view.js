@@ -52,7 +52,7 @@ export class GridView {
     const ofToken = query >= 0 && key < 0 && !none && !waiting;
     this.below.hidden = none || waiting || ofToken;
     this.tokens.root.hidden = !ofToken;
-    this.grid.parts.legend.hidden = ofToken && Boolean(view.colour); // it is of the tiles
+    this.grid.parts.legend.hidden = ofToken && Boolean(view.tiles); // it is of the tiles
     if (ofToken) this.drawTokens(query);
     else if (!this.below.hidden) this.drawTiles(fact, order);
     const { height = Infinity } = this;
@@ -66,7 +66,7 @@ export class GridView {
     const { view, weights } = bench;
     const { heads, facts } = { heads: bench.payload.header.heads, facts: bench.facts };
     const place = (head) => [Math.floor(head / heads), head % heads];
-    const metric = bench.titles[view.colour] ?? "";
+    const metric = bench.titles[view.tiles] ?? "";
     const tiles = facts[metric] ? metricTiles(weights.shown, metric, facts[metric]) : null;
     const shown = tiles ?? weights.shown;
     this.grid.show(shown, {

@@ -38,7 +38,7 @@ export class ViewMenu {
   buildControls() {
     const { bench } = this;
     this.sort = menu("Sort", (sort) => bench.choose({ sort }));
-    this.colour = menu("Tiles show", (colour) => bench.choose({ colour }));
+    this.tiles = menu("Tiles show", (tiles) => bench.choose({ tiles }));
     this.only = menu("Heads", (only) => bench.chooseKind(only));
     this.between = menu("Direction", (between) => bench.choose({ between }));
     this.scale = segments("Colour scale", (scale) => bench.choose({ scale }));
@@ -49,7 +49,7 @@ export class ViewMenu {
     this.checks = Object.entries(CHECKS).map(([name, [title, help]]) => ({ name, ...check(title, help, (on) => bench.choose({ [name]: on })) }));
     const scale = make("div", "menu");
     scale.append(make("span", "", "Scale"), this.scale);
-    const menus = [this.sort.root, this.least, this.colour.root, this.only.root, this.between.root, scale];
+    const menus = [this.sort.root, this.least, this.tiles.root, this.only.root, this.between.root, scale];
     this.panel.append(...menus, ...this.checks.map(({ root }) => root));
   }
 
@@ -106,7 +106,7 @@ export class ViewMenu {
     fillMenu(this.sort, this.sorts(), view.sort);
     this.least.hidden = !view.sort || view.sort === "pair";
     this.leastInput.value = String(view.least ?? 0);
-    fillMenu(this.colour, { "": "Attention weights", ...titles }, view.colour ?? "");
+    fillMenu(this.tiles, { "": "Attention weights", ...titles }, view.tiles ?? "");
     this.only.root.hidden = !settings.kinds;
     fillMenu(this.only, { "": "All heads", ...(settings.kinds ?? {}) }, view.only);
     chooseIn(this.scale, settings.scales ?? SCALES, view.scale);
