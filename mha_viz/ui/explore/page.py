@@ -8,7 +8,6 @@ import streamlit as st
 
 from mha_viz.ui.explore import picking
 from mha_viz.ui.run import memory
-from mha_viz.ui.state import allowed
 from mha_viz.ui.widgets import look
 
 if TYPE_CHECKING:
@@ -36,9 +35,6 @@ def page() -> None:
             scene = writing.continued(scene, switch)
         is_playing = writing.is_playing(scene)
         line = writing.announce(place, scene)
-    hint = st.empty()  # an element that a run without one empties at once, not at its end
-    if look_for := allowed.example_hint(scene.model, scene.text, scene.pair or ""):
-        hint.caption(f":material/lightbulb: {look_for}")
     drawing.heads(scene, in_motion=is_playing)
     if line is not None:
         writing.fill(line, scene)

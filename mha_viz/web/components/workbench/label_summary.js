@@ -47,7 +47,8 @@ export class LabelSummary {
     });
     const none = kinds.filter((own) => !own.length).length;
     const rest = none ? [make("span", "none", `no label ${none}`)] : [];
-    const told = make("div", "told", this.bench.known.sentence ?? "");
-    this.root.replaceChildren(told, make("span", "title", "Heads by label"), ...buttons, ...rest);
+    const title = make("span", "title", "Heads by label");
+    title.title = this.bench.known.sentence ?? "";
+    this.root.replaceChildren(title, ...buttons, ...rest);
   }
 }

@@ -5,7 +5,7 @@
 
 import { loneRows } from "./head_facts.js";
 
-const MOST = 3; // heads that are named
+const MAX_LOOKS = 3; // heads that are named
 
 /** @typedef {{ head: number, key: number, weight: number, chance: number }} Look */
 
@@ -45,7 +45,7 @@ export function headsOfPair(weights, query, key) {
   const looks = rows.flatMap((row, head) =>
     row.seen[key] ? [{ head, key, weight: row.row[key], chance: chanceOf(row) }] : []);
   looks.sort((a, b) => b.weight - a.weight || a.head - b.head);
-  return looks.slice(0, MOST).filter(({ weight, chance }, rank) => !rank || weight > chance);
+  return looks.slice(0, MAX_LOOKS).filter(({ weight, chance }, rank) => !rank || weight > chance);
 }
 
 /**
@@ -70,5 +70,5 @@ export function keysOf(weights, query) {
   const telling = looks.filter(tells);
   const ranked = (telling.length ? telling : looks).sort((a, b) => b.weight - a.weight || a.head - b.head);
   const first = ranked.filter((look, at) => ranked.findIndex(({ key }) => key === look.key) === at);
-  return first.filter(({ weight, chance }) => weight > chance).slice(0, MOST);
+  return first.filter(({ weight, chance }) => weight > chance).slice(0, MAX_LOOKS);
 }

@@ -1,11 +1,12 @@
 // @ts-check
-// The workbench: the grid of all heads beside the chosen one. What a person does is drawn here at
+// The workbench: a line in words, and the grid of all heads beside the chosen one. What a person does is drawn here at
 // once; Python hears of it afterwards.
 
 import { benchOf } from "./bench.js";
 import { Divider } from "./divider.js";
 import { GridView } from "./grid_view.js";
 import { HeadView } from "./head_view.js";
+import { LineView } from "./line_view.js";
 import { setPending } from "../shared/readiness.js";
 import { endOf, make, payloadStore, roomBelow, viewOf } from "../shared/shared.js";
 
@@ -19,9 +20,10 @@ class Workbench {
     this.message = make("div", "mha message");
     this.message.setAttribute("role", "status");
     const [grid, head] = [new GridView(this.bench, Boolean(data.guide)), new HeadView(this.bench)];
-    this.views = [grid, head];
+    const line = new LineView(this.bench);
+    this.views = [line, grid, head];
     this.divider = new Divider(this.root, data.guide ? document : this.root, () => this.redraw());
-    this.root.append(this.message, grid.root, this.divider.root, head.root);
+    this.root.append(this.message, line.root, grid.root, this.divider.root, head.root);
     parent.append(this.root);
     this.bench.places = { grid: grid.root, head: head.root };
     this.picture = `picture ${data.name}`;
