@@ -108,7 +108,7 @@ mutations: $(TEST_STAMP) $(NODE_STAMP) ## put listed faults into a copy of the c
 	$(PY) -m tests.mutations $(ARGS)
 
 mutations-sample: $(TEST_STAMP) $(NODE_STAMP) ## the same with random faults: rates and survivors (takes hours; goes on)
-	$(PY) -m tests.mutations --sample $(ARGS)
+	$(PY) -m tests.mutations --sample --results build/mutations.jsonl $(ARGS)
 
 check: $(TEST_STAMP) check-javascript ## format, lint, types, import contracts; those of the JavaScript where npm is
 	$(PY) -m ruff format --check .

@@ -1,11 +1,13 @@
 """A check of the tests: `python -m tests.mutations` names the faults that no test notices.
 
-Each fault of the lists is put into a copy of the project, and the tests that are named beside it
-are run there. The project itself is not touched. The exit code is 0 where every fault is noticed, 1
-where one is not, and 2 where the check cannot tell.
+Each fault of the lists, or of a random sample, is put into a copy of the project, and the tests
+that are named beside it are run there; for a drawn fault without any, all tests of its room. The
+project itself is not touched. The exit code is 0 where every listed fault is noticed, 1 where one
+is not, and 2 where the check cannot tell. Of drawn faults the rates are printed.
 """
 
 import argparse
+import json
 import math
 import os
 import shutil
@@ -15,51 +17,56 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from tests.mutations.listing import LISTS, ListError, Mutation, read_lists
-from tests.mutations.runs import Outcome, Run, copy_tree, run_all, warm_up
-from tests.mutations.sample import SAMPLE, read_sample
-from tests.mutations.sampled import run_sample
+from tests.mutations.mutants import (
+    GROUPS,
+    LISTS,
+    SAMPLE,
+    Mutant,
+    Row,
+    StaleError,
+    function_of,
+    is_defined,
+    read_lists,
+    read_rows,
+    read_sample,
+)
+from tests.mutations.runs import Run, copy_tree, run_all, warm_up
 
-FOLDER = Path("build/mutations")
-LIMIT = 300  # seconds; the longest run takes some ten
+LIMIT = 300  # seconds; the longest run of named tests takes some ten
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    given = _parser().parse_args(arguments)
+    options = _parser().parse_args(arguments)
     root = Path.cwd()
-    if given.sample:
-        results = given.folder / f"{given.sample.stem}_results.jsonl"
-        mutants = [m for m in read_sample(given.sample) if given.k.lower() in f"{m.name} {m.file}"]
-        return run_sample(mutants, root, given.folder, results, given.jobs, given.every)
     try:
-        every = read_lists(given.list or LISTS)
-        for one in every:
-            one.mutated(root)
-    except ListError as error:
+        mutants = read_sample(options.sample) if options.sample else read_lists(options.list)
+        present = [mutant for mutant in mutants if not _is_stale(mutant, root)]
+    except StaleError as error:
         print(error, file=sys.stderr)
         return 2
-    chosen = [one for one in every if given.k.lower() in f"{one.name} {one.file}".lower()]
+    chosen = [m for m in present if options.k.lower() in f"{m.name} {m.file}".lower()]
     if not chosen or not hasattr(os, "fork"):
         print("No mutation has that word." if not chosen else "The check needs os.fork.")
         return 2
     with tempfile.TemporaryDirectory(prefix="mutations-", ignore_cleanup_errors=True) as name:
         place = Path(name).resolve()
         copy_tree(root, whole := place / "whole")
-        folders = [place / f"copy{i}" for i in range(max(1, min(given.jobs, len(chosen))))]
+        folders = [place / f"copy{i}" for i in range(max(1, min(options.jobs, len(chosen))))]
         for folder in folders:
-            shutil.copytree(whole, folder)
+            shutil.copytree(whole, folder, symlinks=True)
         (home := place / "home").mkdir()
         warm_up(home)
-        if not _pass_unmutated(chosen, whole, folders):
-            return 2
-        return _try(chosen, whole, folders)
+        code = _try(chosen, whole, folders, options)
+    if len(present) < len(mutants):
+        print(f"{len(mutants) - len(present)} drawn mutants are stale: their lines have changed.")
+    return code
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m tests.mutations", description=__doc__)
     parser.add_argument("-k", metavar="WORD", default="", help="mutations with it in name or file")
     parser.add_argument("--jobs", type=int, default=min(4, os.cpu_count() or 1), metavar="N")
-    parser.add_argument("--list", type=Path, action="append", help="TOML files other than ours")
+    parser.add_argument("--list", type=Path, nargs="+", default=LISTS, help="other TOML files")
     parser.add_argument(
         "--sample",
         type=Path,
@@ -67,55 +74,92 @@ def _parser() -> argparse.ArgumentParser:
         const=SAMPLE,
         help="the random sample (or another file of that kind) and not the lists",
     )
-    parser.add_argument("--folder", type=Path, default=FOLDER, help="data and results of a sample")
-    parser.add_argument("--every", action="store_true", help="with --sample: all tests that notice")
+    parser.add_argument("--room", action="store_true", help="run all tests of each mutant's room")
+    parser.add_argument("--every", action="store_true", help="find all tests that notice")
+    parser.add_argument("--limit", type=float, default=LIMIT, help="seconds of a mutant")
+    parser.add_argument(
+        "--results", type=Path, help="a file for a row a mutant; those with a row are not run again"
+    )
     return parser
 
 
-def _pass_unmutated(chosen: Sequence[Mutation], whole: Path, folders: Sequence[Path]) -> bool:
-    """Run all tests without any mutation, and return whether they pass."""
-    begin = time.monotonic()
-    tests = sorted({test for one in chosen for test in one.tests})
+def _is_stale(mutant: Mutant, root: Path) -> bool:
+    """Return whether a drawn mutant's lines are gone.
+
+    Raises:
+        StaleError: those of a listed one are.
+    """
+    try:
+        mutant.mutated(root)
+    except StaleError:
+        if not mutant.line:
+            raise
+        return True
+    return False
+
+
+def _try(
+    chosen: Sequence[Mutant], whole: Path, folders: Sequence[Path], options: argparse.Namespace
+) -> int:
+    """Run the mutants that have no row yet, print how each ended, and return the exit code."""
+    begin, is_clear = time.monotonic(), True
+    rows = read_rows(options.results) if options.results else {}
+    runs = []
+    for mutant in chosen:
+        if mutant.name not in rows:
+            tests, is_room = mutant.tests_in(whole, whole_room=options.room)
+            runs.append(Run(tests, mutant, is_room, options.every))
+    for outcome in run_all(runs, whole, folders, options.limit):
+        mutant = outcome.run.mutant
+        assert mutant is not None  # as made above
+        if outcome.killers or outcome.survived:
+            rows[mutant.name] = row = {"id": mutant.name, "killers": outcome.killers}
+            _store(row, options.results)
+            ending = f"noticed by {outcome.killers[0]}" if outcome.killers else "SURVIVED"
+        else:
+            is_clear = False
+            ending = f"UNCLEAR, no test passed or failed\n{outcome.output}"
+        print(f"{outcome.seconds:5.1f} s  {mutant.name}: {ending}", flush=True)
+    print(f"\n{summary(chosen, rows)}\n{time.monotonic() - begin:.0f} s")
+    if not _pass_unmutated(rows, whole, folders) or not is_clear:
+        return 2
+    return int(any(not mutant.line and not rows[mutant.name]["killers"] for mutant in chosen))
+
+
+def _store(row: Row, results: Path | None) -> None:
+    if results is not None:
+        results.parent.mkdir(parents=True, exist_ok=True)
+        with results.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(row, ensure_ascii=False) + "\n")
+
+
+def summary(mutants: Sequence[Mutant], rows: dict[str, Row]) -> str:
+    """Return the mutants that survive, and the rates by group; equivalent ones do not count."""
+    text = []
+    counted = [m for m in mutants if m.name in rows and not m.equivalent]
+    for mutant in counted:
+        if not rows[mutant.name]["killers"]:
+            text.append(f"No test noticed {mutant.name} ({mutant.file}):")
+            for sign, piece in (("-", mutant.before), ("+", mutant.after)):
+                text += [f"{sign} {line}" for line in piece.splitlines()]
+    for group in GROUPS:
+        killed = [bool(rows[mutant.name]["killers"]) for mutant in counted if mutant.group == group]
+        if killed:
+            rate = f"{sum(killed) / len(killed):.0%}"
+            text.append(f"{group}: {sum(killed)} of {len(killed)} noticed ({rate})")
+    return "\n".join(text)
+
+
+def _pass_unmutated(rows: dict[str, Row], whole: Path, folders: Sequence[Path]) -> bool:
+    """Run the tests that noticed a fault without any, and return whether they pass."""
+    killers = {function_of(row["killers"][0]) for row in rows.values() if row["killers"]}
+    tests = sorted(test for test in killers if is_defined(test, whole))
     parts = [tests[i :: len(folders)] for i in range(len(folders))]
     runs = [Run(tuple(part)) for part in parts if part]
-    failed = [one for one in run_all(runs, whole, folders, math.inf) if one.code != 0]
-    for one in failed:
-        print(f"Without any mutation the tests do not pass:\n{one.output}", file=sys.stderr)
-    if not failed:
-        print(f"Unmutated, the tests pass ({time.monotonic() - begin:.0f} s).", flush=True)
+    failed = [outcome for outcome in run_all(runs, whole, folders, math.inf) if outcome.code != 0]
+    for outcome in failed:
+        print(f"Without any mutation the tests do not pass:\n{outcome.output}", file=sys.stderr)
     return not failed
-
-
-def _try(chosen: Sequence[Mutation], whole: Path, folders: Sequence[Path]) -> int:
-    begin = time.monotonic()
-    survivors, unclear = [], []
-    for outcome in run_all([Run(one.tests, one) for one in chosen], whole, folders, LIMIT):
-        if outcome.noticed:
-            said = f"noticed by {outcome.by}"
-        elif outcome.survived:
-            said = "SURVIVED"
-            survivors.append(outcome)
-        else:
-            said = f"UNCLEAR: pytest ended with {outcome.code}, and no test passed or failed"
-            unclear.append(outcome)
-        assert outcome.run.mutation is not None  # as made above
-        print(f"{outcome.seconds:5.1f} s  {outcome.run.mutation.name}: {said}", flush=True)
-    for outcome in survivors:
-        print(f"\nNo test noticed this:\n{_shown(outcome)}")
-    for outcome in unclear:
-        print(f"\nThe tests could not be run with this:\n{_shown(outcome)}\n{outcome.output}")
-    n = len(chosen) - len(survivors) - len(unclear)
-    print(f"{n} of {len(chosen)} mutations noticed in {time.monotonic() - begin:.0f} s.")
-    return 2 if unclear else 1 if survivors else 0
-
-
-def _shown(outcome: Outcome) -> str:
-    mutation = outcome.run.mutation
-    assert mutation is not None  # of the runs that are shown
-    lines = [f"{mutation.name} ({mutation.file})"]
-    for sign, piece in (("-", mutation.before), ("+", mutation.after)):
-        lines += [f"{sign} {line}" for line in piece.splitlines()]
-    return "\n".join([*lines, *(f"  {test}" for test in mutation.tests)])
 
 
 if __name__ == "__main__":

@@ -18,13 +18,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import Any
 
-from tests.mutations.listing import Mutation
-from tests.mutations.sample import Sampled
+from tests.mutations.mutants import Mutant
 
 OPTIONS = ("-q", "-n", "0", "-p", "no:cacheprovider", "--no-header", "--hypothesis-seed=0")
-TEST_LIMIT = 30  # seconds of the processor that a test may take where a run goes on
+SELECTION = ("-m", "not browser and not extended")  # of the tests of a room
 # Nothing of mha_viz: pytest has to be the first to import it, so that shapes are checked.
 LIBRARIES = (
     "pytest",
@@ -39,6 +37,7 @@ LIBRARIES = (
     "scipy.sparse.csgraph",
     "hypothesis",
     "beartype",
+    "streamlit.testing.v1",
 )
 
 
@@ -48,12 +47,14 @@ class Run:
 
     Args:
         tests: files or node ids.
-        mutation: the fault.
+        mutant: the fault.
+        is_room: the tests are all of a room, so that those left to `make test-all` stay out.
         every: go on after a failure.
     """
 
     tests: tuple[str, ...]
-    mutation: Mutation | Sampled | None = None
+    mutant: Mutant | None = None
+    is_room: bool = False
     every: bool = False
 
 
@@ -66,36 +67,31 @@ class Outcome:
         code: pytest's exit code, or minus the number of a signal; None: it took too long.
         seconds: how long it took.
         output: what it wrote.
-        ended: node ids of the tests that ended, and whether each passed.
-        hanging: the test that was running at the end, and for how many seconds.
     """
 
     run: Run
     code: int | None
     seconds: float
     output: str
-    ended: dict[str, bool]
-    hanging: tuple[str, float] | None = None
 
     @property
-    def noticed(self) -> bool:
-        """Return whether a test failed or did not end."""
-        return self.code is None or self.code == 1
+    def killers(self) -> list[str]:
+        """Return the tests that failed, or what ended the run in their place."""
+        if self.code is None:  # a room may just be large
+            return [] if self.run.is_room else ["the time limit"]
+        if self.code < 0:
+            return [f"signal {-self.code}"]
+        return re.findall(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", self.output, re.MULTILINE)
 
     @property
     def survived(self) -> bool:
-        """Return whether all tests passed; skipped tests do not count."""
-        return self.code == 0 and re.search(r"^\d+ passed\b", self.output, re.MULTILINE) is not None
-
-    @property
-    def by(self) -> str:
-        """Return the test that failed."""
+        """Return whether tests passed and none failed; skipped tests do not count."""
         if self.code is None:
-            return "the time limit"
-        return next((test for test, passed in self.ended.items() if not passed), "?")
+            return self.run.is_room
+        return self.code == 0 and bool(re.search(r"^\d+ passed\b", self.output, re.MULTILINE))
 
 
-def warm_up(home: Path, more: Sequence[str] = ()) -> None:
+def warm_up(home: Path) -> None:
     """Import the large libraries, in the surroundings that tests/conftest.py asks for."""
     os.environ |= {
         "HF_HOME": str(home),
@@ -106,18 +102,20 @@ def warm_up(home: Path, more: Sequence[str] = ()) -> None:
         "TMPDIR": str(home),  # a fork ends without the steps that delete its temporary folders
     }
     tempfile.tempdir = None  # it is read from TMPDIR again
-    for name in (*LIBRARIES, *more):
+    for name in LIBRARIES:
         import_module(name)
 
 
 def copy_tree(root: Path, folder: Path) -> None:
-    """Copy all files that git tracks or does not ignore."""
+    """Copy all files that git tracks or does not ignore, and link what npm has installed."""
     command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
     listed = subprocess.run(command, cwd=root, check=True, capture_output=True, text=True).stdout
     for name in listed.split("\0"):
         if (root / name).is_file():
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(root / name, folder / name)
+    if (root / "node_modules").is_dir():
+        (folder / "node_modules").symlink_to((root / "node_modules").resolve())
 
 
 def run_all(
@@ -141,8 +139,8 @@ def run_all(
             while left and free:
                 folder = free.pop()
                 number, run = left.popleft()
-                if run.mutation is not None:
-                    _write(run.mutation, whole, folder, number)
+                if run.mutant is not None:
+                    _write(run.mutant, whole, folder, number)
                 running[_fork(folder, run)] = run, folder, time.monotonic()
             time.sleep(0.02)
             for pid, (run, folder, begin) in list(running.items()):
@@ -151,28 +149,26 @@ def run_all(
                 if not ended and seconds < limit:
                     continue
                 del running[pid]
-                end_process(pid, reap=not ended)
-                if run.mutation is not None:
-                    shutil.copy2(whole / run.mutation.file, folder / run.mutation.file)
+                _end_process(pid, reap=not ended)
+                if run.mutant is not None:
+                    shutil.copy2(whole / run.mutant.file, folder / run.mutant.file)
                 code = os.waitstatus_to_exitcode(status) if ended else None
-                output = _output(folder).read_text("utf-8", "replace")
-                yield Outcome(run, code, seconds, output, *read_notes(_notes(folder)))
+                yield Outcome(run, code, seconds, _output(folder).read_text("utf-8", "replace"))
                 free.append(folder)
     finally:
         for pid in running:
-            end_process(pid, reap=True)
+            _end_process(pid, reap=True)
 
 
-def _write(mutation: Mutation | Sampled, whole: Path, folder: Path, number: int) -> None:
-    path = folder / mutation.file
-    path.write_text(mutation.mutated(whole), "utf-8")
+def _write(mutant: Mutant, whole: Path, folder: Path, number: int) -> None:
+    path = folder / mutant.file
+    path.write_text(mutant.mutated(whole), "utf-8")
     # Python takes compiled code for that of a file of the same size and time: no two have one time.
     os.utime(path, (number, number))
 
 
 def _fork(folder: Path, run: Run) -> int:
     """Start a run in a process group of its own, and return its number."""
-    _notes(folder).unlink(missing_ok=True)
     sys.stdout.flush()
     sys.stderr.flush()
     if pid := os.fork():
@@ -185,16 +181,14 @@ def _fork(folder: Path, run: Run) -> int:
         with open(os.devnull) as nothing, _output(folder).open("w") as output:
             for file, number in ((nothing, 0), (output, 1), (output, 2)):
                 os.dup2(file.fileno(), number)
-        here = ("", os.getcwd())
+        starting_folders = ("", os.getcwd())
         os.chdir(folder)
-        sys.path[:] = [str(folder), *(path for path in sys.path if path not in here)]
+        sys.path[:] = [str(folder), *(path for path in sys.path if path not in starting_folders)]
         sys.dont_write_bytecode = False  # the folder is ours
         for name in [name for name in sys.modules if name.split(".")[0] == "tests"]:
             del sys.modules[name]
-        notes = Notes(_notes(folder))
-        notes.cpu_limit = run.every
-        options = [*OPTIONS, *(() if run.every else ("-x",)), *run.tests]
-        code = int(import_module("pytest").main(options, plugins=[notes]))
+        options = [*OPTIONS, *(() if run.every else ("-x",)), *(SELECTION if run.is_room else ())]
+        code = int(import_module("pytest").main([*options, *run.tests]))
     except BaseException:
         traceback.print_exc()
     finally:
@@ -202,7 +196,7 @@ def _fork(folder: Path, run: Run) -> int:
         os._exit(code)
 
 
-def end_process(pid: int, *, reap: bool) -> None:
+def _end_process(pid: int, *, reap: bool) -> None:
     """Kill a run and the processes that its tests have started."""
     with suppress(ProcessLookupError):
         os.killpg(pid, signal.SIGKILL)
@@ -210,59 +204,5 @@ def end_process(pid: int, *, reap: bool) -> None:
         os.waitpid(pid, 0)
 
 
-class Notes:
-    """A plugin of pytest that notes when a test begins and how it ends, also of a killed run."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self.cpu_limit = False
-        path.write_text("")
-
-    def _note(self, *fields: object) -> None:
-        with self._path.open("a") as file:
-            file.write("\t".join(map(str, (*fields, time.time()))) + "\n")
-
-    def pytest_runtest_logstart(self, nodeid: str) -> None:
-        self._note("begin", nodeid)
-        if self.cpu_limit:  # seconds by the clock say little on a busy machine
-            signal.signal(signal.SIGPROF, _fail)
-            signal.setitimer(signal.ITIMER_PROF, TEST_LIMIT)
-
-    def pytest_runtest_logreport(self, report: Any) -> None:
-        if report.failed:
-            self._note("failed", report.nodeid)
-        elif report.when == "call" and report.passed:
-            self._note("passed", report.nodeid)
-
-    def pytest_collectreport(self, report: Any) -> None:
-        if report.failed:
-            self._note("failed", report.nodeid)
-
-    def pytest_runtest_logfinish(self, nodeid: str) -> None:
-        signal.setitimer(signal.ITIMER_PROF, 0)
-        self._note("end", nodeid)
-
-
-def _fail(number: int, frame: object) -> None:
-    import_module("pytest").fail(f"a test took more than {TEST_LIMIT} s")
-
-
-def read_notes(path: Path) -> tuple[dict[str, bool], tuple[str, float] | None]:
-    """Return whether each test passed, and the test that did not end."""
-    ended: dict[str, bool] = {}
-    hanging = None
-    for line in path.read_text("utf-8").splitlines() if path.exists() else []:
-        kind, *names, moment = line.split("\t")
-        test = "\t".join(names)
-        if kind in ("failed", "passed"):
-            ended[test] = kind == "passed" and ended.get(test, True)
-        hanging = (test, time.time() - float(moment)) if kind == "begin" else None
-    return ended, hanging
-
-
 def _output(folder: Path) -> Path:
     return folder.with_suffix(".txt")
-
-
-def _notes(folder: Path) -> Path:
-    return folder.with_suffix(".notes")
