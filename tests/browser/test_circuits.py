@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from mha_viz.ui.state.views import CIRCUITS, TITLES
-from tests.browser.compare_page import PHONE, click_cell, fits, heading, query
+from tests.browser.compare_page import click_cell, heading, query
 from tests.browser.ready import next_run, wait_ready
 from tests.browser.tabs import OpenPage
 
@@ -75,40 +75,9 @@ def test_circuits_graph_of_a_prediction_passes_its_pins(open_page: OpenPage) -> 
     expect(cut).to_have_text(whole)
 
 
-@pytest.mark.parametrize("look", [{}, {"color_scheme": "dark"}, PHONE])
-def test_circuits_every_section_fits(open_page: OpenPage, look: dict[str, object]) -> None:
-    page = open_page(LINK, **look)
-    for section, name in CIRCUITS.items():
-        if section != "writes":  # which is open
-            with next_run(page):
-                page.get_by_role("radio", name=name, exact=True).click()
-        assert query(page).get("circuit", "writes") == section
-        done = page.get_by_test_id("stAlertContentSuccess").count()  # the model does the task
-        assert done == page.get_by_test_id("stAlert").count() == (section in ("edges", "test"))
-        assert fits(page), section
-
-
-def test_circuits_share_of_a_head_opens_the_head(open_page: OpenPage) -> None:
-    page = open_page(LINK + "&circuit=writes")
-    expect(heading(page, "L2 H4")).to_be_visible()
-    with next_run(page):
-        page.get_by_text(re.compile(r"^L\d H\d: [+−]")).first.click()
-    expect(heading(page, "L2 H4")).to_have_count(0)
-    expect(heading(page, f"L{query(page)['layer']} H{query(page)['head']}")).to_be_visible()
-
-
 def test_circuits_cell_of_the_map_opens_the_pair(open_page: OpenPage) -> None:
     page = open_page(LINK + "&circuit=weights")
     with next_run(page):
         click_cell(page, 8 + 5, 2 * 8 + 6, rows=32)
     expect(heading(page, "L1 H5 → L2 H6")).to_be_visible()
     expect(page).to_have_url(re.compile("layer=2&head=6.*layer_b=1&head_b=5"))
-
-
-def test_circuits_graph_on_a_phone_starts_folded_and_unfolds(open_page: OpenPage) -> None:
-    page = open_page(f"{LINK}&circuit=graph", **PHONE)
-    graph, fold = page.locator(".flow-graph"), page.locator(".flow-graph .fold")
-    folded = graph.get_attribute("data-column") or ""
-    fold.tap()
-    expect(graph).not_to_have_attribute("data-column", folded)
-    assert fits(page)

@@ -2,7 +2,7 @@
 
 import re
 from pathlib import Path
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import urlencode
 
 import pandas as pd
 import pytest
@@ -14,11 +14,9 @@ from mha_viz.ui.state.link_values import Pin, written
 from mha_viz.ui.state.views import SECTIONS
 from tests.browser.compare_page import (
     LINK,
-    PHONE,
     TEXT,
     click_cell,
     click_dot,
-    fits,
     heading,
     plot,
     query,
@@ -29,7 +27,6 @@ from tests.making.comparing import near
 from tests.ui import compare_app
 from tests.ui.test_compare_models import matched
 
-PINS = Pin("tiny-bert", TEXT, "", "self", 0, 2), Pin("tiny-gpt2", "Two cats.", "", "self", 1, 3)
 HOSTILE = (
     "<script>window.hacked=1</script><img src=x onerror='window.hacked=1'> $x^2$ **b** "
     "http://a.b www.a.b me@a.b %{y}"
@@ -77,19 +74,6 @@ def test_compare_two_models_opens_a_head_and_its_counterpart(open_page: OpenPage
     expect(page.get_by_test_id("stAlert")).to_have_count(0)
 
 
-@pytest.mark.parametrize("look", [{}, {"color_scheme": "dark"}, PHONE])
-def test_compare_every_section_fits(open_page: OpenPage, look: dict[str, object]) -> None:
-    page = open_page(f"{LINK}layers&pins={written(PINS)}", **look)
-    for section, name in (SECTIONS | {"pins": "Pins (2)"}).items():
-        if section != "layers":  # which is open
-            with next_run(page):
-                page.get_by_role("radio", name=name, exact=True).click()
-        plot(page)
-        assert query(page).get("section", "layers") == section
-        assert page.get_by_test_id("stAlert").count() == 0, section
-        assert fits(page), section
-
-
 def test_compare_row_of_the_nearest_twins_opens_the_pair(open_page: OpenPage) -> None:
     page = open_page(LINK + "twins&measure=cka")
     table = page.get_by_test_id("stDataFrame").first
@@ -132,42 +116,6 @@ def test_compare_click_on_a_figure_chooses_its_head_or_pair(open_page: OpenPage)
     expect(page).to_have_url(re.compile("layer=2&head=6.*layer_b=2&head_b=6"))
 
 
-def test_compare_dot_across_layers_leads_to_explore_and_back(open_page: OpenPage) -> None:
-    page = open_page(f"{LINK}layers&model=tiny-gpt2")
-    with next_run(page):
-        click_dot(page, 2 * 8 + 5, figure=3)
-    expect(heading(page, "L2 H5")).to_be_visible()
-    with next_run(page):
-        page.get_by_role("button", name="Open in Explore").click()
-    expect(heading(page, "L2 H5")).to_be_visible()
-    assert urlsplit(page.url).path == "/"
-    assert (query(page)["text"], query(page)["model"]) == (TEXT, "tiny-gpt2")
-    with next_run(page):
-        page.go_back()
-    expect(page).to_have_url(re.compile("/compare.*layer=2&head=5"))
-    expect(heading(page, "L2 H5")).to_be_visible()
-
-
-@pytest.mark.parametrize("look", [{}, PHONE], ids=["laptop", "phone"])
-def test_compare_map_of_layers_chooses_head_and_metric(
-    open_page: OpenPage, look: dict[str, object]
-) -> None:
-    page = open_page(LINK + "layers", **look)
-    with next_run(page):
-        click_cell(page, 3, 6, rows=4, columns=8)
-    expect(heading(page, "L3 H6")).to_be_visible()
-    (metric, layer, head), x, y = plot(page, 2).evaluate(
-        """p => { const points = p._fullData.find((t) =>
-          t.customdata && t.customdata[0][0] === 5);
-          const {xaxis: across, yaxis: down} = p._fullLayout, i = 1 * 8 + 2;
-          return [[...points.customdata[i]], across.l2p(points.x[i]), down.l2p(points.y[i])] }"""
-    )
-    assert (metric, layer, head) == (5, 1, 2)
-    plot(page, 2).locator(".nsewdrag").first.click(position={"x": x, "y": y})
-    expect(heading(page, "L1 H2")).to_be_visible()
-    expect(page).to_have_url(re.compile("metric=distance"))
-
-
 def test_compare_back_and_forward_go_through_the_choices(open_page: OpenPage) -> None:
     page = open_page(f"/?text={TEXT}&layer=0&head=0")
     first, box = page.url, page.get_by_label("Sentence", exact=True)
@@ -198,20 +146,6 @@ def test_compare_back_and_forward_go_through_the_choices(open_page: OpenPage) ->
     expect(box).to_have_value(TEXT)
 
 
-def test_compare_choices_during_a_run_are_not_lost(open_page: OpenPage) -> None:
-    page = open_page("/compare")
-    box = page.get_by_label("Sentence", exact=True)
-    for number, section in enumerate(("Twins", "Side by side", "Diversity", "Twins")):
-        box.fill(f"a red fox and {number} cats")
-        box.press("Enter")
-        page.get_by_role("radio", name=section).click()  # overtakes the run of the text
-    page.get_by_text("By likeness", exact=True).click()
-    expect(page).to_have_url(re.compile("3\\+cats.*section=twins&order=cluster"))
-    wait_ready(page)
-    expect(box).to_have_value("a red fox and 3 cats")
-    expect(page.get_by_role("radio", name="Twins")).to_be_checked()
-
-
 def test_compare_exports_open(open_page: OpenPage, tmp_path: Path) -> None:
     page = open_page(LINK + "twins&order=cluster")
     with next_run(page):
@@ -235,16 +169,6 @@ def test_compare_exports_open(open_page: OpenPage, tmp_path: Path) -> None:
     offline.goto(files["HTML"].as_uri())
     offline.locator(".js-plotly-plot").wait_for()
     assert not [url for url in urls if not url.startswith(("file:", "data:", "blob:"))]
-
-
-def test_compare_two_visitors_choose_different_pairs(open_page: OpenPage) -> None:
-    first, second = open_page(LINK + "twins"), open_page(LINK + "twins&model=tiny-gpt2")
-    click_cell(first, 3, 9, rows=32)
-    click_cell(second, 30, 2, rows=32)
-    expect(heading(first, "L0 H3 and L1 H1")).to_be_visible()
-    expect(heading(second, "L3 H6 and L0 H2")).to_be_visible()
-    expect(first).to_have_url(re.compile("head_b=1"))
-    assert "layer=3" not in first.url and "model=tiny-gpt2" in second.url
 
 
 def test_compare_hostile_text_stays_text(open_page: OpenPage) -> None:

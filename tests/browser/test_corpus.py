@@ -5,7 +5,6 @@ import re
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.compare_page import PHONE, fits
 from tests.browser.ready import next_run, wait_ready
 from tests.browser.tabs import OpenPage
 from tests.browser.test_accessibility import AXE, faults
@@ -75,43 +74,6 @@ def test_corpus_link_opens_two_studies_and_back_leads_to_them(open_page: OpenPag
     with next_run(page):
         page.go_back()
     expect(difference).to_be_visible()
-
-
-def test_corpus_example_on_a_phone_has_its_tree(open_page: OpenPage) -> None:
-    page = open_study(open_page, "/corpus?layer=1&head=0&gold=1", **PHONE)
-    sentence = page.locator(".sentence-arcs").first
-    sentence.scroll_into_view_if_needed()
-    labels = sentence.locator("svg.above text")
-    expect(labels).not_to_have_count(0)
-    assert labels.count() == sentence.locator("svg.above .arc").count()
-    assert sentence.locator("svg.above").evaluate(
-        "svg => [...svg.querySelectorAll('.arc')].map((arc) => arc.getBBox()).every("
-        "(box) => box.y > 0 && box.x > 0 && box.x + box.width < svg.clientWidth)"
-    )
-    assert fits(page)
-    with next_run(page):
-        page.get_by_text("With the gold tree").click()
-    expect(labels).to_have_count(0)
-    expect(sentence.locator("svg.above .arc")).not_to_have_count(0)
-
-
-def test_corpus_contents_stay_in_view_and_lead_to_a_section(open_page: OpenPage) -> None:
-    page = open_study(open_page, "/corpus?layer=1&head=2", **PHONE)
-    address = page.url
-    bar = page.get_by_role("navigation", name="Sections of this page")
-    link = bar.get_by_role("link", name="Search")
-    link.focus()
-    link.press("Enter")
-    expect(link).to_have_attribute("aria-current", "location")
-    heading = page.get_by_role("heading", name="Search")
-    expect(heading).to_be_focused()
-    expect(bar).to_be_in_viewport()
-    expect(link).to_be_in_viewport(ratio=1)
-    above, below = bar.bounding_box(), heading.bounding_box()
-    assert above and below and above["y"] + above["height"] <= below["y"]  # does not cover it
-    assert page.url == address
-    page.get_by_test_id("stMain").evaluate("main => main.scrollTo(0, 0)")
-    expect(bar.get_by_role("link", name="Best heads")).to_have_attribute("aria-current", "location")
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

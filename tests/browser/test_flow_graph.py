@@ -5,12 +5,7 @@ Its drawing, its clicks and its keys are tested in test_flow_graph.js of tests/w
 
 from pathlib import Path
 
-from playwright.sync_api import expect
-
-from mha_viz.ui.widgets.components.flow_graph import graph_payload
-from mha_viz.web.standalone import flow_html
 from tests.browser.compare_page import PHONE
-from tests.browser.demo_flow import made_up
 from tests.browser.tabs import OpenPage
 
 
@@ -28,13 +23,3 @@ def test_flow_graph_on_a_phone_scrolls_and_hands_out_files(show_flow: OpenPage) 
     with page.expect_download() as download:
         page.get_by_role("button", name="PNG").click()
     assert Path(download.value.path()).read_bytes().startswith(b"\x89PNG")
-
-
-def test_flow_graph_file_needs_no_server(show_flow: OpenPage, tmp_path: Path) -> None:
-    page = show_flow()
-    file = tmp_path / "flow.html"
-    file.write_text(flow_html(graph_payload(made_up()), title="A <title>", caption="& a text"))
-    page.goto(file.as_uri())
-    expect(page.get_by_role("heading", name="A <title>")).to_be_visible()
-    page.get_by_role("application").press("ArrowDown")
-    expect(page.locator(".flow-graph .live")).to_contain_text("chosen")

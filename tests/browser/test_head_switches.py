@@ -8,7 +8,7 @@ import re
 from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.compare_page import PHONE
-from tests.browser.ready import next_run, wait_ready
+from tests.browser.ready import wait_ready
 from tests.browser.tabs import OpenPage
 from tests.waiting import wait_for
 
@@ -39,21 +39,6 @@ def middle(page: Page, layer: int, head: int) -> tuple[float, float]:
     box = tile(page, layer, head).bounding_box()
     assert box
     return box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
-
-
-def test_switches_show_a_click_at_once_and_tell_it_once(show_switches: OpenPage) -> None:
-    page = show_switches("slow=1")
-    tile(page, 3, 4).click()
-    assert off_heads(page) == ["L3 H4"]
-    expect_python(page, "3.4", 1)
-    wait_ready(page)
-    assert off_heads(page) == ["L3 H4"]
-    with next_run(page):
-        page.get_by_role("button", name="Run again").click()
-    expect_python(page, "3.4", 1)
-    tile(page, 0, 0).click()
-    expect_python(page, "0.0 3.4", 2)
-    expect(page.get_by_text("app runs 1")).to_be_visible()
 
 
 def test_switches_lose_no_click_during_slow_runs(show_switches: OpenPage) -> None:

@@ -8,7 +8,7 @@ from playwright.sync_api import Locator, Page, expect
 import mha_viz as mv
 from mha_viz.interventions.ablation import ablate
 from mha_viz.web.theme import format_number
-from tests.browser.compare_page import PHONE, query
+from tests.browser.compare_page import query
 from tests.browser.ready import next_run, wait_ready
 from tests.browser.tabs import OpenPage
 
@@ -38,11 +38,6 @@ def expect_divergence(
     expect(divergence(page)).to_have_text(format_number(ablation.kl))
 
 
-def choose(page: Page, label: str, option: str) -> None:
-    page.get_by_role("combobox", name=label).click()
-    page.get_by_role("option", name=option).click()
-
-
 @pytest.mark.journey
 def test_switched_heads_change_the_prediction_and_the_link(open_page: OpenPage) -> None:
     page = open_page(LINK)
@@ -63,20 +58,6 @@ def test_switched_heads_change_the_prediction_and_the_link(open_page: OpenPage) 
     expect(copy.get_by_label("Sentence", exact=True)).to_have_value(MASKED_TEXT)
     expect_divergence(copy, [(2, 1)], MASKED_TEXT)
     expect(copy).to_have_url(re.compile(r"text=[^&]*MASK"))
-
-
-def test_intervene_by_keyboard_switches_a_layer_and_all_on(open_page: OpenPage) -> None:
-    page = open_page(LINK)
-    tile(page, 0, 0).focus()
-    page.keyboard.press("ArrowDown")
-    page.keyboard.press("Space")
-    expect_divergence(page, [(1, 0)])
-    page.keyboard.press("Shift+Space")
-    expect_divergence(page, [(1, head) for head in range(8)])
-    button(page, "All on").focus()
-    page.keyboard.press("Enter")
-    expect(divergence(page)).to_have_count(0)
-    expect(page.locator(".head-switches .tile.off")).to_have_count(0)
 
 
 def test_intervene_link_with_all_choices_opens_the_same_numbers(open_page: OpenPage) -> None:
@@ -122,15 +103,3 @@ def test_intervene_measuring_can_be_stopped_and_leaves_the_page_usable(open_page
     tile(page, 1, 2).click()
     expect_divergence(page, [(0, 3), (1, 2)])
     expect(button(page, "Measure")).to_be_enabled()
-
-
-@pytest.mark.parametrize("link", [LINK + "&off=0.3,1.2", f"/intervene?text={MASKED_TEXT}&off=2.1"])
-def test_intervene_in_light_dark_and_on_a_phone(open_page: OpenPage, link: str) -> None:
-    page = open_page(link, color_scheme="dark")
-    expect(page.locator(".head-switches")).to_have_attribute("data-theme", "dark")
-    page.emulate_media(color_scheme="light")
-    expect(page.locator(".head-switches")).to_have_attribute("data-theme", "light")
-    for view in (page, open_page(link, **PHONE)):
-        wait_ready(view)
-        expect(view.get_by_role("alert")).to_have_count(0)
-        assert view.evaluate("document.documentElement.scrollWidth <= innerWidth")

@@ -8,8 +8,7 @@ import pytest
 from PIL import Image
 from playwright.sync_api import Locator, Page, expect
 
-from mha_viz.learn.frame.contents import LABS
-from tests.browser.compare_page import PHONE, fits, query
+from tests.browser.compare_page import query
 from tests.browser.ready import next_run, wait_ready
 from tests.browser.tabs import OpenPage
 
@@ -49,11 +48,6 @@ def test_lab_from_its_question_to_the_steps_of_another(open_page: OpenPage) -> N
     for step in "qkv":
         press(page, slider, "ArrowRight")
         expect(page).to_have_url(re.compile(f"step={step}(&|$)"))
-
-
-@pytest.mark.parametrize("lab", LABS, ids=lambda lab: lab.key)
-def test_lab_fits_on_a_phone(open_page: OpenPage, lab) -> None:  # type: ignore[no-untyped-def]
-    assert fits(open_page(f"/{lab.address}", **PHONE))
 
 
 def test_lab_film_plays_to_its_end_as_one_step_of_the_history(open_page: OpenPage) -> None:

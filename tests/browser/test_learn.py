@@ -4,7 +4,7 @@ import re
 from urllib.parse import urljoin
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import expect
 
 from mha_viz.learn.frame.contents import LABS
 from tests.browser.ready import next_run, wait_ready
@@ -29,48 +29,6 @@ def test_learn_menu_and_cards_lead_to_a_lab(open_page: OpenPage) -> None:
     with next_run(page):
         page.get_by_role("link", name="All labs").last.click()
     expect(page).to_have_url(re.compile("/learn$"))
-
-
-def test_map_lights_the_lab_and_leads_on_within_the_session(open_page: OpenPage) -> None:
-    page = open_page("/lab-soft-lookup")
-    expect(page.locator("svg.map a.lit")).to_have_attribute("aria-current", "true")
-    option = page.locator(".st-key-soft-lookup-predict-temperature label", has_text="largest")
-    with next_run(page):
-        option.click()
-    with next_run(page):
-        page.locator("svg.map a[data-part=concatenation]").click()
-    expect(page).to_have_url(re.compile("/lab-step-by-step"))
-    with next_run(page):
-        page.go_back()  # the session went on: what was answered is still chosen
-    expect(option.get_by_role("radio")).to_be_checked()
-
-
-def test_projector_enlarges_type_on_every_page_and_stays_on(open_page: OpenPage) -> None:
-    def sizes(page: Page) -> list[float]:
-        """Return the font sizes of a label, of a figure's title and of a name of heads."""
-        parts = ("[data-testid=stMain] label p", ".js-plotly-plot .gtitle", ".head-switches .badge")
-        font_sizes = []
-        for name, part in zip(("Explore", "Compare", "Intervene"), parts, strict=True):
-            page.get_by_role("link", name=name, exact=True).click()
-            expect(page.locator(part).first).to_be_attached()
-            wait_ready(page)
-            font_sizes.append(
-                page.locator(part).first.evaluate("e => parseFloat(getComputedStyle(e).fontSize)")
-            )
-        return font_sizes
-
-    page = open_page("/compare")
-    small = sizes(page)
-    page.get_by_role("button", name="Options").click()
-    with next_run(page):
-        page.get_by_text("Projector").click()
-    page.keyboard.press("Escape")
-    large = sizes(page)
-    assert all(new > 1.2 * old for old, new in zip(small, large, strict=True)), (small, large)
-    page.get_by_role("button", name="Learn").click()
-    with next_run(page):
-        page.get_by_text("All labs", exact=True).click()
-    expect(page.get_by_role("switch", name="Projector")).to_be_checked()
 
 
 def test_glossary_is_searched_and_its_link_opens_the_sentence(open_page: OpenPage) -> None:

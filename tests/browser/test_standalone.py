@@ -5,7 +5,6 @@ from pathlib import Path
 
 from playwright.sync_api import Page, expect
 
-from mha_viz.plots.heatmap import head_html
 from mha_viz.text.from_weights import record
 from mha_viz.web.payload import grid_payload
 from mha_viz.web.standalone import fragment, grid_html
@@ -34,25 +33,3 @@ def test_standalone_grid_works_without_a_server(
         expect(root).to_have_attribute("data-selected", "L0 H0")
         expect(frame.locator(".head-grid .tip")).to_contain_text("≈")
     assert not [url for url in requests if not url.startswith(("file:", "about:", "blob:"))]
-
-
-def test_heatmap_shows_hostile_tokens_literally(
-    open_page: Callable[..., Page], tmp_path: Path
-) -> None:
-    pattern = made_up(1, 1, 5, 5)[0, 0]
-    (tmp_path / "head.html").write_text(head_html(pattern, (HOSTILE, HOSTILE)))
-    page = open_page("/glossary")
-    page.goto((tmp_path / "head.html").as_uri())
-    cells = page.locator(".heatmaplayer image").first
-    cells.wait_for()
-    for index, token in enumerate(HOSTILE):  # labels are cut at 16 characters, hover is not
-        assert page.locator(".x2tick text", has_text=token[:15]).count() == 1
-        box = cells.bounding_box()
-        assert box
-        place = (index + 0.5) / 5
-        page.mouse.move(box["x"] + box["width"] * 0.5, box["y"] + box["height"] * place)
-        weight = f"{float(f'{pattern[index, 2]:.4g}'):g}"
-        hover = page.locator(".hoverlayer")
-        expect(hover).to_contain_text(f"{token} → {HOSTILE[2]}")
-        expect(hover).to_contain_text(weight if "e" not in weight else "0.0000")
-    assert page.locator(".plot-container a[href=x], .x2tick tspan").count() == 0

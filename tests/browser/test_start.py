@@ -6,31 +6,12 @@ Its steps, keys, numbers and motion are tested in test_first_sentence.js of test
 import re
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import expect
 
-from tests.browser.compare_page import PHONE, fits
 from tests.browser.ready import next_run
 from tests.browser.tabs import OpenPage
 
 LAST = 14  # steps
-
-
-def number_point(page: Page, kind: str, row: int, column: int) -> tuple[float, float]:
-    """Return the point of a number of the followed head in the window, once the picture rests."""
-    x, y = page.locator(".first-sentence").evaluate(
-        """async (root, [kind, row, column]) => {
-            const view = root.parentNode.mhaViews.firstSentence;
-            while (view.motion) await new Promise(requestAnimationFrame);
-            const { world, painter, model, canvas } = view;
-            const block = world.block(kind, ...model.header.author);
-            const { left, top } = canvas.getBoundingClientRect();
-            const x = block.x + ((column + 0.5) / block.cols) * block.width;
-            const y = block.y + ((row + 0.5) / block.rows) * block.height;
-            return [left + painter.x(x), top + painter.y(y)];
-        }""",
-        [kind, row, column],
-    )
-    return x, y
 
 
 @pytest.mark.journey
@@ -58,15 +39,3 @@ def test_start_with_a_sentence_of_ones_own_leads_to_a_lab(open_page: OpenPage) -
     with next_run(page):
         page.locator("a[href*='lab-soft-lookup']").last.click()
     expect(page).to_have_url(re.compile("/lab-soft-lookup"))
-
-
-def test_start_on_a_phone_fits_and_a_finger_points(open_page: OpenPage) -> None:
-    page = open_page("/start", **PHONE)
-    assert fits(page)
-    for _ in range(6):
-        page.locator(".first-sentence .primary").tap()
-    expect(page.locator(".first-sentence .count")).to_have_text(f"7 of {LAST}")
-    for part in (".picture", ".step-text"):
-        expect(page.locator(f".first-sentence {part}")).to_be_in_viewport(ratio=0.9)
-    page.touchscreen.tap(*number_point(page, "weight", 19, 9))
-    expect(page.locator(".first-sentence .tip")).to_contain_text("weight of “box” for “green”")
