@@ -1,6 +1,5 @@
 """One client at a full public server: others find a place, and pages that are open stay."""
 
-import ast
 import contextlib
 import shutil
 
@@ -56,32 +55,6 @@ def test_one_address_gets_its_places_and_leaves_the_others_to_others(tmp_path) -
             VisitorPage(port, "2001:4860::8")
         assert notice("8.8.8.8") == notice("9.9.9.9") == ""
         assert "This server is full" in notice("8.8.4.4")
-
-
-@pytest.mark.extended
-def test_studies_whose_pages_were_left_leave_the_queue(tmp_path) -> None:
-    text = "\n".join(
-        f"The old dog slept while {n} young cats watched the birds." for n in range(2000)
-    )
-    give = (
-        "from mha_viz.ui.run.studies import studies\n"
-        "answer = studies().add_texts({!r}.encode(), '')"
-    )
-    count = "from mha_viz.ui.jobs.jobs import jobs; answer = sorted(jobs().figures().items())"
-    with served(tmp_path, **PUBLIC) as (port, ask):
-        ask("from mha_viz.ui.run import memory; memory.STAYS = answer = 0.1")
-        keys = [ask(give.format(f"{number}\n{text}")) for number in range(3)]
-
-        def figures() -> dict[str, float]:
-            return dict(ast.literal_eval(ask(count)))
-
-        with contextlib.ExitStack() as pages:
-            for key in keys:
-                pages.enter_context(OpenPage(port)).show("corpus", corpus=key)
-            begun = figures()
-        assert begun["running"] + begun["waiting"] == len(keys)
-        wait_for(lambda: figures()["cancelled"] == len(keys), lambda: str(figures()))
-        assert figures()["running"] == figures()["waiting"] == 0
 
 
 @pytest.mark.extended

@@ -142,14 +142,6 @@ def test_table_holds_the_numbers_of_the_library(case):
     assert kept == link or {"layer", "head"} & link.keys()  # what is the default may go
 
 
-@pytest.mark.parametrize("section", [name for name in CIRCUITS if name not in ("edges", "test")])
-def test_section_draws_at_once_for_the_first_model(section):
-    app = circuits(model="tiny-bert", circuit=section)
-    check(app)
-    assert section == "map" or len(app.get("plotly_chart")) >= 1
-    assert not app.warning
-
-
 def test_pairs_that_do_not_exist_are_never_among_the_largest():
     values = np.full((4, 4), np.nan)
     values[:2, 2:] = 0.0

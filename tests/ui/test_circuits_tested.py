@@ -8,7 +8,6 @@ import pytest
 
 import mha_viz as mv
 from mha_viz.ui.circuits import faithfulness
-from mha_viz.ui.state.link_values import reference
 from mha_viz.ui.widgets.messages.messages import plain
 from mha_viz.web.theme import format_number
 from tests.ui.circuits_app import circuits
@@ -71,21 +70,6 @@ def test_own_pairs_are_tested_with_their_corrupted_texts(models):
     assert not app.info and not app.get("plotly_chart")  # nothing is measured on these
 
 
-def test_long_pairs_stand_in_the_address_by_their_hash(models):
-    pairs = "\n".join(
-        f"The boy saw {n} and took | The girl saw {n} and took | his | her"
-        for n in "one two three four five six seven eight nine ten".split()
-        for _ in range(4)
-    )
-    app = circuits(model="tiny-gpt2", **OWN)
-    app.text_area(key="ask_pairs").set_value(pairs).run()
-    check(app)
-    assert app.query_params["pairs"] == reference(pairs)
-    app.segmented_control(key="ask_task").set_value("ioi").run()
-    app.segmented_control(key="ask_task").set_value("own").run()
-    assert app.text_area(key="ask_pairs").value == pairs
-
-
 def test_a_saved_circuit_opens_again(tmp_path):
     model = mv.load("tiny-gpt2")
     heads = ((0, 7), (2, 4))
@@ -120,12 +104,6 @@ def test_what_heads_write_is_a_mean_over_a_tasks_pairs(name):
     app.toggle(key="ask_averaged").set_value(False).run()
     check(app)
     assert "averaged" not in app.query_params and app.text_input(key="ask_target")
-
-
-def test_task_that_a_vocabulary_lacks_is_a_sentence(models):
-    app = circuits(model=models["gpt2"], text="the cat sat", circuit="test", task="closing")
-    assert not app.exception and len(app.error) == 1
-    assert "test_heads" not in [button.key for button in app.button]
 
 
 def edges_in_hand(model, task, on_progress=None):

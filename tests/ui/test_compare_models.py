@@ -19,7 +19,6 @@ from tests.ui.compare_app import (
     TEXT,
     check,
     compare,
-    figures,
     said,
     seen,
     table,
@@ -62,25 +61,6 @@ def test_two_models_shows_the_match_of_the_library(name, other, measure):
     assert np.array_equal(layers, expected)
     assert app.header[0].value == f"L2 H5 and {NAMES[found.b[21]]}"
     assert link(app)["model_b"] == other and link(app).get("match", "hellinger") == measure
-
-
-def test_a_smaller_model_leaves_heads_without_a_counterpart(models):
-    app = compare("matches", text=TEXT, section="models", layer="3", head="7")
-    app.session_state["typed_models"] = [models["two"]]
-    app.run()
-    app.selectbox(key="ask_model_b").select(models["two"]).run()
-    check(app)
-    shown = table(app, "Head", "Counterpart").set_index("Head")["Counterpart"]
-    small = mv.load(models["two"])
-    assert (shown != "none").sum() == small.n_layers * small.n_heads < 32
-    for name in NAMES:
-        if shown[name] == "none":
-            layer, head = name[1:].split(" H")
-            app.selectbox(key="ask_layer").select(int(layer))
-            app.selectbox(key="ask_head").select(int(head)).run()
-            check(app)
-            assert figures(app)
-            break
 
 
 def test_a_family_that_hides_its_outputs_is_matched_by_attention_alone(models):

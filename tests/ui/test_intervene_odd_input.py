@@ -75,23 +75,3 @@ def test_a_patch_needs_a_text_of_as_many_tokens(how):
     check(app)
     press(app, "all_on")
     check(app)
-
-
-@pytest.mark.parametrize("model", ["tiny-gpt2", "tiny-bert"])
-def test_any_text(model):
-    gap = "[MASK] " * (model == "tiny-bert")
-    app = intervene(model=model, off="0.3", target="dog", text=gap + "a")
-    for words in ("a", "the the the", HOSTILE, "dog " * 100_000):
-        if words != "a":
-            app.text_area(key="ask_text").input(gap + words).run()
-        check(app)
-        intact(app)
-        assert len(app.metric) == 1 and off(app) == ((0, 3),)
-        assert bool(app.warning) == (len(words) > 1000)
-
-
-@pytest.mark.parametrize("words", ["a", HOSTILE, "dog " * 1_000])
-def test_any_text_goes_on_where_there_is_room(words):
-    app = intervene(off="0.3", text=words, goes_on=True)
-    intact(app)
-    assert len(app.error) == (len(words) > 1000)

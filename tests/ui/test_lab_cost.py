@@ -2,31 +2,12 @@
 
 import pytest
 
-from mha_viz.core.amounts import of_bytes, short
 from mha_viz.learn.labs.cost import measured
 from mha_viz.learn.labs.cost.numbers import Sizes, costs
 from tests.ui.compare_app import check, table
 from tests.ui.lab_app import lab
 
 KEY = "cost"
-
-
-def test_bill_is_that_of_the_library_and_follows_the_controls():
-    sizes = {"n": 512, "d_model": 768, "n_heads": 12, "n_layers": 12}
-    for changes in ({}, {"n": 1024, "d_model": 512, "n_heads": 8, "n_kv_heads": 2}):
-        app = lab(KEY, "by-heads", "growth", **{"more-heads": "1"})
-        for name, value in changes.items():
-            app.number_input(key=f"{KEY}-{name}").set_value(value)
-        check(app.run())
-        cost = costs(Sizes(**sizes | changes))
-        bill = table(app, "Operations", "one layer")
-        assert bill["one layer"].iloc[-1] == short(cost.layer)
-        assert bill["one head"].iloc[-1] == short(cost.head)
-        memory = table(app, "Memory", "12 layers").set_index("Memory")["12 layers"]
-        assert memory["key-value cache"] == of_bytes(cost.cache)
-        assert memory["attention weights, all kept"] == of_bytes(cost.pattern)
-    growth = table(app, "n", "bytes of all attention weights").set_index("n")
-    assert list(growth.loc[1024])[1:] == [cost.scores + cost.mixing, cost.pattern]
 
 
 def test_measured_times_and_bytes_are_those_of_the_settings(monkeypatch):

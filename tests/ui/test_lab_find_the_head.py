@@ -1,17 +1,8 @@
 """Lab 11's page: the game played, its link, its sheets, odd texts and models."""
 
-from urllib.parse import parse_qsl, urlsplit
-
 import mha_viz as mv
-from mha_viz.learn.labs.find_the_head import boards
-from mha_viz.learn.labs.find_the_head.numbers import (
-    BY_KEY,
-    board_of_pairs,
-    board_of_scores,
-    hints,
-)
-from tests.ui.compare_app import HOSTILE, TEXT, check, table
-from tests.ui.lab_app import lab, link
+from tests.ui.compare_app import TEXT, check, table
+from tests.ui.lab_app import lab
 
 K = "find-the-head-"
 
@@ -58,42 +49,3 @@ def test_game_of_three_tasks_sums_points_and_hints():
     assert list(shown["Hints"]) == [0, 2, 0]
     press(app, "restart")
     assert not any("Your answer" in shown.value for shown in app.dataframe)
-
-
-def test_link_holds_tasks_and_seed_and_no_answers():
-    app = lab("find-the-head", text=TEXT, layer="3", head="2", sort="entropy", seed="7")
-    app.multiselect(key=f"{K}tasks").set_value(["twins", "self"]).run()
-    before = link(app)
-    assert before["tasks"] == "self,twins"
-    press(app, "hint")
-    press(app, "answer")
-    assert link(app) == before
-    shared = dict(parse_qsl(urlsplit(app.code[0].value).query))
-    assert shared == {"model": "tiny-bert", "text": TEXT, "tasks": "self,twins", "seed": "7"}
-    again = lab("find-the-head", **shared)
-    check(again)
-    assert again.header[0].value == app.header[0].value
-    assert not again.success and not again.error and not again.warning
-
-
-def test_sheets_hold_tasks_and_answers_and_no_markup_of_the_text():
-    app = lab("find-the-head", text=HOSTILE, model="tiny-gpt2", tasks="self,twins")
-    check(app)
-    scene = app.session_state["scene"]
-    distance = mv.head_similarity(scene.record, "hellinger").numpy()
-    tasks = {
-        "self": board_of_scores(BY_KEY["self"], scene.facts["self_token"], []),
-        "twins": board_of_pairs(BY_KEY["twins"], distance, 8),
-    }
-    pupil, teacher = (boards.sheet(scene, "http://x/?a=1", tasks, a) for a in (False, True))
-    for page in (pupil, teacher):
-        assert "<script" not in page and "&lt;script&gt;" in page and "http-equiv" in page
-    assert "Answer:" not in pupil and "Answer: L" in teacher and "http://x/?a=1" in teacher
-    for board in tasks.values():
-        assert hints(board)[0] not in pupil
-
-
-def test_game_with_one_head_has_no_tasks(models):
-    app = lab("find-the-head", text="the cat sat the cat", model=models["one"])
-    check(app)
-    assert not any(button.key == f"{K}answer" for button in app.button)

@@ -4,12 +4,11 @@ import pytest
 
 from mha_viz.core import stored_runs
 from mha_viz.learn.labs.how_heads_learn import film as numbers
-from mha_viz.learn.labs.how_heads_learn import gradient_descent
 from mha_viz.learn.labs.how_heads_learn.numbers import CURVATURE, FILM, PLANES
 from mha_viz.web.theme import format_number
 from tests.making.comparing import near
 from tests.ui.compare_app import check, figures, table
-from tests.ui.lab_app import done_once, lab, link
+from tests.ui.lab_app import done_once, lab
 
 pytestmark = pytest.mark.slow
 
@@ -21,14 +20,6 @@ FOLDS = dict.fromkeys(("one-step", "decay", "curvature", "landscape"), "1")
 def once():
     with done_once("mha_viz.learn.labs.how_heads_learn.film.film"):
         yield
-
-
-@pytest.fixture(scope="module")
-def trained():
-    choices = dict(steps="100", heads="2", rate="0.01", **FOLDS)
-    app = lab(NAME, "heads-film", "curves", "quantity", "rate-figure", **choices)
-    app.button(key=f"{NAME}-train").click().run()
-    return app
 
 
 @pytest.fixture(scope="module")
@@ -50,30 +41,3 @@ def test_default_settings_show_the_stored_run_and_others_nothing_until_it_is_tra
         assert list(table(app, "second direction", "loss")["loss"]) == near(plane.loss.flatten())
     app = lab(NAME, steps="100")
     assert check(app) and not figures(app)
-
-
-@pytest.mark.extended
-def test_trained_film_and_its_bound_are_those_of_the_library(trained, film):
-    text = check(trained)
-    bound = gradient_descent.bound(film.steps, film.squared)
-    assert format_number(bound.factor) in text
-    assert list(table(trained, "t", "C/√t")["running mean of ‖∇L‖²"]) == bound.mean
-    scores = table(trained, "step", "L1 H1")
-    assert scores["L1 H1"].iloc[-1] == near(float(film.scores["induction"][-1][1, 1]))
-    assert list(scores["step"]) == film.steps
-
-
-@pytest.mark.extended
-def test_factors_of_the_chain_rule_are_those_of_the_chosen_step_and_head(trained, film):
-    trained.slider(key=f"{NAME}-at").set_value(0.25).run()
-    step = film.snapshots[round(0.25 * (len(film.snapshots) - 1))]
-    assert step not in film.weights  # so it takes a second training
-    trained.button(key=f"{NAME}-again").click().run()
-    check(trained)
-    trained.slider(key=f"{NAME}-at").set_value(0.0)
-    trained.slider(key=f"{NAME}-which-1").set_value(1).run()
-    chain = gradient_descent.chain_rule(2, film.weights[0], film.ids, numbers.PERIODS[1], 1)
-    text = check(trained)
-    assert format_number(film.off_rule[0]) in text and link(trained)["which"] == "1"
-    for factor in chain.factors:
-        assert factor.symbol in text and format_number(factor.value.norm()) in text

@@ -1,13 +1,11 @@
 """Lab 10's page: the table, verdicts, controls, odd texts and models."""
 
-import pytest
-
 import mha_viz as mv
 from mha_viz.learn.labs.statements.measured import of_loss, of_outputs, of_pattern, of_weights
-from mha_viz.learn.labs.statements.numbers import BY_KEY, STATEMENTS, UNDEFINED, judge
+from mha_viz.learn.labs.statements.numbers import BY_KEY, STATEMENTS, judge
 from mha_viz.ui.state.views import DEFAULT
 from tests.making.comparing import near
-from tests.ui.compare_app import HOSTILE, TEXT, check, figures, table
+from tests.ui.compare_app import TEXT, check, figures, table
 from tests.ui.lab_app import lab
 
 
@@ -50,20 +48,3 @@ def test_failure_is_stored_for_the_example_and_measured_on_request_for_others():
     trained, random = next(iter(app.session_state["statements-failures-results"].values()))
     assert random.change.abs().max() < trained.change.abs().max()
     assert verdicts(app)[title] == judge(BY_KEY["failure"], of_loss(trained, 4)["failure"])[0].word
-
-
-@pytest.mark.parametrize("text", ["a", HOSTILE, "the cat " * 5_000], ids=["one", "hostile", "long"])
-def test_any_text_is_whole(text):
-    app = lab("statements", "verdicts", text=text, model="tiny-gpt2", variance="1")
-    check(app)
-    undefined = verdicts(app)[BY_KEY["variance"].title] == UNDEFINED
-    assert undefined == (text == "a")  # one token has no variance
-
-
-def test_encoder_decoder_is_whole_and_refuses_to_measure_failure(models):
-    choices = {"text": "the cat sat", "pair": "the dog", "model": models["t5"]}
-    check(lab("statements", part="cross", **choices))
-    app = lab("statements", **choices)
-    check(app)
-    app.button(key="statements-failures").click().run()
-    assert len(app.error) == 1 and not app.exception

@@ -1,6 +1,5 @@
 """Lab 12's page: measuring, the table, one relation with its sentences, links, other models."""
 
-from functools import partial
 from urllib.parse import parse_qsl, urlsplit
 
 import pytest
@@ -72,23 +71,6 @@ def test_map_and_sentences_are_those_of_the_best_head(stored, findings):
     assert address.startswith("./?") and not problems
     assert (view.layer, view.head, view.model, view.words) == (layer, head, "tiny-bert", True)
     assert view.text == finding.relation.sentences[0].text
-
-
-@pytest.mark.parametrize(("head", "n_warnings"), [("0.1", 0), ("7.1", 1)])
-def test_head_of_a_link_is_shown_or_refused_by_name(head, n_warnings):
-    app = lab(NAME, sentences="1", **{"head-0": head})
-    assert f"L{head[0]} H1" in check(app) and len(app.warning) == n_warnings
-
-
-def test_causal_model_is_measured_where_it_sees_the_word(models, monkeypatch):
-    monkeypatch.setattr(numbers, "measure", partial(numbers.measure, n_seeds=1))
-    app = lab(NAME, model=models["gpt2"], kind="coreference")
-    app.button(key=f"{NAME}-measure").click().run()
-    check(app)
-    assert len(figures(app)[0]["layout"]["annotations"]) == len(relations()) // 2
-    assert sum(f" {len(relations()) // 2} " in f" {one.value} " for one in app.caption) == 1
-    options = app.selectbox(key=f"{NAME}-relation-coreference").options
-    assert "pronoun → antecedent" in options and "antecedent → pronoun" not in options
 
 
 def test_a_causal_model_is_asked_only_what_it_sees(models):

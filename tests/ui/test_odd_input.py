@@ -67,20 +67,6 @@ def each_measure(app):
         yield measure
 
 
-@pytest.mark.parametrize("other", ["a", "the " * 300, HOSTILE])
-def test_texts_of_different_lengths_side_by_side(other):
-    app = compare(
-        "sides",
-        "changes",
-        "most_changed",
-        model="tiny-gpt2",
-        section="sides",
-        text="the cat sat on the mat",
-        text_b=other,
-    )
-    check(app)
-
-
 # -- records ---------------------------------------------------------------------------------------
 
 
