@@ -147,28 +147,6 @@ def test_pairs_of_a_file_are_tested_and_what_does_not_fit_is_named(gpt, tmp_path
     assert task.left_out[0] in done.stderr and accuracy.sentence in done.stderr
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (("logits", TEXT, "--sources", "1.2,3.4"), "--sources"),
-        (("scores", TEXT, "-l", "0", "-H", "0", "--query", "0", "--key", "1"), "key 1"),
-        (("composition", "--kind", "W"), "--kind"),
-        (("copying", "tiny-bert"), "bert"),
-        (("map", TEXT, "--layer", "1"), "--layer and --head"),
-        (("path", CLEAN, CORRUPT, "--sender", "0.1,0.2"), "one head"),
-        (("path", CLEAN, CORRUPT, "--sender", "0.1", "--receiver", "1.0"), "--receiver"),
-        (("paths", CLEAN, CORRUPT, "--metric", "kl"), "--exact"),
-        (("faithfulness", "magic"), "task"),
-        (("faithfulness", "closing", "--template", "a|b|c|d"), "one task"),
-        (("faithfulness", "--pairs", "none.csv"), "none.csv"),
-        (("report", "--out", "none"), "task"),
-    ],
-)
-def test_what_cannot_be_done_is_one_line(arguments, message) -> None:
-    done = call("circuits", *arguments, code=2)
-    assert message in done.stderr and done.stderr.count("\n") == 1
-
-
 def test_title_of_scores_names_all_three_tokens(gpt) -> None:
     places = {"--query": 3, "--key": 2, "--versus": 1}
     given = [text for name, place in places.items() for text in (name, str(place))]

@@ -8,8 +8,6 @@ import pytest
 import transformers as tf
 
 import mha_viz as mv
-from mha_viz.cli.options import parse_heads
-from mha_viz.errors import ArgumentError
 from mha_viz.interventions.pruning import pruning_curve
 from tests.cli.command import call
 from tests.making.checkpoints import OTHER, bert, save, spread
@@ -91,40 +89,3 @@ def test_prune_follows_the_loss(gpt, file, tmp_path) -> None:
     want = pruning_curve(gpt, TEXTS, "ablation", steps=2).loss.tolist()
     got = table[table.order == "ablation"].sort_values("heads_off").loss.tolist()
     assert got == near(want) and len(table) == 6
-
-
-@pytest.mark.parametrize("given", ["", "3", "3.", "a.b", "3.7,", "-1.2", "3.7.1", "1" * 40])
-def test_heads_that_are_none(given) -> None:
-    with pytest.raises(ArgumentError, match=r"such as 3\.7,2\.1"):
-        parse_heads(given)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (("ablate", TEXT, "--heads", "9.9"), "0..3"),
-        (("ablate", TEXT, "--heads", "0.0", "--how", "patch_z"), "--how patch_z needs --source,"),
-        (("ablate", TEXT, "--heads", "0.0", "--top", "0"), "--top must"),
-        (("ablate", TEXT, "--heads", "0.0", "--factor", "2"), "--how scale"),
-        (("ablate", TEXT, "--heads", "0.0", "--how", "scale"), "--factor"),
-        (("circuits", "edges", "phrase", "--examples", "4", "--measure", "-1"), "--measure must"),
-        (("circuits", "faithfulness", "pairs.csv"), "--pairs"),
-        (("ablate", TEXT, "--heads", "0.0", "--target", "extraordinarily"), "token"),
-        (("importance", TEXT, "--method", "magic"), "'ablation'"),
-        (("importance", "-"), "no text"),
-        (("prune", TEXT, "--steps", "0"), "--steps and --seeds must"),
-    ],
-)
-def test_what_cannot_be_done_is_one_line_and_exit_code_2(arguments, message) -> None:
-    done = call(*arguments, code=2)
-    assert done.stderr.startswith("error: ") and message in done.stderr
-    assert done.stderr.count("\n") == 1 and not done.stdout
-
-
-def test_files_that_hold_no_text(tmp_path) -> None:
-    binary = tmp_path / "picture"
-    binary.write_bytes(b"\x89PNG\xff\xfe")
-    assert "UTF-8" in call("importance", str(binary), code=2).stderr
-    large = tmp_path / "large.txt"
-    large.write_bytes(b"word " * 300_000)
-    assert "larger than" in call("prune", str(large), code=2).stderr

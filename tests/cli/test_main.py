@@ -190,14 +190,6 @@ def test_a_place_where_the_app_cannot_be_served_is_refused(monkeypatch):
             assert done.stderr.startswith("error: ") and done.stderr.count("\n") == 1
 
 
-@pytest.mark.usefixtures("without_the_app")
-def test_without_streamlit_the_app_says_what_to_install(monkeypatch):
-    monkeypatch.setattr(cli_server, "check_free", lambda host, port: None)
-    error = call("app", code=2).stderr
-    assert error.startswith("error: ") and error.count("\n") == 1
-    assert "pip install 'mha-viz[app]'" in error
-
-
 def test_the_app_is_found_inside_and_beside_the_package(monkeypatch, tmp_path):
     package = tmp_path / "mha_viz"
     package.mkdir()

@@ -82,14 +82,6 @@ def test_out_of_an_ending_that_nobody_knows_is_refused_with_those_that_are(
     assert not os.listdir()
 
 
-def test_a_record_and_a_tested_choice_have_endings_of_their_own() -> None:
-    assert ".safetensors" in refusal("trace", TEXT, "--out", "x.csv")
-    assert "no/x" in refusal("trace", TEXT, "--out", "no/x.safetensors")  # as of other commands
-    choice = ("circuits", "faithfulness", "phrase")
-    assert ".json" in refusal(*choice, "--save", "x.csv")
-    assert not os.listdir()
-
-
 @pytest.mark.parametrize("file", ["NOFILE.CSV", "./texts", "/no/texts", "~/a"])
 def test_a_file_that_is_not_there_is_no_text(file: str) -> None:
     Path("here").mkdir()

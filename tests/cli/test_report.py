@@ -86,29 +86,6 @@ def test_a_table_in_few_columns_breaks_no_word(command, columns):
     assert sorted(wide.split()) == sorted(narrow.split())
 
 
-def test_report_of_words_of_a_pair_and_without_baseline():
-    pair = (TEXT, "A dog ran")
-    words = mv.load("tiny-bert").trace(*pair, keep=KEEP).merge_words()
-    bert = ("--model", "tiny-bert")
-    done = call("report", TEXT, "--pair", pair[1], "--words", "-f", "csv", *bert)
-    assert_same(read(done.stdout_bytes, "csv"), mv.head_report(words, loading.load("tiny-bert")))
-    assert done.stderr.startswith("note: ")
-    quiet = call("report", TEXT, "--pair", pair[1], "--words", "-f", "csv", *bert, "-q")
-    assert quiet.stdout == done.stdout and quiet.stderr == ""
-    bare = read(call("report", TEXT, "--no-baseline", "-f", "csv").stdout_bytes, "csv")
-    assert not [name for name in bare if name.endswith("_random")]
-    own = {
-        "labels",
-        "why",
-        *(name for name in bare if name.startswith("induction")),
-    }  # by the probe
-    assert len(own) == 7 and own < set(bare)
-    rest = reported(baseline=False)
-    assert_same(
-        bare[[name for name in bare if name not in own]], rest.drop(columns=["labels", "why"])
-    )
-
-
 def test_report_says_what_is_not_defined(monkeypatch):
     table = reported(baseline=False).assign(twin=None)
     table["entropy"] = np.nan

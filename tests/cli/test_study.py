@@ -92,35 +92,6 @@ def test_a_treebank_shows_who_finds_which_relation(tmp_path: Path) -> None:
     assert found and all(query == key + 1 for query, key in places)
 
 
-@pytest.mark.extended
-def test_two_treebanks_are_compared_and_reported(tmp_path: Path) -> None:
-    folders = [str(tmp_path / name) for name in ("tiny-bert", "tiny-gpt2")]
-    for folder in folders:
-        call("study", "sample", "--sample", "40", "--model", Path(folder).name, "--out", folder)
-    for by, columns in (("trees", {"head"}), ("best", {"head_a", "head_b"})):
-        done = call("study", "compare", *folders, "--by", by, "--limit", "5", "-f", "json")
-        rows = json.loads(done.stdout)["rows"]
-        assert len(rows) == 5 and {"difference", "low", "q", "better", *columns} <= rows[0].keys()
-    call("study", "compare", *folders, "--by", "distributions", "--limit", "5")
-    done = call("study", "compare", *folders, "--by", "matched", "--limit", "3", "-f", "csv")
-    assert done.stdout.startswith('"head_a","head_b","distance","as_near"')
-    call("study", "compare", *folders, "--by", "charm", code=2)
-    out = tmp_path / "report"
-    done = call("study", "report", folders[0], "--out", str(out), "--head", "1.2")
-    assert f"wrote {out / 'index.html'}" in done.stderr
-    call("study", "report", folders[0], "--out", folders[0], code=2)
-
-
-@pytest.mark.extended
-def test_one_treebank_chooses_and_another_reports(tmp_path: Path) -> None:
-    for name, seed in (("dev", "1"), ("test", "2")):
-        source = ("study", "sample", "--sample", "30", "--seed", seed)
-        call(*source, "--out", str(tmp_path / name))
-    arguments = ("study", "show", str(tmp_path / "test"), "--chosen-on", str(tmp_path / "dev"))
-    assert "dev" in call(*arguments).stdout
-    call(*arguments[:-1], str(tmp_path / "test"), code=2)  # of the same sentences
-
-
 def test_verify_names_the_file_that_has_changed(study: Path, tmp_path: Path) -> None:
     own = tmp_path / "own"
     shutil.copytree(study, own)

@@ -1,9 +1,6 @@
 """The probe of all heads: its optimum, planted heads, and a recount word by word."""
 
-from io import StringIO
-
 import numpy as np
-import pandas as pd
 import pytest
 import torch
 
@@ -12,7 +9,6 @@ from mha_viz.corpus.run import head_probe
 from mha_viz.corpus.treebank.alignment import align_words
 from mha_viz.corpus.treebank.trees import PUNCTUATION, REPORT, ROOT, read_conllu, sample_lines
 from mha_viz.errors import ArgumentError, SourceError
-from tests.cli.command import call
 
 
 @pytest.fixture(scope="module")
@@ -125,11 +121,3 @@ def test_more_than_memory_should_hold_is_refused(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(head_probe, "_MOST_BYTES", 10**6)
     with pytest.raises(ArgumentError, match=r"sample=\d+"):
         mv.probe_heads(mv.load("tiny-bert"), "sample")
-
-
-def test_the_command_prints_the_same(found: mv.HeadProbe) -> None:
-    model = ("--model", "tiny-bert")
-    said = call("study", "probe", "sample", *model, "--best", "3", "--format", "csv").stdout
-    printed = pd.read_csv(StringIO(said))
-    assert printed["method"].tolist() == found.scores["method"].tolist()
-    assert printed["accuracy"].to_numpy() == pytest.approx(found.scores["accuracy"], abs=2e-4)

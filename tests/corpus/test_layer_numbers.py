@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 import mha_viz as mv
-from tests.cli.command import call
 from tests.families.tiny import WORDS
 from tests.making.hybrids import jamba
 
@@ -26,20 +25,6 @@ def test_tables_have_positions_and_figures_have_names(study):
     assert figures["heads"].table["Head"].tolist() == names
     assert list(figures["heads"].draw().layout.yaxis.ticktext) == ["L3", "L7"]
     assert "L7 H2" in figures["histogram"].name and "L7 H2" in figures["offset"].caption
-
-
-def test_the_command_takes_and_shows_numbers(study):
-    shown = json.loads(call("study", "show", str(study.folder), "--by", "entropy", "--json").stdout)
-    means = study.heads.query("metric == 'entropy'").set_index(["layer", "head"])["mean"]
-    of_rows = {row["head"]: row["mean"] for row in shown["rows"]}
-    assert of_rows["L7 H2"] == pytest.approx(means[1, 2]) and set(of_rows) >= {"L3 H0", "L7 H3"}
-    asked = ("--by", "entropy", "--json")
-    found = json.loads(call("study", "examples", str(study.folder), "--head", "7.2", *asked).stdout)
-    assert "L7 H2" in found["title"]
-    expected = study.examples(1, 2, by="entropy", k=10)["value"].tolist()
-    assert [row["value"] for row in found["rows"]] == pytest.approx(expected)
-    refused = call("study", "examples", str(study.folder), "--head", "1.2", code=2)
-    assert "layers with attention are 3, 7" in refused.stderr
 
 
 @pytest.mark.parametrize("numbers", [[3], [7, 3], [-1, 3], ["a", 3], 5])

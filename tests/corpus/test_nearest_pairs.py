@@ -1,9 +1,6 @@
 """The nearest pairs of heads over a corpus, and how sure their means are."""
 
-from io import StringIO
-
 import numpy as np
-import pandas as pd
 import pytest
 import torch
 from scipy.stats import t
@@ -11,7 +8,6 @@ from scipy.stats import t
 import mha_viz as mv
 from mha_viz.core.measure import as_distances, head_similarity
 from mha_viz.errors import ArgumentError
-from tests.cli.command import call
 
 WORDS = "old young red big small tired happy little white black hungry brown sad"
 TEXTS = [f"The {word} dog saw a cat, and then it ran." for word in WORDS.split()]
@@ -74,12 +70,3 @@ def test_what_a_study_does_not_have_is_refused(study: mv.Study) -> None:
         study.nearest_pairs("charm")
     with pytest.raises(ArgumentError, match=r"k .*0"):
         study.nearest_pairs(k=0)
-
-
-def test_the_command_prints_them(study: mv.Study) -> None:
-    shown = call("study", "show", str(study.folder), "--pairs", "cka", "--format", "csv").stdout
-    rows = pd.read_csv(StringIO(shown))
-    found = study.nearest_pairs("cka")
-    assert rows["mean"].tolist() == pytest.approx(found["mean"].tolist())
-    assert rows["head"][0] == f"L{found.layer[0]} H{found['head'][0]}"
-    assert rows["head_b"][0] == f"L{found.layer_b[0]} H{found.head_b[0]}"

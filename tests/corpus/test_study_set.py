@@ -1,7 +1,6 @@
 """Studies of several models over the same texts."""
 
 import shutil
-from io import StringIO
 from pathlib import Path
 
 import pandas as pd
@@ -12,7 +11,6 @@ import mha_viz as mv
 from mha_viz.corpus.run.study_set import StudySet, formed
 from mha_viz.errors import ArgumentError
 from mha_viz.reports.induction import induction_scores
-from tests.cli.command import call
 
 TEXTS = [f"The old dog saw {number} cats, and then it ran." for number in range(11)]
 SHIPPED = Path(__file__).parents[2] / "models" / "tiny-gpt2"
@@ -126,16 +124,3 @@ def test_a_folder_without_checkpoints_is_refused(tmp_path: Path) -> None:
     (tmp_path / "step-one").mkdir()
     with pytest.raises(ArgumentError, match="step-0"):
         mv.studies(tmp_path, TEXTS, tmp_path / "set")
-
-
-def test_the_command_prints_a_column_for_each(run: Path, tmp_path: Path) -> None:
-    texts, out = tmp_path / "texts.txt", tmp_path / "set"
-    texts.write_text("\n".join(TEXTS[:3]))
-    asked = ("study", "set", str(texts), "-m", str(run), "-o", str(out), "--by", "distance")
-    shown = pd.read_csv(StringIO(call(*asked, "--format", "csv").stdout))
-    assert list(shown.columns) == ["head", "step-0", "step-3", "step-10"]
-    for name in ("step-0", "step-3", "step-10"):
-        own = mv.Study.load(out / name).heads.query("metric == 'distance'")
-        assert shown[name].tolist() == pytest.approx(own["mean"].tolist())
-    refused = call(*asked[:-1], "charm", code=2).stderr
-    assert "'charm'" in refused

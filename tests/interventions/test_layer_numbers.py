@@ -7,8 +7,6 @@ import torch
 
 import mha_viz as mv
 from mha_viz.circuits.tasks.tested_heads import Faithfulness
-from mha_viz.interventions.pruning import pruning_curve
-from mha_viz.interventions.robustness import robustness
 from tests.making.hybrids import jamba
 
 TEXT = "ba da fa ba da fa ka"
@@ -57,16 +55,6 @@ def test_a_layer_without_attention_is_refused_by_name(model, head):
         mv.path_effect(model, TEXT, OTHER, head)
 
 
-def test_heads_that_are_removed_or_drawn_have_their_names(model):
-    curve = pruning_curve(model, TEXT, "ablation", steps=2)
-    least = mv.head_importance(model, TEXT).table().sort_values("importance")
-    assert curve.removed[0][0] == tuple(least[["layer", "head"]].iloc[0])
-    again = pruning_curve(model, TEXT, curve.removed[0], steps=2)
-    assert again.loss.tolist() == curve.loss.tolist()
-    drawn = robustness(model, TEXT, 100)
-    assert set(drawn.table().layer) == {3, 7} == set(drawn.pair_table().other_layer)
-
-
 def test_paths_and_circuits_name_their_heads(model, tmp_path):
     ways = {"target": "ba", "against": "da"}
     change = mv.ablate(model, TEXT, [(3, 1)], "patch_z", source=OTHER, **ways)
@@ -84,17 +72,6 @@ def test_paths_and_circuits_name_their_heads(model, tmp_path):
     tested.save(tmp_path / "circuit.json")
     back = Faithfulness.load(tmp_path / "circuit.json")
     assert back == tested and back.heads == ((3, 1), (7, 0)) and back.layer_numbers == (3, 7)
-
-
-def test_maps_of_patches_and_of_keys_are_named_by_number(model):
-    patched = mv.patching_map(model, TEXT, OTHER, part="heads", target="ba", against="da")
-    rows = patched.table().set_index(["layer", "head"]).effect
-    assert rows[7, 2] == patched.effect[1, 2] and set(rows.index.get_level_values(0)) == {3, 7}
-    near = mv.query_key_map(model, [TEXT], heads=[(7, 1)])
-    assert set(near.table().layer) == {3, 7}
-    assert near.points_table(7, 1).x[0] == near.points[1, 1, 0, 0, 0]
-    with pytest.raises(mv.errors.ArgumentError, match="no layer 1: layers with attention are 3, 7"):
-        near.points_table(1, 0)
 
 
 def test_a_stream_into_which_other_layers_write_is_not_taken_apart(model):

@@ -35,16 +35,6 @@ def test_few_pictures_are_enough_for_a_convolution_and_not_for_heads():
     assert all(c > h for c, h in zip(convolution, heads, strict=True))
 
 
-def test_the_same_seed_learns_the_same_and_tells_its_progress():
-    told: list[int] = []
-    first = lab.learn([4, 8], seed=2, n_steps=20, on_step=told.append)
-    torch.rand(3)  # whatever others draw
-    again = lab.learn([4, 8], seed=2, n_steps=20)
-    assert first.unseen == again.unseen and torch.equal(first.pattern, again.pattern)
-    assert told == [20, 40, 60, 80]
-    close(first.pattern.sum(-1), torch.ones(lab.N_HEADS, lab.SIDE**2))
-
-
 @pytest.mark.parametrize(("counts", "steps"), [([], 5), ([3], 5), ([5_000], 5), ([8], 0)])
 def test_sizes_that_are_refused(counts, steps):
     with pytest.raises(ArgumentError, match="4 to 4,096 pictures"):

@@ -1,7 +1,6 @@
 """Lab 9: what it claims about a tiny model that learns induction."""
 
 import math
-from functools import partial
 
 import numpy as np
 import pytest
@@ -10,7 +9,6 @@ import torch.nn.functional as F
 
 from mha_viz.errors import ArgumentError, ShapeError
 from mha_viz.learn.labs.how_heads_learn import film as lab
-from tests.labs.training import trained_twice
 from tests.making.comparing import close, near
 
 
@@ -116,13 +114,6 @@ def test_the_weights_of_any_step_come_from_training_once_more(step):
     settings = (2, 200, 0.01, 3, "adam")
     film = lab.film(2, 200, 0.01, 3, all_weights=True)
     close(lab.weights_at(settings, step), film.weights[step], atol=0)
-
-
-def test_training_repeats_from_its_seed():
-    one, again, steps = trained_twice(partial(lab.film, n_steps=30), seed=5)
-    assert one.loss == again.loss and torch.equal(one.patterns[-1], again.patterns[-1])
-    assert steps[0] == 0 and steps[-1] == 30
-    assert lab.film(n_steps=30, seed=6).loss != one.loss
 
 
 def test_what_makes_no_sense():

@@ -1,7 +1,6 @@
 """Lab 2: what it claims about mirrors, weights that break them, and 1 x 1 convolutions."""
 
 import math
-from functools import partial
 
 import numpy as np
 import pytest
@@ -10,7 +9,6 @@ import torch
 from mha_viz.errors import ArgumentError, ShapeError
 from mha_viz.learn.labs.own_reflection import learning
 from mha_viz.learn.labs.own_reflection import numbers as lab
-from tests.labs.training import trained_twice
 from tests.making.comparing import close, near
 
 
@@ -104,13 +102,6 @@ def test_without_positions_the_left_neighbour_cannot_be_known():
     # all that can be learned is not to look at oneself
     assert found.previous[-1] == pytest.approx(1 / 7, abs=0.01)
     assert found.losses[-1] == pytest.approx(math.log(7), abs=0.1)
-
-
-def test_training_repeats_from_its_seed_whatever_the_global_one():
-    first, again, steps = trained_twice(partial(learning.learn_left, n_steps=30), seed=2)
-    assert first.losses == again.losses and torch.equal(first.after, again.after)
-    assert steps[0] == 0 and steps[-1] == 30
-    assert learning.learn_left(n_steps=30, seed=3).losses != first.losses
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -1,7 +1,5 @@
 """The lab on translation and pictures: its networks, its language, its digits, what it states."""
 
-from functools import partial
-
 import pytest
 import torch
 from safetensors import safe_open
@@ -11,7 +9,6 @@ from mha_viz.core import stored_runs
 from mha_viz.core.attention.multi_head import MultiHeadAttention
 from mha_viz.learn.frame.texts import read_texts
 from mha_viz.learn.labs.translation_and_pictures import digits, networks, numbers, translation
-from tests.labs.training import trained_twice
 from tests.making.comparing import close
 
 WIDTH, HEADS = 15, 5
@@ -95,16 +92,6 @@ def test_held_out_sentences_share_no_triple_with_those_of_training() -> None:
 
     known, unseen = triples(False), triples(True)
     assert min(len(known), len(unseen)) > 50 and not known & unseen
-
-
-def test_translating_is_learned_the_same_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in {"SENTENCES": 131, "UNSEEN": 53, "BATCH": 17}.items():
-        monkeypatch.setattr(translation, name, value)
-    first, again, steps = trained_twice(partial(translation.learn, 23), seed=5)
-    assert torch.equal(first.weights, again.weights) and steps == [0, 10, 20]
-    other = translation.learn(23, seed=7)
-    assert not torch.equal(other.weights, first.weights)
-    assert torch.equal(first.aligned, again.aligned) and first.hidden == again.hidden
 
 
 def test_the_shipped_translators_translate_sentences_that_nobody_chose(translators) -> None:
@@ -200,13 +187,3 @@ def test_the_shipped_transformer_reads_as_many_digits_as_stated(reading) -> None
     least = torch.tensor(reading.hidden["least"])
     for name in ("attention", "rollout", "ink"):
         assert (torch.tensor(reading.hidden[name])[2:] < least[2:]).all(), name
-
-
-@pytest.mark.slow
-def test_reading_is_learned_the_same_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(digits, "DRAWS", 2)
-    monkeypatch.setattr(digits, "HIDDEN", (0, 5))
-    monkeypatch.setattr(digits, "linear_right", lambda known, tested: 0.5)
-    first, again, steps = trained_twice(partial(digits.learn, 13), seed=5)
-    assert torch.equal(first.weights, again.weights)
-    assert steps == [0, 10] and first.hidden == again.hidden

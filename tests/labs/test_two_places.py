@@ -1,13 +1,10 @@
 """Lab 3: what it claims about one head and two places, and about rank."""
 
-from functools import partial
-
 import pytest
 import torch
 
 from mha_viz.errors import ArgumentError, ShapeError
 from mha_viz.learn.labs.two_places import numbers as lab
-from tests.labs.training import trained_twice
 
 
 @pytest.fixture(scope="module")
@@ -54,14 +51,6 @@ def test_no_heads_scores_have_more_rank_than_its_width(runs):
         assert len(run.score_ranks) == n_heads and max(run.score_ranks) <= run.d_head
         assert max(run.score_ranks) == run.d_head  # the bound is reached
     assert max(runs[16].weight_ranks) > 1  # softmax raises the rank
-
-
-def test_training_repeats_from_its_seed():
-    one, again, calls = trained_twice(partial(lab.learn, [2], n_steps=40, n_seeds=2), seed=4)
-    one, again = one[2], again[2]
-    assert torch.equal(one.both, again.both) and torch.equal(one.shares, again.shares)
-    assert calls[-1] == 80 and calls == sorted(calls)
-    assert not torch.equal(one.both, lab.learn([2], n_steps=40, seed=5, n_seeds=2)[2].both)
 
 
 def test_what_makes_no_sense():

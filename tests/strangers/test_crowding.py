@@ -1,16 +1,13 @@
 """One client at a full public server: others find a place, and pages that are open stay."""
 
 import contextlib
-import shutil
 
 import pytest
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from websockets.sync.client import connect
 
 from mha_viz.ui.server.websockets import WAITING_PER_ADDRESS
-from tests.strangers.raw import has_ended, opened
-from tests.ui.serving import PATIENCE, OpenPage, answer, served
-from tests.waiting import wait_for
+from tests.ui.serving import PATIENCE, OpenPage, served
 
 PUBLIC = {"MHA_VIZ_PUBLIC": "1", "MHA_VIZ_MAX_SESSIONS": "4"}
 OF_ONE = 2
@@ -55,17 +52,3 @@ def test_one_address_gets_its_places_and_leaves_the_others_to_others(tmp_path) -
             VisitorPage(port, "2001:4860::8")
         assert notice("8.8.8.8") == notice("9.9.9.9") == ""
         assert "This server is full" in notice("8.8.4.4")
-
-
-@pytest.mark.extended
-@pytest.mark.skipif(not shutil.which("prlimit"), reason="no prlimit on PATH")
-def test_idle_connections_at_a_small_limit_leave_pages_open(tmp_path) -> None:
-    small = served(tmp_path, "prlimit", "--nofile=600:600", **PUBLIC)
-    with small as (port, _), OpenPage(port) as page:
-        page.show()
-        idle = [opened(port) for _ in range(600)]
-        assert page.show("learn") == [] and page.show("glossary") == []
-        assert b" 200 " in answer(port, f"127.0.0.1:{port}", path="/healthz")[:20]
-        wait_for(lambda: any(has_ended(one) for one in idle), "the first to make room")
-        for one in idle:
-            one.close()

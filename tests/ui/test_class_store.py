@@ -11,11 +11,8 @@ import pytest
 
 from mha_viz.errors import ClassError, SettingsError
 from mha_viz.ui.jobs.turns import turns
-from mha_viz.ui.operating.settings import Settings
 from mha_viz.ui.state import class_answers
 from mha_viz.ui.state.class_answers import Classes, classes
-from mha_viz.ui.widgets.messages.messages import plain
-from tests.ui.class_app import counted, pupil, said
 from tests.waiting import wait_for
 
 
@@ -84,13 +81,6 @@ def test_servers_that_share_a_folder_have_the_same_classes(tmp_path):
     assert Classes(tmp_path / class_answers.FILE).first("ben") == (code, "anna") and code in second
 
 
-def test_a_folder_that_cannot_hold_classes_is_a_sentence(tmp_path, monkeypatch):
-    (tmp_path / "file").touch()
-    monkeypatch.setattr(class_answers, "settings", lambda: Settings(shared=str(tmp_path / "file")))
-    with pytest.raises(SettingsError, match="shared"):
-        classes.__wrapped__()
-
-
 def test_votes_of_many_threads_are_all_counted(tmp_path):
     both = [Classes(tmp_path / class_answers.FILE) for _ in "ab"]
     code = both[0].open("t")
@@ -128,25 +118,6 @@ def unusable(folder: Path, how: str):
     yield
     shutil.rmtree(folder, ignore_errors=True)
     aside.rename(folder)
-
-
-@pytest.mark.parametrize("how", ["held", "overwritten", "deleted"])
-def test_a_class_that_cannot_be_reached_is_one_sentence_on_its_pages(shared, how, cookies):
-    code = classes().open("teacher")
-    page = pupil(code)
-    assert not page.warning and class_answers.problem() == ""
-    with unusable(shared, how):
-        problem = class_answers.problem()
-        assert problem.count(". ") == 1 and str(shared) not in problem
-        page.radio[0].set_value("one").run()
-        said(page)
-        assert [one.value for one in page.sidebar.warning] == [plain(problem)]
-        assert page.radio[0].value == "one"  # the page is there all the same
-        other = pupil()
-        assert not other.exception and not other.warning and other.radio
-    assert counted(code) == (0, 0) and class_answers.problem() == ""
-    page.run()
-    assert counted(code) == (1, 0) and not page.warning
 
 
 def test_a_run_that_waits_for_the_class_lets_others_run(shared, monkeypatch):

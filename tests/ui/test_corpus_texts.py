@@ -12,7 +12,6 @@ from mha_viz.corpus.run.progress import Progress
 from mha_viz.corpus.run.run import study as make_study
 from mha_viz.errors import ArgumentError
 from mha_viz.ui.jobs.jobs import Jobs
-from mha_viz.ui.jobs.ticket import Work
 from mha_viz.ui.operating.settings import Settings
 from mha_viz.ui.run import heavy, studies, study_job
 from mha_viz.ui.state import own_address
@@ -20,7 +19,6 @@ from mha_viz.ui.state.views import DEFAULT
 from tests.making.comparing import close
 from tests.ui.compare_app import check, said
 from tests.ui.corpus_app import corpus, made, making
-from tests.waiting import wait_for
 
 TEXTS = "The cat sat on the mat.\nA dog ran home because it was late.\nBirds sing.\n"
 
@@ -170,21 +168,6 @@ def test_begin_of_a_study_whose_visitors_leave_ends_and_in_public_deletes_it(mon
     assert kept.find(view).folder.exists()
 
 
-def test_what_waits_for_its_turn_can_be_stopped_before_it_begins(monkeypatch):
-    lane, done = Jobs(Settings(heavy_running=1)), threading.Event()
-    monkeypatch.setattr(heavy, "jobs", lambda: lane)
-    model, kept = mv.load("tiny-bert"), studies.Studies()
-    view = replace(DEFAULT, corpus=kept.add_texts(TEXTS.encode(), ""))
-    lane.ask(Work("somebody else's", lambda tell: done.wait()), "")
-    kept.begin(view, model)
-    found = kept.find(view)
-    assert found.waiting.before == 1
-    found.stop()
-    found.wait()
-    done.set()
-    assert found.study is None and found.error is None and not found.folder.exists()
-
-
 def test_only_who_sits_at_the_machine_is_offered_the_texts_of_earlier_visits(monkeypatch):
     key = studies.studies().add_texts(b"Given by another visit.", "earlier.txt")
     assert "earlier.txt" not in corpus().selectbox(key="ask_corpus").options
@@ -234,31 +217,3 @@ def test_servers_share_texts_and_studies_and_keep_no_more_than_one_may(tmp_path,
     assert {path.suffix for path in tmp_path.iterdir()} == {"", ".json"}
     for key in ("../../etc", "own_/etc", "own_" + "0" * 32, "own_" + "A" * 32, "own_\0"):
         assert first.find(replace(view, corpus=key)) is None
-
-
-def test_a_study_that_another_server_makes_is_waited_for_and_opened(tmp_path, monkeypatch):
-    lanes = [Jobs(Settings()), Jobs(Settings())]
-    model, both = mv.load("tiny-bert"), [studies.Studies(tmp_path) for _ in lanes]
-    view = replace(DEFAULT, corpus=both[0].add_texts(TEXTS.encode(), ""))
-    goes_on, tries = threading.Event(), []
-
-    def slow(*given, on_progress, **options):
-        def waits(progress):
-            goes_on.wait()
-            on_progress(progress)
-
-        tries.append(threading.get_ident())
-        return study(*given, on_progress=waits, **options)
-
-    study = study_job.study
-    monkeypatch.setattr(study_job, "study", slow)
-    for lane, one in zip(lanes, both, strict=True):
-        monkeypatch.setattr(heavy, "jobs", lambda lane=lane: lane)
-        one.begin(view, model)
-        wait_for((tmp_path / one._key_of(view) / "lock").exists, "the study")
-    wait_for(lambda: len(set(tries)) == 2, "the second server")
-    assert both[1].find(view).runs and not studies._delete(both[1].find(view).folder)
-    goes_on.set()
-    for one in both:
-        one.find(view).wait()
-        assert one.find(view).error is None and one.find(view).study.n_texts == 3

@@ -6,7 +6,7 @@ import mha_viz as mv
 from mha_viz.web.theme import format_number
 from tests.making.checkpoints import OTHER, TEXT
 from tests.making.comparing import near
-from tests.ui.compare_app import check, said, table
+from tests.ui.compare_app import check, table
 from tests.ui.intervene_app import intervene, keys, press
 
 # The link, the same as arguments of `ablate`, and the label of importance.
@@ -64,16 +64,3 @@ def test_a_predicted_number_is_shown_before_and_after(models):
     assert not app.metric and not {"ask_target", "ask_place"} & keys(app)
     press(app, "measure")
     assert "predicts a number" in check(app)
-
-
-def test_what_an_answer_starts_at_follows_the_place_that_is_chosen(models):
-    app = intervene("outcomes", model=models["answers"], text=TEXT, pair=OTHER, off="1.2")
-    start = mv.predict(mv.load(models["answers"]), TEXT, text_pair=OTHER)
-    for prediction, place in ((start, -1), (start.others[0], 1)):
-        app.selectbox(key="ask_place").set_value(place).run()
-        check(app)
-        words = f"{prediction.objective.capitalize()} of the answer: "
-        assert words in said(app)
-        assert table(app, "before", "after")["before"].tolist()[:3] == near(
-            prediction.probabilities[:3]
-        )

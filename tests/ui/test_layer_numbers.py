@@ -8,12 +8,11 @@ from streamlit.testing.v1 import AppTest
 import mha_viz as mv
 from mha_viz.ui.state import layer_numbers, views
 from mha_viz.ui.state import state as states
-from mha_viz.ui.state.link_values import Pin, written
 from mha_viz.web.theme import format_number
 from tests.making.hybrids import jamba
 from tests.ui import explore_app, intervene_app
 from tests.ui.circuits_app import circuits
-from tests.ui.compare_app import check, compare, said
+from tests.ui.compare_app import check, said
 
 COUNTED = re.compile(r"\bL[01]\b")  # what layers 3 and 7 were called, counted as they come
 TEXT = "ba da fa ba da fa ka"
@@ -90,14 +89,6 @@ def test_intervene_switches_the_head_that_is_named(model):
     assert "1 changed: L7 H2." in said(app) and not COUNTED.search(said(app))
 
 
-@pytest.mark.parametrize("section", ["layers", "twins", "alike", "sides", "diversity", "flow"])
-def test_compare_names_layers_by_their_numbers(model, section):
-    chosen = {"layer": "7", "head": "1", "layer_b": "3", "head_b": "2"}
-    app = compare(model=model.name, text=TEXT, section=section, **chosen)
-    assert not COUNTED.search(check(app)) and at(app, "layer") == "7"
-    assert section in ("layers", "diversity", "flow") or "L3 H2" in said(app)
-
-
 def test_circuits_test_and_propose_heads_by_their_numbers(model):
     link = {"model": model.name, "text": TEXT, "layer": "7", "head": "1", "tested": "3.1,7.2"}
     app = circuits(**link, circuit="writes")
@@ -108,15 +99,3 @@ def test_circuits_test_and_propose_heads_by_their_numbers(model):
     app.button(key="test_heads").click().run()
     check(app)
     assert at(app, "tested") == "3.1,7.2" and not COUNTED.search(said(app))
-
-
-def test_a_pinned_head_keeps_its_number(model):
-    pin = Pin(model.name, TEXT, "", "self", 7, 1, "a note")
-    app = compare(model=model.name, text="ba fa", section="pins", pins=written((pin,)))
-    text = check(app)
-    assert [header.value for header in app.header][-1] == "L7 H1" and not COUNTED.search(text)
-    sentence = mv.describe(model.trace(TEXT, keep="all"), (7, 1)).sentences[0].text
-    assert sentence.split(" (")[0] in text.replace("\\", "")
-    gone = Pin(model.name, TEXT, "", "self", 1, 1)
-    app = compare(model=model.name, text="ba fa", section="pins", pins=written((gone,)))
-    assert "layers with attention are 3, 7" in app.error[0].value

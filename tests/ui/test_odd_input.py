@@ -133,21 +133,6 @@ def test_every_part_of_an_encoder_decoder(models, part, layers):
         assert len(table(app, "Head", "Change")) == 2 * 5
 
 
-@pairwise(
-    dear=True,
-    first=["tiny-gpt2", "one", "t5", "deberta"],
-    second=["tiny-bert", "llama", "one", "t5", "deberta"],
-)
-def test_models_of_any_two_sizes_side_by_side(models, first, second):
-    link = {"model": models.get(first, first), "model_b": models.get(second, second)}
-    app = compare("sides", "changes", section="sides", text=SENTENCE, layer_b="99", **link)
-    text = check(app)
-    if first != second:
-        assert "There is no L99 H1" in text.replace("\\", "")
-    for name in ("ask_layer_b", "ask_head_b"):
-        assert app.selectbox(key=name).value == 0 or first == second
-
-
 # -- links -----------------------------------------------------------------------------------------
 
 

@@ -39,13 +39,6 @@ def test_a_page_has_the_style_after_all_that_streamlit_brings(get, path):
     assert page.index('id="root"') < page.index(STYLE) < page.index("</body>")
 
 
-def test_a_browser_that_has_an_older_page_gets_the_whole_one(get):
-    first, body = get("/", **HTML)
-    again = {"If-None-Match": first.headers["etag"], "Range": "bytes=0-9"}
-    answer, same = get("/", **HTML, **again)
-    assert answer.status == 200 and same == body
-
-
 @pytest.mark.parametrize("path", ["/media/export.html", "/some/page"])
 def test_a_document_that_is_not_streamlits_page_is_passed_on(path):
     """A downloaded export is a document of its own, also where a browser opens it as a page."""
