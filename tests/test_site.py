@@ -9,7 +9,6 @@ import subprocess
 import sys
 from html.parser import HTMLParser
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
 
 import pytest
 
@@ -69,28 +68,6 @@ def _path() -> str:
 @pytest.fixture(scope="module")
 def pages(site: Path) -> dict[Path, Page]:
     return {path: Page(path.read_text("utf-8")) for path in site.rglob("*.html")}
-
-
-def test_every_link_and_anchor_leads_somewhere(site: Path, pages: dict[Path, Page]) -> None:
-    broken = []
-    for path, page in pages.items():
-        if path.name == "404.html":  # it may be shown at any address, so its links begin at "/"
-            continue
-        for link in page.links | page.loaded:
-            parts = urlsplit(link)
-            if parts.scheme or parts.netloc:
-                continue
-            target = (path.parent / unquote(parts.path)).resolve() if parts.path else path
-            target = target / "index.html" if target.is_dir() else target
-            known = target.is_relative_to(site) and target.is_file()
-            anchored = (
-                not parts.fragment
-                or target.suffix != ".html"
-                or (known and unquote(parts.fragment) in pages[target].ids)
-            )
-            if not (known and anchored):
-                broken.append(f"{path.relative_to(site)}: {link}")
-    assert not broken
 
 
 def test_nothing_is_loaded_from_another_host(site: Path, pages: dict[Path, Page]) -> None:

@@ -6,12 +6,11 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from mha_viz.ui.state.views import CIRCUITS, TITLES
-from tests.browser.compare_page import click_cell, heading, query
+from tests.browser.compare_page import query
 from tests.browser.ready import next_run, wait_ready
 from tests.browser.tabs import OpenPage
 
 TEXT = "The cat saw the dog. The cat saw the"
-LINK = f"/circuits?model=tiny-gpt2&text={TEXT}&layer=2&head=4"
 
 
 def click_head(page: Page) -> tuple[int, int]:
@@ -54,30 +53,3 @@ def test_circuits_graph_of_a_state_opens_the_clicked_head(open_page: OpenPage) -
     wait_ready(page)
     copy = open_page(page.url)
     expect(copy.get_by_role("heading", name=f"What L{layer} H{head} writes")).to_be_visible()
-
-
-def test_circuits_graph_of_a_prediction_passes_its_pins(open_page: OpenPage) -> None:
-    page = open_page(f"{LINK}&circuit=graph&target=dog&against=cat")
-    picture, cut = page.get_by_role("application"), page.locator(".flow-graph .cut")
-    whole = cut.inner_text()
-    picture.press("Home")
-    picture.press("ArrowDown")
-    picture.press("p")
-    expect(page).to_have_url(re.compile("graph_pins=L3MLP%409"))
-    expect(cut).not_to_have_text(whole)
-    wait_ready(page)
-    pinned = cut.inner_text()
-    page.reload()
-    wait_ready(page)
-    expect(cut).to_have_text(pinned)
-    with next_run(page):
-        page.get_by_text("L3 MLP @9 ✕").click()
-    expect(cut).to_have_text(whole)
-
-
-def test_circuits_cell_of_the_map_opens_the_pair(open_page: OpenPage) -> None:
-    page = open_page(LINK + "&circuit=weights")
-    with next_run(page):
-        click_cell(page, 8 + 5, 2 * 8 + 6, rows=32)
-    expect(heading(page, "L1 H5 → L2 H6")).to_be_visible()
-    expect(page).to_have_url(re.compile("layer=2&head=6.*layer_b=1&head_b=5"))

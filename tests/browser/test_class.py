@@ -65,27 +65,3 @@ def test_class_survives_a_reload_and_ends(open_page: OpenPage) -> None:
     expect(pupil.get_by_text("Your class: 1 answer so far").first).to_be_visible()
     teacher.get_by_role("button", name="End the class").click()
     expect(teacher.get_by_role("button", name="Open a class")).to_be_visible()
-
-
-def test_class_follows_its_teacher_to_each_stop(open_page: OpenPage) -> None:
-    teacher, code = open_class(open_page)
-    pupils = [open_page("/class") for _ in range(3)]
-    for page in pupils:
-        page.get_by_label("Code of the class").fill(code)
-        page.keyboard.press("Enter")
-        expect(page.get_by_text("Browsers in the class: ")).to_be_visible()
-    expect(pupils[0].get_by_text("Browsers in the class: 3.")).to_be_visible()
-    screen = teacher.context.new_page()  # of the same teacher, for the class to see
-    screen.goto("/class")
-    expect(screen.get_by_text(code).first).to_be_visible()
-    for stop, address in ((0, LAB), (3, "intervene")):
-        name = re.compile("the class here|class is here")
-        teacher.get_by_role("button", name=name).nth(stop).click()
-        for page in (*pupils, screen):
-            expect(page).to_have_url(re.compile(f"/{address}"))
-            expect(page.get_by_role("button", name="Show the answer").first).to_be_visible()
-        if stop == 0:
-            with next_run(pupils[0]):
-                pupils[0].get_by_role("link", name="Explore").first.click()  # goes elsewhere
-            expect(pupils[0]).not_to_have_url(re.compile(f"/{LAB}"))
-    expect(teacher).to_have_url(re.compile("/teach$"))

@@ -1,13 +1,10 @@
 """The Compare page as a person uses it, in a real Chromium."""
 
 import re
-from pathlib import Path
 from urllib.parse import urlencode
 
-import pandas as pd
 import pytest
-from PIL import Image
-from playwright.sync_api import Page, expect
+from playwright.sync_api import expect
 
 import mha_viz as mv
 from mha_viz.ui.state.link_values import Pin, written
@@ -116,61 +113,6 @@ def test_compare_click_on_a_figure_chooses_its_head_or_pair(open_page: OpenPage)
     expect(page).to_have_url(re.compile("layer=2&head=6.*layer_b=2&head_b=6"))
 
 
-def test_compare_back_and_forward_go_through_the_choices(open_page: OpenPage) -> None:
-    page = open_page(f"/?text={TEXT}&layer=0&head=0")
-    first, box = page.url, page.get_by_label("Sentence", exact=True)
-    box.fill("a red fox")
-    with next_run(page):
-        box.press("Enter")
-    with next_run(page):
-        page.get_by_role("link", name="Compare").click()
-    expect(page).to_have_url(re.compile("/compare.*red"))
-    with next_run(page):
-        page.get_by_role("radio", name="Twins").click()
-    with next_run(page):
-        click_cell(page, 10, 20, rows=32)
-    expect(heading(page, "L1 H2 and L2 H4")).to_be_visible()
-    with next_run(page):
-        page.go_back()
-    expect(page.get_by_role("heading", name=re.compile("^L0 H0 and L"))).to_be_visible()
-    with next_run(page):
-        page.go_back()
-    expect(heading(page, "L0 H0")).to_be_visible()
-    for _ in range(2):
-        with next_run(page):
-            page.go_forward()
-    expect(heading(page, "L1 H2 and L2 H4")).to_be_visible()
-    while page.url != first:
-        with next_run(page):
-            page.go_back()
-    expect(box).to_have_value(TEXT)
-
-
-def test_compare_exports_open(open_page: OpenPage, tmp_path: Path) -> None:
-    page = open_page(LINK + "twins&order=cluster")
-    with next_run(page):
-        page.get_by_role("button", name="Export").first.click()
-    files = {}
-    for label in ("PNG", "SVG", "CSV", "HTML"):
-        with page.expect_download() as download:
-            page.get_by_role("button", name=label, exact=True).click()
-        files[label] = tmp_path / download.value.suggested_filename
-        download.value.save_as(files[label])
-    assert Image.open(files["PNG"]).width == 2000
-    for label in ("SVG", "CSV", "HTML"):
-        text = files[label].read_text()
-        assert "Hellinger distance" in text and "tiny-bert" in text and "young cat" in text, label
-    table = pd.read_csv(files["CSV"], comment="#", index_col="Head")
-    expected = mv.head_similarity(mv.load("tiny-bert").trace(TEXT), "hellinger")
-    assert abs(table.to_numpy() - expected.numpy()).max() < 1e-5
-    urls: list[str] = []
-    offline = page.context.new_page()
-    offline.on("request", lambda request: urls.append(request.url))
-    offline.goto(files["HTML"].as_uri())
-    offline.locator(".js-plotly-plot").wait_for()
-    assert not [url for url in urls if not url.startswith(("file:", "data:", "blob:"))]
-
-
 def test_compare_hostile_text_stays_text(open_page: OpenPage) -> None:
     page = open_page("/compare")
     box = page.get_by_label("Sentence", exact=True)
@@ -189,43 +131,3 @@ def test_compare_hostile_text_stays_text(open_page: OpenPage) -> None:
         assert main.locator("a[href*='a.b']").count() == 0, section
         marks = main.locator("[data-testid=stMarkdown] :is(img, script, .katex)")
         assert marks.count() == 0, section
-
-
-def _notes(page: Page) -> list[str]:
-    """Return the notes on both pins, from left to right."""
-    notes = page.get_by_label("Note on L1 H2")
-    expect(notes).to_have_count(2)
-    boxes = [note.bounding_box() for note in notes.all()]
-    order = sorted(range(2), key=lambda i: (boxes[i] or {})["x"])
-    return [notes.nth(i).input_value() for i in order]
-
-
-def test_compare_pins_are_reordered_and_there_after_a_reload(open_page: OpenPage) -> None:
-    page = open_page(f"/?text={TEXT}&layer=1&head=2")
-    pin = page.get_by_role("button", name="Pin this head", exact=True)
-    with next_run(page):
-        pin.click()
-    sentence = page.get_by_label("Sentence", exact=True)
-    sentence.fill("Two cats watched the birds.")
-    with next_run(page):
-        sentence.press("Enter")
-    with next_run(page):
-        pin.click()
-    with next_run(page):
-        page.get_by_role("button", name="Pins (2)").click()
-    note = page.get_by_label("Note on L1 H2").first
-    note.fill("about the dog")
-    with next_run(page):
-        note.press("Enter")
-    assert _notes(page) == ["about the dog", ""]
-    with next_run(page):
-        page.get_by_role("button", name="Move right", exact=True).first.click()
-    assert _notes(page) == ["", "about the dog"]
-    address = page.url
-    assert "section=pins" in address and "pins=" in address
-    page.reload()
-    wait_ready(page)
-    assert _notes(page) == ["", "about the dog"] and page.url == address
-    with next_run(page):
-        page.get_by_role("button", name="Remove", exact=True).first.click()
-    expect(page.get_by_role("radio", name="Pins (1)")).to_be_checked()

@@ -62,20 +62,6 @@ def test_corpus_study_of_a_visitors_texts_is_stopped_and_resumed(open_page: Open
     expect(again.get_by_text("300 texts of your own")).to_be_visible()
 
 
-def test_corpus_link_opens_two_studies_and_back_leads_to_them(open_page: OpenPage) -> None:
-    page = open_page("/corpus?corpus_model_b=tiny-gpt2&metric=distance")
-    difference = page.get_by_text(re.compile(r"\d+ of 32 heads differ by 3 standard errors"))
-    expect(difference).to_be_visible()
-    wait_ready(page)
-    page.get_by_role("combobox", name="Against").click()
-    with next_run(page):
-        page.get_by_role("option", name="The same model").click()
-    expect(difference).to_have_count(0)
-    with next_run(page):
-        page.go_back()
-    expect(difference).to_be_visible()
-
-
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_corpus_has_no_fault_for_axe(open_page: OpenPage, scheme: str) -> None:
     link = "/corpus?from_upos=VERB&any_head=1&kind=relation&gold=1"

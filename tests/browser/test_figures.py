@@ -8,14 +8,12 @@ import re
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 import pytest
 from PIL import Image
 from playwright.sync_api import Page, expect
 
-from mha_viz.web import theme
-from tests.browser.compare_page import PHONE, click_dot, fits
+from tests.browser.compare_page import click_dot
 from tests.browser.demo_figures import HOSTILE
 from tests.browser.ready import next_run
 from tests.browser.tabs import OpenPage
@@ -53,35 +51,6 @@ def test_figure_counts_each_click_once_and_runs_only_its_fragment(show_figures: 
         with next_run(page):
             page.get_by_role("button", name=name).click()
         expect(clicks).to_have_text("clicked [[0, 2], [0, 2], [1, 1]]")
-
-
-@pytest.mark.parametrize("look", [{}, PHONE | {"color_scheme": "dark"}])
-def test_figure_table_opens_without_a_run_of_the_figure(
-    show_figures: OpenPage, look: dict[str, object]
-) -> None:
-    page = show_figures(**look)
-    page.get_by_text("As a table").first.click()
-    expect(page.get_by_test_id("stDataFrame")).to_be_visible()
-    expect(page.get_by_text("app runs 1")).to_be_visible()
-    expect(page.get_by_text("fragment runs 1")).to_be_visible()
-    assert fits(page)
-
-
-def test_figure_png_and_svg_hold_figure_and_caption(show_figures: OpenPage, tmp_path: Path) -> None:
-    page = show_figures(color_scheme="dark", **PHONE)
-    open_export(page)
-    with Image.open(download(page, "PNG", tmp_path)) as image:
-        assert image.width == 2000  # a phone's width does not matter
-        shot = np.asarray(image.convert("RGB"))
-    ground = np.array(theme.rgb(theme.paper(True)))
-    assert (shot[2, 2] == ground).all()
-    painted = (np.abs(shot.astype(int) - ground) > 40).any(-1)
-    assert 0.02 < painted.mean() < 0.6
-    assert painted[-140:, :800].any() and not painted[-20:].any()  # the caption, whole
-    root = ET.parse(download(page, "SVG", tmp_path)).getroot()
-    text = " ".join(" ".join(root.itertext()).split())
-    for part in ("Dots and bars", "tiny-bert · The old dog", "square-root colours"):
-        assert part in text
 
 
 def test_figure_library_comes_once_where_the_page_has_none(

@@ -60,23 +60,6 @@ def test_switched_heads_change_the_prediction_and_the_link(open_page: OpenPage) 
     expect(copy).to_have_url(re.compile(r"text=[^&]*MASK"))
 
 
-def test_intervene_link_with_all_choices_opens_the_same_numbers(open_page: OpenPage) -> None:
-    source = TEXT.replace("dog", "cat")
-    options = "&off=0.3,1.2&how=patch_z&place=7&target=dog&against=time&method=gradient"
-    page = open_page(f"{LINK}{options}&source={source}")
-    expect_divergence(page, [(0, 3), (1, 2)], how="patch_z", source=source, position=7)
-    expect(page.get_by_label("Token to track")).to_have_value("dog")
-    assert query(page)["source"] == source
-    with next_run(page):
-        page.get_by_role("link", name="Compare").click()
-    with next_run(page):
-        page.get_by_role("link", name="Intervene").click()
-    expect_divergence(page, [(0, 3), (1, 2)], how="patch_z", source=source, position=7)
-    assert query(page)["off"] == "0.3,1.2"
-    page.goto(f"{LINK}&off=2.2&how=scale&factor=-1.5")
-    expect_divergence(page, [(2, 2)], how="scale", factor=-1.5)
-
-
 def test_intervene_bar_of_the_strip_moves_the_position(open_page: OpenPage) -> None:
     page = open_page(LINK + "&off=0.3")
     strip = page.locator(".js-plotly-plot").nth(1)

@@ -2,7 +2,6 @@
 
 import io
 import re
-from pathlib import Path
 
 import pytest
 from PIL import Image
@@ -12,9 +11,6 @@ from tests.browser.compare_page import query
 from tests.browser.ready import next_run, wait_ready
 from tests.browser.tabs import OpenPage
 
-FIND_THE_HEAD = (
-    "/lab-find-the-head?model=tiny-gpt2&text=The+old+dog+watched+the+old+dog&tasks=self,twins"
-)
 PLAYED = {"reduced_motion": "no-preference"}  # a film plays only where motion is wanted
 
 
@@ -86,42 +82,6 @@ def test_lab_pattern_is_painted_by_click_and_by_key(open_page: OpenPage) -> None
     expect(page.locator(".js-plotly-plot").first).to_be_visible()
 
 
-def test_lab_head_is_chosen_by_click_and_by_key(open_page: OpenPage) -> None:
-    page = open_page(FIND_THE_HEAD)
-    answer = page.get_by_role("button", name=re.compile("^Answer: L. H.$"))
-    canvas = page.locator("canvas").first
-    box = canvas.bounding_box()
-    assert box
-    canvas.click(position={"x": 0.1 * box["width"], "y": 0.2 * box["height"]})
-    expect(answer).to_have_text("Answer: L0 H0")
-    wait_ready(page)
-    page.get_by_role("application").first.focus()
-    page.keyboard.press("ArrowRight")
-    page.keyboard.press("Enter")
-    expect(answer).to_have_text("Answer: L0 H1")
-    wait_ready(page)
-    with next_run(page):
-        answer.click()
-    expect(page.get_by_text(re.compile(r"L0 H1: rank \d+"))).to_be_visible()
-
-
-def test_lab_sheets_are_files_that_open_without_a_network(
-    open_page: OpenPage, tmp_path: Path
-) -> None:
-    page = open_page(FIND_THE_HEAD)
-    page.get_by_text("For teachers: tasks").click()
-    for name in ("Sheet for pupils", "Answers for teachers"):
-        with page.expect_download() as download:
-            page.get_by_role("button", name=name).click()
-        path = tmp_path / download.value.suggested_filename
-        download.value.save_as(path)
-        sheet = page.context.new_page()
-        sheet.goto(path.as_uri())
-        expect(sheet.get_by_role("heading").first).to_be_visible()
-        expect(sheet.locator("img").first).not_to_have_js_property("naturalWidth", 0)
-        sheet.close()
-
-
 def test_lab_takes_a_picture_and_a_click_on_its_pixel(open_page: OpenPage) -> None:
     page = open_page("/lab-convolution?picture=yours&side=16")
     content = io.BytesIO()
@@ -157,12 +117,3 @@ def test_lab_work_can_be_stopped_and_begun_again(
     expect(stop).to_have_count(0)
     wait_ready(page)
     expect(page.get_by_role("button", name=start, exact=True)).to_be_enabled()
-
-
-def test_lab_trains_while_another_tab_is_used(open_page: OpenPage) -> None:
-    train, other = open_page("/lab-two-places?steps=100&width=8"), open_page("/lab-own-reflection")
-    train.get_by_role("button", name="Train").click()
-    press(other, other.get_by_role("slider", name="Tokens").first, "ArrowRight")
-    expect(train.get_by_role("button", name="Train again")).to_be_visible()
-    expect(other).to_have_url(re.compile(r"/lab-own-reflection\?tokens=5$"))
-    assert "tokens" not in train.url and "steps=100" in train.url

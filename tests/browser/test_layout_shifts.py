@@ -1,11 +1,11 @@
 """Nothing jumps while a page is loaded: what comes late has had its place from the beginning."""
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Page
 
 from mha_viz.learn.frame.contents import LABS
 from tests.browser.ready import wait_ready
-from tests.browser.workbench_page import TEXT, choose_folder, copy_tokenizer
+from tests.browser.workbench_page import TEXT
 
 MAX_SHIFT = 0.05  # of the sum of layout shifts: share of the window that moves, times how far
 MAX_LOADS = 4  # on a busy machine what belongs together comes in parts; once it must come whole
@@ -60,26 +60,3 @@ def assert_still(page: Page, path: str) -> None:
 @pytest.mark.parametrize("path", PATHS)
 def test_a_page_does_not_jump_while_it_loads(observed, path, size) -> None:
     assert_still(observed(size), path)
-
-
-@pytest.fixture(scope="module")
-def many_heads(tmp_path_factory):
-    """A model of 12 layers with 12 heads each, and random weights."""
-    import transformers as tf
-
-    folder = tmp_path_factory.mktemp("many")
-    copy_tokenizer("tiny-gpt2", folder)
-    sizes = dict(vocab_size=4096, n_positions=128, n_embd=60, n_layer=12, n_head=12)
-    ends = dict(bos_token_id=0, eos_token_id=0)
-    tf.GPT2LMHeadModel(tf.GPT2Config(**sizes, **ends)).save_pretrained(folder)
-    return folder
-
-
-@pytest.mark.parametrize("size", SIZES)
-def test_a_page_of_many_switches_does_not_jump_while_it_loads(observed, many_heads, size) -> None:
-    page = observed(size)
-    load(page, "/intervene")
-    choose_folder(page, many_heads)
-    expect(page.get_by_text("All 144 heads on")).to_be_visible()
-    wait_ready(page)
-    assert_still(page, page.url)

@@ -67,13 +67,6 @@ def test_equal_tokens_look_and_are_looked_at_alike_and_no_head_passes_the_bound(
         assert float(found.pattern[:, 0, 0].max()) <= 0.5 + 1e-5
 
 
-def test_tokens_that_do_not_fit():
-    with pytest.raises(ShapeError, match="4 tokens"):
-        any_pattern.fit(torch.eye(4), tokens=torch.ones(3, 2))
-    with pytest.raises(ArgumentError, match="2 tokens"):
-        patterns.real_tokens(1, 2)
-
-
 def test_a_pattern_without_zeros_needs_n_minus_1_and_no_more(random_fit):
     assert any_pattern.exact_width(random_fit.target) == 7
     logs = np.log(random_fit.target.double().numpy())

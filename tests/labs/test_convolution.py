@@ -11,7 +11,7 @@ import torch
 from PIL import Image
 from torch.utils.flop_counter import FlopCounterMode
 
-from mha_viz.errors import ArgumentError, ShapeError
+from mha_viz.errors import ArgumentError
 from mha_viz.learn.labs.convolution import inputs, measures
 from mha_viz.learn.labs.convolution import numbers as convolution
 from tests.making.comparing import close, near
@@ -127,29 +127,6 @@ def test_costs_are_those_that_torch_counts(size, n_in, n_out):
     with FlopCounterMode(display=False) as counted:
         convolution.convolved(picture, kernel)
     assert counted.get_total_flops() == 2 * bill.convolution
-
-
-def test_what_the_lab_does_not_take():
-    picture, kernel = random_case()
-    for alpha in (-1.0, math.nan, 31.0):
-        with pytest.raises(ArgumentError, match="alpha"):
-            convolution.attended(picture, kernel, alpha)
-    with pytest.raises(ArgumentError, match="32 x 32"):
-        convolution.attended(torch.ones(33, 4, 3), kernel)
-    with pytest.raises(ShapeError, match="channels"):
-        convolution.attended(torch.ones(4, 4, 1), kernel)
-    with pytest.raises(ShapeError, match="picture"):
-        convolution.attended(torch.ones(4, 4), kernel)
-    with pytest.raises(ShapeError, match="kernel"):
-        convolution.heads(torch.ones(1, 1, 3, 5), 1.0)
-    with pytest.raises(ArgumentError, match="1, 3 or 5"):
-        convolution.heads(torch.ones(1, 1, 2, 2), 1.0)
-    with pytest.raises(ArgumentError, match="finite"):
-        convolution.heads(torch.full((1, 1, 3, 3), math.nan), 1.0)
-    with pytest.raises(ArgumentError, match="border"):
-        convolution.attended(picture, kernel, 1.0, "torus")
-    with pytest.raises(ArgumentError, match="no pixel"):
-        convolution.at_pixel(picture, kernel, 1.0, "zeros", 9, 0)
 
 
 # -- pictures and kernels --------------------------------------------------------------------------

@@ -3,7 +3,6 @@
 import pytest
 import torch
 
-from mha_viz.errors import ArgumentError
 from mha_viz.learn.labs.convolution import learning as lab
 from tests.making.comparing import close
 
@@ -33,9 +32,3 @@ def test_few_pictures_are_enough_for_a_convolution_and_not_for_heads():
     assert heads[1] < 0.7 < 0.8 < heads[-1]  # 32, and 512
     assert found.seen["heads"][1] > 0.95  # it knows those 32 by heart
     assert all(c > h for c, h in zip(convolution, heads, strict=True))
-
-
-@pytest.mark.parametrize(("counts", "steps"), [([], 5), ([3], 5), ([5_000], 5), ([8], 0)])
-def test_sizes_that_are_refused(counts, steps):
-    with pytest.raises(ArgumentError, match="4 to 4,096 pictures"):
-        lab.learn(counts, n_steps=steps)

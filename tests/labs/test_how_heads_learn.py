@@ -7,7 +7,6 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from mha_viz.errors import ArgumentError, ShapeError
 from mha_viz.learn.labs.how_heads_learn import film as lab
 from tests.making.comparing import close, near
 
@@ -114,12 +113,3 @@ def test_the_weights_of_any_step_come_from_training_once_more(step):
     settings = (2, 200, 0.01, 3, "adam")
     film = lab.film(2, 200, 0.01, 3, all_weights=True)
     close(lab.weights_at(settings, step), film.weights[step], atol=0)
-
-
-def test_what_makes_no_sense():
-    bad = ({"n_steps": 5}, {"lr": 0.0}, {"lr": math.nan}, {"n_steps": 10**6}, {"optimizer": "x"})
-    for options in bad:
-        with pytest.raises(ArgumentError):
-            lab.film(**options)
-    with pytest.raises(ShapeError):
-        lab.film(n_heads=3)

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 import torch
 
-from mha_viz.errors import ArgumentError, ShapeError
 from mha_viz.learn.labs.own_reflection import learning
 from mha_viz.learn.labs.own_reflection import numbers as lab
 from tests.making.comparing import close, near
@@ -114,21 +113,3 @@ def test_with_the_identity_for_a_pattern_attention_is_the_convolution(seed):
     assert lab.pointwise(x, W_V, temperature=1e-4).difference < 1e-6
     by_temperature = lab.differences(x, W_V)
     assert by_temperature[0] > 0.1 and by_temperature[-1] < 1e-5
-
-
-def test_what_makes_no_sense():
-    for call in (
-        lambda: lab.pointwise(torch.eye(2), torch.eye(2), temperature=0.0),
-        lambda: lab.pointwise(torch.eye(2), torch.eye(2), temperature=math.nan),
-        lambda: learning.learn_left(n_tokens=2),
-        lambda: learning.learn_left(n_steps=0),
-        lambda: lab.share_beaten([0]),
-        lambda: lab.share_beaten([4], [-1.0]),
-        lambda: lab.share_beaten([10**6], n_texts=10**4),
-    ):
-        with pytest.raises(ArgumentError):
-            call()
-    with pytest.raises(ShapeError):
-        lab.pointwise(torch.eye(2), torch.eye(3))
-    with pytest.raises(ShapeError):
-        lab.reflection(torch.ones(1, 2))

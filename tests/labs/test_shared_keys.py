@@ -9,7 +9,6 @@ import torch
 from scipy.spatial.distance import jensenshannon
 
 import mha_viz as mv
-from mha_viz.errors import ArgumentError
 from mha_viz.learn.labs.shared_keys import numbers as lab
 from tests.making.comparing import near
 
@@ -66,8 +65,3 @@ def test_chance_counts_groupings_of_all_layers():
     assert found.as_close == [2, 2]
     sums = [a + b for a in random[0].tolist() for b in random[1].tolist()]
     assert found.chance == near(sum(total <= 7 for total in sums) / 9)
-
-
-def test_models_without_groups_are_refused(few):
-    with pytest.raises(ArgumentError, match="several groups"):
-        lab.compare_groups(mv.load("tiny-gpt2"))

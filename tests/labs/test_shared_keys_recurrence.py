@@ -4,7 +4,6 @@ import math
 
 import pytest
 
-from mha_viz.errors import ArgumentError
 from mha_viz.learn.labs.shared_keys import recurrence as lab
 
 
@@ -27,14 +26,3 @@ def test_what_waits_for_what():
         assert lab.reached("recurrent", n, 4).in_turn == n
         found = lab.reached("convolution", n, 4)
         assert found.in_turn == found.layers == found.path
-
-
-def test_sizes_that_are_refused():
-    for kind, n, d, kernel in (
-        ("lstm", 4, 4, 3),
-        ("attention", 1, 4, 3),
-        ("recurrent", 4, 0, 3),
-        ("convolution", 4, 4, 1),
-    ):
-        with pytest.raises(ArgumentError, match="Take one of"):
-            lab.reached(kind, n, d, kernel)

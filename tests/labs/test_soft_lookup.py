@@ -5,7 +5,6 @@ import math
 import pytest
 import torch
 
-from mha_viz.errors import ArgumentError, ShapeError
 from mha_viz.learn.labs.soft_lookup import numbers as soft_lookup
 from tests.making.comparing import close
 
@@ -27,24 +26,6 @@ def test_the_variance_of_scores_is_d_k_and_one_after_the_division():
     variance, scaled = found["variance"]
     assert variance == pytest.approx(widths, rel=0.15)
     assert scaled == pytest.approx([1.0] * 4, rel=0.15)
-
-
-@pytest.mark.parametrize("temperature", [0.0, -1.0, math.nan, math.inf])
-def test_a_temperature_that_is_none(temperature):
-    with pytest.raises(ArgumentError, match="temperature"):
-        soft_lookup.lookup(*soft_lookup.example(3, 2), temperature=temperature)
-
-
-def test_sizes_that_the_lab_does_not_take():
-    for n, d_k in ((2, 4), (9, 4), (4, 0), (4, 9)):
-        with pytest.raises(ArgumentError, match="3 to 8 tokens"):
-            soft_lookup.example(n, d_k)
-    with pytest.raises(ArgumentError):
-        soft_lookup.score_spread([])
-    with pytest.raises(ArgumentError):
-        soft_lookup.score_spread([4], n_keys=1)
-    with pytest.raises(ShapeError):
-        soft_lookup.lookup(torch.ones(3), torch.ones(3), torch.ones(3))
 
 
 def test_what_the_answer_says_of_64():

@@ -3,7 +3,6 @@
 import pytest
 import torch
 
-from mha_viz.errors import ArgumentError, ShapeError
 from mha_viz.learn.labs.two_places import numbers as lab
 
 
@@ -51,13 +50,3 @@ def test_no_heads_scores_have_more_rank_than_its_width(runs):
         assert len(run.score_ranks) == n_heads and max(run.score_ranks) <= run.d_head
         assert max(run.score_ranks) == run.d_head  # the bound is reached
     assert max(runs[16].weight_ranks) > 1  # softmax raises the rank
-
-
-def test_what_makes_no_sense():
-    for options in ({"n_steps": 0}, {"n_seeds": 0}, {"d_model": 65}, {"n_values": 1}):
-        with pytest.raises(ArgumentError):
-            lab.learn([1], **options)
-    with pytest.raises(ArgumentError):
-        lab.learn([])
-    with pytest.raises(ShapeError):
-        lab.learn([3])

@@ -6,8 +6,6 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 import mha_viz as mv
-from mha_viz.core.attention.multi_head import AttentionWeights
-from mha_viz.errors import ArgumentError, ShapeError
 from mha_viz.learn.activations import record_activations, spread
 from mha_viz.learn.labs.value_output import numbers as lab
 from tests.making.comparing import close
@@ -116,19 +114,3 @@ def test_without_W_O_every_head_writes_into_its_own_slice_and_with_it_into_all()
     torch.testing.assert_close(
         lab.slice_shares(everywhere), torch.full((4, 4), 0.25), atol=0.02, rtol=0
     )
-
-
-def test_what_the_lab_does_not_take():
-    ones = AttentionWeights(*torch.ones(3, 2, 4, 3), torch.ones(2, 3, 4))
-    for head in (-1, 2):
-        with pytest.raises(ArgumentError, match="head must lie"):
-            lab.merge(ones, head)
-    with pytest.raises(ShapeError, match="one row per key"):
-        lab.two_ways(ones, 0, torch.ones(1, 3), torch.ones(2, 4))
-    for sizes in ((0, 4, 4), (4, 0, 4), (4, 4, 100_001)):
-        with pytest.raises(ArgumentError, match="sizes must lie"):
-            lab.bill(*sizes)
-    with pytest.raises(ShapeError, match="slices"):
-        lab.slice_shares(torch.ones(3, 2, 4))
-    with pytest.raises(ArgumentError, match="writes nothing"):
-        lab.slice_shares(torch.zeros(2, 2, 4))

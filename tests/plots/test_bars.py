@@ -18,13 +18,6 @@ def test_piles_have_every_part_and_a_mark_at_their_sum():
     np.testing.assert_array_equal(mark.y, heads + rest)
 
 
-def test_piles_of_other_lengths_are_refused():
-    with pytest.raises(ShapeError, match="3 numbers"):
-        stacked_shares({"heads": np.ones(2)}, ["a", "b", "c"])
-    with pytest.raises(ShapeError, match="3 numbers"):
-        stacked_shares({}, ["a", "b", "c"])
-
-
 def test_a_matrix_is_drawn_around_0_with_squares():
     values = np.array([[1.0, -3.0], [0.0, np.nan], [2.0, 0.5]])
     figure = share_matrix(values, ["a", "b", "c"], ["x", "y"], "of it")

@@ -1,9 +1,7 @@
 """Claims in rows: where the marks are, what hover says, and odd rows."""
 
 import numpy as np
-import pytest
 
-from mha_viz.errors import ShapeError
 from mha_viz.plots.both_sides import Claim, both_sides
 
 WORDS = ("holds", "fails", "not decided")
@@ -38,8 +36,3 @@ def test_a_claim_without_a_line_or_a_number_has_a_label_and_no_mark():
     figure, by_name = drawn(empty, unknown)
     assert set(by_name) == {"right"}
     assert "<b>" not in figure.layout.annotations[0].text
-
-
-def test_lines_that_differ_in_number_are_refused():
-    with pytest.raises(ShapeError):
-        drawn(Claim("one", np.zeros(2), np.zeros(3), ["holds"] * 2, ["a", "b"]))

@@ -1,9 +1,7 @@
 """The pictures of a spread hold the counts and quantiles as they are."""
 
 import numpy as np
-import pytest
 
-from mha_viz.errors import ArgumentError, ShapeError
 from mha_viz.plots.bars import histogram_bars
 from mha_viz.plots.head_values import head_quantiles
 from tests.plots.drawn import HOSTILE, clicked, is_neutral
@@ -15,12 +13,6 @@ def test_bars_count_each_bin_between_the_outermost_filled_ones() -> None:
     assert list(bars.y) == [4, 0, 2] and list(bars.x) == [0.5, 1.5, 2.5] and bars.width == 1
     assert bars.hovertext[0].startswith("0.2512 to 0.631") and "<b>4 texts</b>" in bars.hovertext[0]
     assert is_neutral(figure)
-
-
-@pytest.mark.parametrize(("limits", "counts"), [([0, 1], [0]), ([0, 1], [1, 1])])
-def test_bins_that_cannot_be_drawn_are_refused(limits: list[int], counts: list[int]) -> None:
-    with pytest.raises(ShapeError, match="limits"):
-        histogram_bars(np.array(limits), np.array(counts), "x", "")
 
 
 def test_every_head_has_its_quantiles_in_order() -> None:
@@ -37,10 +29,3 @@ def test_every_head_has_its_quantiles_in_order() -> None:
     assert list(chosen.y) == [spread[2, 2, 1]] and clicked(figure)[-1] == [2, 1]
     assert (np.diff(medians.x) > 0).all() and len(medians.hovertext) == 11
     assert is_neutral(head_quantiles(spread, HOSTILE, HOSTILE))
-
-
-def test_the_spread_of_what_is_not_there_is_refused() -> None:
-    with pytest.raises(ShapeError, match="5"):
-        head_quantiles(np.ones((4, 2, 2)), "x", "")
-    with pytest.raises(ArgumentError, match="L9 H0"):
-        head_quantiles(np.ones((5, 2, 2)), "x", "", selected=(9, 0))

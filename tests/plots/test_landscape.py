@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from mha_viz.errors import ShapeError
 from mha_viz.plots.curves import LossPlane, landscape
 
 X, Y = np.linspace(-1, 1, 5), np.linspace(-2, 2, 4)
@@ -27,8 +26,3 @@ def test_heights_are_logarithms_and_hover_tells_the_loss():
 
 def test_a_loss_of_nothing_has_a_place():
     assert np.isfinite(made(loss=np.zeros((4, 5))).data[0].z).all()
-
-
-def test_a_path_needs_a_step_for_each_of_its_points():
-    with pytest.raises(ShapeError, match="2 steps"):
-        made(steps=[0, 1])

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from mha_viz.errors import ArgumentError, ShapeError
 from mha_viz.plots.head_map import metric_maps
 from tests.plots.drawn import HOSTILE
 
@@ -34,12 +33,3 @@ def test_what_is_not_defined_is_hatched_and_not_zero():
     missing = [t for t in figure.data if t.hovertemplate and "not defined" in t.hovertemplate]
     assert [len(trace.customdata) for trace in missing] == [1, 21]
     assert missing[0].customdata.tolist() == [[0, 2, 5]]
-
-
-def test_bad_input_gets_a_sentence():
-    with pytest.raises(ArgumentError, match="no metric"):
-        metric_maps({}, {})
-    with pytest.raises(ArgumentError, match="L3 H0"):
-        metric_maps(MAPS, {}, selected=(3, 0))
-    with pytest.raises((ShapeError, TypeError)):
-        metric_maps({"a": np.ones((2, 3)), "b": np.ones((2, 5))}, {})

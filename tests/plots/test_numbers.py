@@ -3,9 +3,7 @@
 import json
 
 import numpy as np
-import pytest
 
-from mha_viz.errors import ArgumentError, ShapeError
 from mha_viz.plots.pictures import Cells, MatrixLook, number_matrix
 
 VALUES = np.array([[0.5, -1.25, 0.001], [-0.001, 1234567.0, np.inf]])
@@ -34,12 +32,3 @@ def test_names_are_cleaned_and_short_ones_stand_beside_the_cells() -> None:
     assert cells.shown == (["<i>a</i>", "b␊"], ["x", "y", "a rather long…"])
     plain = matrix(VALUES, "Q")
     assert plain.shown == (None, None) and plain.names == (["0", "1"], ["0", "1", "2"])
-
-
-def test_what_is_no_matrix_or_too_large_is_refused() -> None:
-    with pytest.raises(ShapeError, match="2 axes"):
-        matrix(np.ones(3), "v")
-    with pytest.raises(ArgumentError, match="at most 4,096 cells"):
-        matrix(np.ones((64, 65)), "W")
-    with pytest.raises(ShapeError):
-        matrix(VALUES, "Q", rows=["only one"])

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from mha_viz.errors import ArgumentError, ShapeError
 from mha_viz.plots.pair_scatter import MeasuredPairs, pair_scatter
 from tests.plots.drawn import HOSTILE, clicked, head_names, is_neutral
 
@@ -63,13 +62,6 @@ def test_of_many_pairs_the_crowd_is_counted_and_the_others_are_dots() -> None:
     near = abs(x - counts.x[column]) <= np.diff(counts.x)[0] / 2
     near &= abs(y - counts.y[row]) <= np.diff(counts.y)[0] / 2
     assert near.sum() == pytest.approx(counts.text[row, column], abs=2)
-
-
-def test_refusals() -> None:
-    with pytest.raises(ArgumentError):
-        draw(names=NAMES[:7])
-    with pytest.raises((ShapeError, TypeError)):  # jaxtyping asks first where it is on
-        draw(x=X[:7])
 
 
 def test_text_stays_text() -> None:

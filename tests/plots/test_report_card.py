@@ -5,7 +5,6 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from mha_viz.errors import ArgumentError, ShapeError
 from mha_viz.plots.report_card import report_card
 from tests.plots.drawn import HOSTILE, is_neutral
 
@@ -51,15 +50,6 @@ def test_hover_ranks() -> None:
     assert ranks == [f"{i} of 5 from the top" for i in (5, 1, 2, 2, 4)]
     assert row.hovertext[1] == "L0 H1: m<br><b>0.9</b><br>1 of 5 from the top"
     assert "2 of 5" in chosen.hovertext[0]
-
-
-def test_refusals() -> None:
-    with pytest.raises(ArgumentError):
-        report_card({}, {}, {}, (0, 0))
-    with pytest.raises(ArgumentError, match="L3 H0"):
-        report_card(VALUES, {}, {}, (3, 0))
-    with pytest.raises((ShapeError, TypeError)):  # jaxtyping asks first where it is on
-        report_card({"a": np.ones((3, 5)), "b": np.ones((5, 3))}, {}, {}, (0, 0))
 
 
 def test_text_stays_text() -> None:

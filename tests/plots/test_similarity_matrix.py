@@ -120,13 +120,3 @@ def test_the_map_puts_heads_where_they_are() -> None:
     assert np.c_[dots.x, dots.y] == pytest.approx(places[index], abs=0)
     assert list(dots.marker.color) == [i // 5 for i in index]
     assert figure.data[1].customdata == ([1, 2],) and figure.data[1].x[0] == places[7, 0]
-
-
-def test_the_map_refuses() -> None:
-    places, _ = classical_mds(APART)
-    with pytest.raises(ArgumentError):
-        head_map(places, NAMES, 5, selected=(3, 0))
-    with pytest.raises(ArgumentError):
-        head_map(places, NAMES, 7)
-    with pytest.raises((ShapeError, TypeError)):  # jaxtyping asks first where it is on
-        head_map(places, NAMES, 5, clusters=[0] * 7)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from mha_viz.errors import ArgumentError, ShapeError
+from mha_viz.errors import ShapeError
 from mha_viz.plots.frame import MASKED
 from mha_viz.plots.heatmap import head_tiles
 from tests.plots.drawn import HOSTILE, is_neutral
@@ -35,12 +35,3 @@ def test_masked_cells_are_grey_and_say_so():
 
 def test_texts_are_never_markup():
     assert is_neutral(head_tiles(PATTERNS, title=HOSTILE, note=HOSTILE))
-
-
-def test_what_cannot_be_drawn():
-    with pytest.raises(ShapeError):
-        head_tiles(np.zeros((2, 2)), title="t")
-    no_weights = (np.full((1, 1, 2, 2), bad) for bad in (2.0, np.nan))
-    for patterns in (np.zeros((3, 11, 2, 2)), np.zeros((1, 1, 65, 65)), *no_weights):
-        with pytest.raises(ArgumentError):
-            head_tiles(patterns, title="t")

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from mha_viz.errors import ShapeError
 from mha_viz.plots.bars import token_bars
 
 
@@ -15,9 +14,3 @@ def test_bars_hold_each_series_in_the_order_of_the_text() -> None:
     assert np.isnan(figure.data[1].y[1]) and figure.data[1].x.tolist() == [0, 1, 2]
     assert figure.layout.xaxis.ticktext == ("a", "a", "&lt;b&gt;")
     assert "<b>" not in "".join(figure.data[0].customdata)
-
-
-@pytest.mark.parametrize("series", [{}, {"x": np.ones(3)}])
-def test_a_number_for_each_token(series) -> None:
-    with pytest.raises(ShapeError, match="2 numbers"):
-        token_bars(series, ["a", "b"])

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from mha_viz.errors import ArgumentError, ShapeError
 from mha_viz.plots.vectors import arrows
 from tests.plots.drawn import HOSTILE, is_neutral, texts
 
@@ -32,13 +31,3 @@ def test_on_the_line_every_product_is_that_of_the_chosen_with_itself():
 
 def test_names_are_never_markup():
     assert is_neutral(arrows(VECTORS, [HOSTILE] * 3, title=HOSTILE, chosen=0))
-
-
-def test_what_cannot_be_drawn():
-    for vectors in (np.zeros((3, 3)), np.full((3, 2), np.nan), np.zeros(2)):
-        with pytest.raises(ShapeError):
-            arrows(vectors, ["a", "b", "c"], title="t")
-    with pytest.raises(ShapeError):
-        arrows(VECTORS, ["a"], title="t")
-    with pytest.raises(ArgumentError):
-        arrows(VECTORS, ["a", "b", "c"], title="t", chosen=3)
