@@ -1,9 +1,5 @@
 """Studies on a cluster of three machines (all of them this one): the bits of one machine."""
 
-import os
-import subprocess
-import sys
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,7 +12,6 @@ from mha_viz.errors import StudyError
 from tests.corpus.random_moments import PER_SHARD
 from tests.corpus.ray_cluster import head_of, ray_cluster
 from tests.corpus.small_studies import TEXTS, Stopped, files_of
-from tests.waiting import wait_for
 
 # Ray starts a dozen processes
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("small_shards")]
@@ -82,49 +77,7 @@ def test_a_machine_that_dies_in_the_middle_changes_no_bit(
     assert files_of(tmp_path / "study") == files_of(whole.folder)
 
 
-def test_a_study_that_is_stopped_asks_ray_no_more(bert: Any, cluster: Any, tmp_path: Path) -> None:
-    """A thread that did would connect anew, or end this process in the midst of the shutdown."""
-    before = set(threading.enumerate())
-
-    shards = tmp_path / "study/shards"
-
-    def stop(_: Progress) -> None:
-        wait_for(lambda: len(list(shards.iterdir())) > 2, "parts that nobody has taken yet")
-        raise Stopped
-
-    with pytest.raises(Stopped):
-        mv.study(bert, LINES, tmp_path / "study", cluster=head_of(cluster), on_progress=stop)
-    left = set(threading.enumerate()) - before
-    for thread in left:
-        thread.join(60)
-    assert not [thread.name for thread in left if thread.is_alive()]
-
-
 def test_no_cluster_at_that_address(bert: Any, tmp_path: Path) -> None:
     with pytest.raises(StudyError, match=r"127\.0\.0\.1:9"):
         mv.study(bert, LINES, tmp_path / "study", cluster="127.0.0.1:9")
     assert not (tmp_path / "study").exists()
-
-
-def test_without_ray_it_is_said_how_to_get_it(tmp_path: Path) -> None:
-    code = """
-import sys
-sys.modules["ray"] = None
-import mha_viz as mv
-from mha_viz.errors import MissingPackageError
-
-model = mv.load("tiny-bert")
-try:
-    mv.study(model, ["The cat sat."], sys.argv[1], cluster="auto")
-except MissingPackageError as error:
-    print(error)
-print(mv.study(model, ["The cat sat."], sys.argv[1]).n_texts)
-"""
-    done = subprocess.run(
-        [sys.executable, "-c", code, tmp_path / "study"],
-        capture_output=True,
-        text=True,
-        check=True,
-        env={**os.environ, "PYTHONPATH": os.getcwd()},
-    )
-    assert "pip install 'mha-viz[cluster]'" in done.stdout and done.stdout.endswith("\n1\n")

@@ -2,7 +2,6 @@
 
 import csv
 import json
-import re
 import shlex
 from pathlib import Path
 
@@ -12,7 +11,6 @@ import mha_viz as mv
 from mha_viz.errors import ArgumentError
 from mha_viz.paper import report
 from mha_viz.web.theme import format_number
-from tests.cli.command import call
 from tests.making.tags import Tags
 
 HOSTILE = "</style><script>alert(1)</script>"
@@ -73,21 +71,6 @@ def test_every_table_and_figure_is_a_file_with_the_study_s_numbers(study, folder
     assert [float(row["Low"]) for row in rows] == pytest.approx(study.heads["low"].tolist())
     assert study.unit_note in lines[1]
     assert "\\toprule" in (folder / "tables" / "relations.tex").read_text("utf-8")
-
-
-@pytest.mark.extended
-def test_the_commands_make_the_same_study_and_report(study, folder: Path, tmp_path, monkeypatch):
-    text = Tags((folder / "index.html").read_text("utf-8")).text
-    commands = re.findall(r"^mha-viz (.*)$", text, re.M)
-    assert len(commands) == 3
-    monkeypatch.chdir(tmp_path)
-    for command in commands:
-        call(*shlex.split(command))
-    made = mv.Study.load("study")
-    assert made.manifest["source"] == study.manifest["source"]
-    assert made.heads.equals(study.heads)
-    for path in folder.rglob("*.*"):
-        assert (tmp_path / "report" / path.relative_to(folder)).read_bytes() == path.read_bytes()
 
 
 @pytest.mark.extended

@@ -1,7 +1,5 @@
 """Who may use the server: by its own names, from its own pages, and nobody else."""
 
-import os
-import signal
 import socket
 import tomllib
 
@@ -9,7 +7,7 @@ import pytest
 from streamlit import config
 
 from mha_viz.ui.server.gate import refusal
-from tests.ui.serving import ROOT, OpenPage, served, serving, status
+from tests.ui.serving import ROOT, serving, status
 
 pytestmark = pytest.mark.slow
 
@@ -126,17 +124,3 @@ def test_what_is_no_host_or_not_its_own_page(set_option, hosts, origins):
 def test_a_page_is_told_no_more_of_an_error_than_the_app_says():
     options = tomllib.loads((ROOT / ".streamlit" / "config.toml").read_text())
     assert options["client"]["showErrorDetails"] == "none"
-
-
-@pytest.mark.parametrize("order", [signal.SIGINT, signal.SIGTERM])
-def test_an_order_to_stop_is_no_failure(tmp_path, order):
-    # A shell that runs the tests in the background has made its children deaf to Ctrl-C.
-    deaf = signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
-        with served(tmp_path) as (port, ask), OpenPage(port):
-            process = int(ask("import os; answer = os.getpid()"))
-            os.kill(process, order)
-            assert os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]) == 0
-    finally:
-        signal.signal(signal.SIGINT, deaf)
-    assert "Aborted" not in (tmp_path / "app.log").read_text()

@@ -5,7 +5,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mha_viz.errors import ArgumentError, ShapeError
 from mha_viz.ui.widgets.components import head_switches as module
 from mha_viz.ui.widgets.components.head_switches import _coloured, _switched, head_switches
 from mha_viz.web import theme
@@ -48,17 +47,6 @@ def test_colours_run_from_zero_or_symmetrically_around_it() -> None:
     for level in (0.0, np.nan, np.inf):
         flat = _coloured(np.full((2, 2), level), (2, 2))
         assert (flat["low"], flat["high"]) == (0.0, 1.0)
-
-
-def test_refusals() -> None:
-    with pytest.raises(ArgumentError):
-        head_switches(0, 4, off=[], key="a", take=print)
-    with pytest.raises(ArgumentError, match="L3 H0"):
-        head_switches(3, 4, off=[(0, 0), (3, 0)], key="a", take=print)
-    with pytest.raises(ArgumentError, match="L0 H9"):
-        head_switches(3, 4, off=[], selected=(0, 9), key="a", take=print)
-    with pytest.raises(ShapeError):
-        head_switches(3, 4, off=[], value=np.ones((4, 3)), key="a", take=print)
 
 
 def test_what_goes_to_the_browser_and_what_comes_back(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -63,11 +63,6 @@ def test_chosen_cell_is_written_out_as_a_sum():
     assert link(app)["column_dim"] == "31"
 
 
-def test_markup_in_tokens_is_escaped():
-    text = check(lab(KEY, text="<b>$x$ [a](b) :smile: **c**", step="scores", row_token="1"))
-    assert "<b>$x" not in text
-
-
 def test_code_with_a_mistake_fails_or_gives_other_weights():
     app = lab(KEY, text=TEXT, bugs="1")
     assert app.code[0].value.startswith("AttributeError") and "d_k" in app.code[0].value
