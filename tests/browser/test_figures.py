@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from PIL import Image
 from playwright.sync_api import Page, expect
 
 from tests.browser.compare_page import click_dot
@@ -51,24 +50,6 @@ def test_figure_counts_each_click_once_and_runs_only_its_fragment(show_figures: 
         with next_run(page):
             page.get_by_role("button", name=name).click()
         expect(clicks).to_have_text("clicked [[0, 2], [0, 2], [1, 1]]")
-
-
-def test_figure_library_comes_once_where_the_page_has_none(
-    show_figures: OpenPage, tmp_path: Path
-) -> None:
-    page = show_figures()
-    scripts: list[str] = []
-    page.on("request", lambda request: "/media/" in request.url and scripts.append(request.url))
-    open_export(page)
-    page.evaluate("delete window.Plotly")  # which Streamlit leaves in the window
-    assert not scripts  # it comes with the first click, not with the menu
-    with Image.open(download(page, "PNG", tmp_path)) as image:
-        assert image.width == 2000
-    page.keyboard.press("Escape")
-    expect(page.get_by_role("button", name="HTML", exact=True)).to_have_count(0)
-    open_export(page, 1)
-    assert download(page, "SVG", tmp_path).name == "second.svg"
-    assert len(scripts) == 1
 
 
 def test_figure_hostile_names_stay_text_in_every_file(

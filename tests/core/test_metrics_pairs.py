@@ -165,8 +165,3 @@ def test_what_a_device_does_is_what_the_processor_does() -> None:
     block = torch.cat([random_pattern().flatten(0, 1).flatten(1), torch.zeros(ALL, 3)], dim=1)
     want = pairs._mixed(block)
     close(pairs._mixed_on_device(block), want)
-
-
-def test_a_device_mixes_rows_as_the_processor_does() -> None:
-    block = torch.cat([random_pattern().flatten(0, 1).flatten(1), torch.zeros(ALL, 3)], dim=1)
-    close(pairs._mixed_on_device(block), pairs._mixed(block))

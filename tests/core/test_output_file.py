@@ -139,17 +139,6 @@ def test_check_writable_refuses_what_write_file_refuses_and_leaves_nothing(tmp_p
         write_file(tmp_path / name, NEW, parents=parents)
 
 
-def test_check_writable_knows_a_file_that_may_not_be_written(tmp_path, monkeypatch):
-    path = tmp_path / "kept"
-    path.write_bytes(b"old")
-    path.chmod(0o444)
-    monkeypatch.setattr(output_file.os, "access", lambda place, how: bool(mode(place) & 0o222))
-    with pytest.raises(WriteError, match="Permission denied"):
-        check_writable(path)
-    check_writable("/dev/null")
-    check_writable("/dev/stdout")
-
-
 # -- links ---------------------------------------------------------------------------------------
 
 

@@ -3,7 +3,6 @@
 import pytest
 import torch
 from streamlit.runtime.state.session_state_proxy import SessionStateProxy
-from streamlit.testing.v1 import AppTest
 
 from mha_viz.core.metrics.pairs import hellinger
 from mha_viz.ui.run import memory, page_lock, reporting
@@ -39,27 +38,3 @@ def test_an_overtaken_run_ends_with_its_block_and_leaves_nothing(monkeypatch) ->
     monkeypatch.setattr(SessionStateProxy, "__contains__", contains)
     found = reporting.cached(SCENE, "a measure", make=make)
     assert ended and reporting.cached(SCENE, "a measure", make=make) is found
-
-
-def _page() -> None:
-    """Runs as an app, so it imports what it needs."""
-    import streamlit as st
-
-    from mha_viz.core.cancellation import check_cancelled
-    from mha_viz.ui.run import page_lock, reporting
-    from tests.ui.test_reporting import SCENE
-
-    page_lock.PATIENCE, before = -1.0, page_lock.PATIENCE
-    with st.expander("above"):
-        reporting.cached(SCENE, "a page's measure", make=check_cancelled)
-    st.text("below")
-    page_lock.PATIENCE = before
-
-
-def test_what_is_measured_takes_no_place_on_the_page() -> None:
-    """What stands below stays the same to the browser, open expanders and all."""
-    app = AppTest.from_function(_page).run()
-    first = list(app.main.children), list(app.expander[0].children)
-    app.run()
-    assert not app.exception
-    assert (list(app.main.children), list(app.expander[0].children)) == first
