@@ -92,7 +92,7 @@ def test_the_plane_goes_through_the_end_and_has_the_loss_there(weights, kind):
     close(found.path[-1], torch.zeros(2, dtype=torch.float64))
 
 
-@pytest.mark.parametrize("kind", lab.KINDS)
+@pytest.mark.parametrize("kind", ["path", pytest.param("random", marks=pytest.mark.extended)])
 def test_a_run_is_repeated_for_its_plane(weights, kind, monkeypatch):
     monkeypatch.setattr(lab, "SIDE", 5)
     done = []

@@ -112,7 +112,13 @@ def test_a_text_whose_weights_do_not_fit_at_once_is_compared_as_any(monkeypatch)
             pd.testing.assert_frame_equal(whole, parts, rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize("section", SECTIONS)
+OFTEN = ("layers", "twins", "flow")  # sections; the others differ in what is drawn alone
+
+
+@pytest.mark.parametrize(
+    "section",
+    [*OFTEN, *(pytest.param(s, marks=pytest.mark.extended) for s in SECTIONS if s not in OFTEN)],
+)
 def test_another_head_computes_nothing_again(monkeypatch, section):
     options = {"text": TEXT, "section": section, "measure": "jensen_shannon", "head": "0"}
     options |= {"layer_b": "0"} if section == "twins" else {}

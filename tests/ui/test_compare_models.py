@@ -7,7 +7,6 @@ import mha_viz as mv
 from mha_viz.checkpoints.untrained_copy import untrained_copy
 from mha_viz.core.compare.alignment import align, aligned, equal_places, pattern_change
 from mha_viz.core.compare.matching import match_heads
-from mha_viz.core.names import MATCH_MEASURES
 from mha_viz.ui.compare.two_models import N_TEXTS
 from mha_viz.ui.run.memory import SHOWN_SEED
 from mha_viz.ui.state.examples import EXAMPLES
@@ -40,9 +39,11 @@ def matched(a: str, b: str, measure: str):
 
 @pytest.mark.parametrize(
     ("name", "other", "measure"),
-    [*(("tiny-bert", "tiny-llama", measure) for measure in MATCH_MEASURES),
-     ("tiny-gpt2", "untrained", "cka")],
-)  # fmt: skip
+    [
+        ("tiny-gpt2", "untrained", "cka"),
+        pytest.param("tiny-bert", "tiny-llama", "hellinger", marks=pytest.mark.extended),
+    ],
+)
 def test_two_models_shows_the_match_of_the_library(name, other, measure):
     chosen = dict(model=name, model_b=other, match=measure, layer="2", head="5")
     app = compare("matches", text=TEXT, section="models", **chosen)

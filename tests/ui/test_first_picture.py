@@ -38,6 +38,7 @@ def run(code: str) -> None:
     subprocess.run([sys.executable, "-c", PAGE + code], check=True, timeout=500, cwd=ROOT)
 
 
+@pytest.mark.extended
 @pytest.mark.slow
 def test_it_is_drawn_without_libraries_that_another_sentence_waits_for_and_stays_with_them():
     run("""
