@@ -1,13 +1,11 @@
 """The Compare page as a person uses it, in a real Chromium."""
 
 import re
-from urllib.parse import urlencode
 
 import pytest
 from playwright.sync_api import expect
 
 import mha_viz as mv
-from mha_viz.ui.state.link_values import Pin, written
 from mha_viz.ui.state.views import SECTIONS
 from tests.browser.compare_page import (
     LINK,
@@ -21,13 +19,6 @@ from tests.browser.compare_page import (
 from tests.browser.ready import next_run, wait_ready
 from tests.browser.tabs import OpenPage
 from tests.making.comparing import near
-from tests.ui import compare_app
-from tests.ui.test_compare_models import matched
-
-HOSTILE = (
-    "<script>window.hacked=1</script><img src=x onerror='window.hacked=1'> $x^2$ **b** "
-    "http://a.b www.a.b me@a.b %{y}"
-)
 
 
 @pytest.mark.journey
@@ -49,26 +40,6 @@ def test_compare_pair_from_the_matrix_and_sections_by_keyboard(open_page: OpenPa
         page.keyboard.press("Enter")
     expect(page.get_by_role("radio", name=SECTIONS["alike"])).to_be_checked()
     expect(heading(page, "L3 H1 and L1 H6")).to_be_visible()
-
-
-@pytest.mark.journey
-def test_compare_two_models_opens_a_head_and_its_counterpart(open_page: OpenPage) -> None:
-    link = "/compare?section=models&model=tiny-gpt2&model_b=tiny-llama&layer=0&head=0"
-    page = open_page(f"{link}&text={compare_app.TEXT}")
-    pairs = matched("tiny-gpt2", "tiny-llama", "hellinger")
-    counterpart = pairs.b[list(pairs.a).index(2 * 8 + 6)]
-    with next_run(page):
-        click_cell(page, 2, 6, rows=4, columns=8)
-    expect(heading(page, f"L2 H6 and L{counterpart // 8} H{counterpart % 8}")).to_be_visible()
-    expect(page).to_have_url(re.compile("layer=2&head=6"))
-    page.get_by_role("combobox", name="Other model").click()
-    with next_run(page):
-        page.get_by_role("option", name="The same with random weights").click()
-    expect(page).to_have_url(re.compile("model_b=untrained"))
-    with next_run(page):
-        page.get_by_role("radio", name="Side by side").click()
-    expect(heading(page, "L2 H6 and L2 H6")).to_be_visible()
-    expect(page.get_by_test_id("stAlert")).to_have_count(0)
 
 
 def test_compare_row_of_the_nearest_twins_opens_the_pair(open_page: OpenPage) -> None:
@@ -111,23 +82,3 @@ def test_compare_click_on_a_figure_chooses_its_head_or_pair(open_page: OpenPage)
     click_cell(page, 2, 6, rows=4, columns=8, number=3)
     expect(heading(page, "L2 H6 and L2 H6")).to_be_visible()
     expect(page).to_have_url(re.compile("layer=2&head=6.*layer_b=2&head_b=6"))
-
-
-def test_compare_hostile_text_stays_text(open_page: OpenPage) -> None:
-    page = open_page("/compare")
-    box = page.get_by_label("Sentence", exact=True)
-    box.fill(HOSTILE)
-    with next_run(page):
-        box.press("Enter")
-    pins = written((Pin("tiny-bert", HOSTILE, "", "self", 0, 2),))
-    for section in SECTIONS:
-        params = dict(section=section, text=HOSTILE, text_b=f"b {HOSTILE}", pins=pins)
-        page.goto(f"/compare?{urlencode(params)}")
-        wait_ready(page)
-        plot(page)
-        assert page.get_by_test_id("stAlertContentError").count() == 0, section
-        assert page.evaluate("window.hacked") is None, section
-        main = page.get_by_test_id("stMain")
-        assert main.locator("a[href*='a.b']").count() == 0, section
-        marks = main.locator("[data-testid=stMarkdown] :is(img, script, .katex)")
-        assert marks.count() == 0, section

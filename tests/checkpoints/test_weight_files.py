@@ -30,8 +30,9 @@ def test_truncated_weights(folder, tmp_path, cut):
         struct.pack("<Q", 2**63) + b"{}",
         pickle.dumps({"a": 1}),
         struct.pack("<Q", 2**25) + b"{}".ljust(2**25),
+        struct.pack("<Q", 4_000_000) + b"[" * 4_000_000,
     ],
-    ids=["garbage", "huge header", "renamed pickle", "header longer than any"],
+    ids=["garbage", "huge header", "renamed pickle", "header longer than any", "lists in lists"],
 )
 def test_weights_that_are_no_safetensors(folder, tmp_path, content):
     bad = copy(folder, tmp_path / "bad")

@@ -66,6 +66,7 @@ def test_report_prints_a_line_for_each_head():
         assert line.split()[2:9] == [f"{row[key]:.3f}" for key in cli.formats.REPORT_COLUMNS]
         assert " ".join(line.split()[9:11]) == row["twin"]
         assert line.endswith(row["labels"])
+        assert len(line.removesuffix(row["labels"])) <= 71  # leaves 100 columns room for two labels
     assert "nan" not in out
 
 

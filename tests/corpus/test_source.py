@@ -8,7 +8,6 @@ import io
 import os
 import tempfile
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -80,24 +79,6 @@ def test_a_folder_in_the_order_of_names(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
-def test_a_folder_that_may_not_be_opened_is_told(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "closed").mkdir()
-    (tmp_path / "a.txt").write_text("A.\n")
-    scan = os.scandir
-
-    def refusing(path: object) -> object:
-        if str(path).endswith("closed"):
-            raise PermissionError(13, "Permission denied", str(path))
-        return scan(path)
-
-    monkeypatch.setattr(os, "scandir", refusing)
-    source = open_source(tmp_path)
-    assert texts(source) == ["A."]
-    assert source.skipped == [("closed", "Permission denied.")]
-
-
 def test_standard_input_and_pipes_are_read_once_and_kept_until_the_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -123,28 +104,6 @@ def test_standard_input_and_pipes_are_read_once_and_kept_until_the_end(
     del other
     gc.collect()
     assert copy._file.closed
-
-
-@pytest.mark.parametrize(
-    ("raised", "expected", "said"),
-    [
-        (KeyError("theirs"), KeyError, "theirs"),
-        (
-            OSError(28, "No space left on device"),
-            SourceError,
-            "texts cannot be copied to .*: No sp",
-        ),
-    ],
-)
-def test_what_goes_wrong_while_copying_is_told(
-    raised: Exception, expected: type[Exception], said: str
-) -> None:
-    def failing() -> Iterator[str]:
-        yield "One."
-        raise raised
-
-    with pytest.raises(expected, match=said):
-        open_source(failing())
 
 
 @pytest.mark.parametrize(

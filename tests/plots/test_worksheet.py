@@ -19,24 +19,8 @@ TASKS = [
 def test_all_text_is_text():
     document = worksheet(EVIL, [EVIL], TASKS, tokens=[EVIL, "a"], grid=PNG, answers=True)
     page = Tags(document)
-    assert {tag for tag, _ in page.seen} <= {
-        "html",
-        "head",
-        "meta",
-        "title",
-        "style",
-        "body",
-        "h1",
-        "h2",
-        "p",
-        "b",
-        "small",
-        "section",
-        "figure",
-        "img",
-        "div",
-        "span",
-    }
+    harmless = "html head meta title style body h1 h2 p b small section figure img div span"
+    assert {tag for tag, _ in page.seen} <= set(harmless.split())
     assert not any(name.startswith("on") for _, attributes in page.seen for name in attributes)
     assert page.text.count("<script>alert(1)</script>") >= 6
 

@@ -37,44 +37,18 @@ def test_wordpiece_labels_keep_the_spelling() -> None:
 
 def test_byte_level_labels() -> None:
     encoded = encode(make("gpt2_like"), "the  cat\n\té 😀", max_length=50)
-    assert labels(encoded) == [
-        "the",
-        "␠",
-        "cat",
-        "⏎",
-        "⇥",
-        "é 1/2",
-        "é 2/2",
-        "␠",
-        "😀 1/4",
-        "😀 2/4",
-        "😀 3/4",
-        "😀 4/4",
-    ]
+    assert ", ".join(labels(encoded)) == (
+        "the, ␠, cat, ⏎, ⇥, é 1/2, é 2/2, ␠, 😀 1/4, 😀 2/4, 😀 3/4, 😀 4/4"
+    )
     assert words(encoded) == [0, 1, 1, 2, 3, 4, 4, 5, 5, 5, 5, 5]
 
 
 def test_spaces_that_roberta_trims_come_back() -> None:
     encoded = encode(make("roberta_like"), "the  cat 😀", max_length=50)
-    assert labels(encoded) == [
-        "<s>",
-        "the",
-        "␠",
-        "cat",
-        "␠",
-        "😀 1/4",
-        "😀 2/4",
-        "😀 3/4",
-        "😀 4/4",
-        "</s>",
-    ]
-    assert [(token.start, token.end) for token in encoded.tokens[1:6]] == [
-        (0, 3),
-        (3, 4),
-        (5, 8),
-        (8, 9),
-        (9, 10),
-    ]
+    smile = [f"😀 {i}/4" for i in range(1, 5)]
+    assert labels(encoded) == ["<s>", "the", "␠", "cat", "␠", *smile, "</s>"]
+    spans = [(token.start, token.end) for token in encoded.tokens[1:6]]
+    assert spans == [(0, 3), (3, 4), (5, 8), (8, 9), (9, 10)]
 
 
 def test_byte_fallback_labels() -> None:
@@ -135,11 +109,8 @@ def test_a_special_token_is_special_wherever_it_stands(
 
 
 def test_an_unknown_token_typed_by_name_is_not_marked_twice() -> None:
-    assert content(encode(make("wordpiece"), "the [UNK] ☃", max_length=20)) == [
-        "the",
-        "[UNK]",
-        "☃ [UNK]",
-    ]
+    found = content(encode(make("wordpiece"), "the [UNK] ☃", max_length=20))
+    assert found == ["the", "[UNK]", "☃ [UNK]"]
     assert labels(encode(make("gpt2_like"), "<|endoftext|>", max_length=20)) == ["<|endoftext|>"]
 
 
@@ -148,20 +119,9 @@ def test_an_unknown_token_typed_by_name_is_not_marked_twice() -> None:
 
 @pytest.mark.parametrize("name", [name for name in FAST if "llama" not in name])
 def test_all_tokenizers_agree_on_words(name: str) -> None:
+    words = "The walking dog's mat , and the cat ☃ sleeping .".split()
     text = "The walking dog's mat, and the cat ☃ sleeping."
-    assert spelled(encode(make(name), text, max_length=200)) == [
-        "The",
-        "walking",
-        "dog's",
-        "mat",
-        ",",
-        "and",
-        "the",
-        "cat",
-        "☃",
-        "sleeping",
-        ".",
-    ]
+    assert spelled(encode(make(name), text, max_length=200)) == words
 
 
 def spelled(encoded: Encoded) -> list[str]:
@@ -220,19 +180,7 @@ def test_slow_wordpiece(tmp_path: Path) -> None:
     tokenizer.token_type_ids_pattern = "bert_style"
     tokenizer.token_type_ids_include_special_tokens = True
     encoded = encode(tokenizer, "The cats, [MASK] ☃ [SEP]", "a", max_length=30)
-    assert labels(encoded) == [
-        "[CLS]",
-        "the",
-        "ca",
-        "ts",
-        ",",
-        "[MASK]",
-        "[UNK]",
-        "[SEP]",
-        "[SEP]",
-        "a",
-        "[SEP]",
-    ]
+    assert labels(encoded) == "[CLS] the ca ts , [MASK] [UNK] [SEP] [SEP] a [SEP]".split()
     assert words(encoded) == [None, 0, 1, 1, 2, 3, 4, None, None, 5, None]
     assert encoded.token_type_ids == [0] * 9 + [1] * 2
     assert [token.segment for token in encoded.tokens] == [0] * 9 + [1] * 2

@@ -1,6 +1,5 @@
 """What visitors may give the Corpus page, and whose studies they meet there."""
 
-import os
 import threading
 from dataclasses import replace
 
@@ -40,25 +39,6 @@ def test_texts_of_one_s_own_are_studied_and_the_link_finds_them_again(tmp_path):
     assert len(menu.options) == 2 and menu.options[1].startswith("“The cat sat")
     check(menu.select("").run())
     assert again.session_state.view.corpus == ""
-
-
-@pytest.mark.parametrize(
-    ("given", "called"),
-    [
-        ("Größe (2).CSV", "Größe (2).CSV"),
-        ("../../up.csv", "up.csv"),
-        ("..\\*?<b>\n.csv", "..____b__.csv"),
-        ("é" * 300 + ".csv", "é" * 50 + ".csv"),
-    ],
-)
-def test_a_file_keeps_its_name_in_what_is_said_of_it(given, called):
-    kept = studies.Studies()
-    view = replace(DEFAULT, corpus=kept.add_texts(b"year,month\n1999,12\n2000,1\n", given))
-    kept.begin(view, mv.load("tiny-bert"))
-    found = kept.find(view)
-    found.wait()
-    assert found.texts.parent.parent == kept._folder
-    assert f"of {called}" in str(found.error)
 
 
 def test_what_cannot_be_studied_is_a_sentence():
@@ -174,23 +154,6 @@ def test_only_who_sits_at_the_machine_is_offered_the_texts_of_earlier_visits(mon
     assert "earlier.txt" in corpus(corpus=key).selectbox(key="ask_corpus").options  # has the link
     monkeypatch.setattr(own_address, "only_here", lambda: True)
     assert "earlier.txt" in corpus().selectbox(key="ask_corpus").options
-
-
-def test_their_folder_goes_though_a_study_is_being_written_into_it(monkeypatch):
-    every = studies.Studies()
-    study = every._folder / "study"
-    study.mkdir()
-    rmdir, written = os.rmdir, iter(range(5))
-
-    def meets_a_new_file(path, **where):
-        for number in written:
-            (study / str(number)).touch()
-            break
-        rmdir(path, **where)
-
-    monkeypatch.setattr(os, "rmdir", meets_a_new_file)
-    every.close()
-    assert next(written, None) is None and not study.parent.exists()
 
 
 def test_servers_share_texts_and_studies_and_keep_no_more_than_one_may(tmp_path, monkeypatch):

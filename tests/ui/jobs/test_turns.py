@@ -38,7 +38,7 @@ class Runs:
         thread = threading.Thread(target=self._run, args=(name, inside, who), daemon=True)
         self.threads[name] = thread
         thread.start()
-        until(lambda: name in self.begun or self.turns.short.waiting > waiting)
+        wait_for(lambda: name in self.begun or self.turns.short.waiting > waiting, name)
 
     def _run(self, name: str, inside: Callable[[], object], who: str | None) -> None:
         with self.turns.run(who=who):
@@ -58,15 +58,6 @@ class Runs:
     def wait_for(self, *names: str) -> None:
         with self._changed:
             assert self._changed.wait_for(lambda: self.begun == list(names), FOREVER), self.begun
-
-
-def until(holds: Callable[[], bool]) -> None:
-    waited = threading.Event()
-    for _ in range(30_000):
-        if holds():
-            return
-        waited.wait(0.01)
-    raise AssertionError("it never held")
 
 
 @pytest.fixture
@@ -211,7 +202,7 @@ def test_long_work_is_done_one_at_a_time_while_short_runs_go_on():
         assert turns.under_way == 1
     second = threading.Thread(target=long_one)
     second.start()
-    until(lambda: turns.long.waiting == 1)
+    wait_for(lambda: turns.long.waiting == 1, "the second")
     assert (turns.long.running, turns.short.running, turns.under_way) == (1, 0, 0)
     done.set()
     first.join(FOREVER)
