@@ -7,7 +7,7 @@ from mha_viz.errors import MissingPackageError
 _STUDY = ("conllu", "duckdb", "fsspec", "matplotlib", "pyarrow")
 # Each extra of pyproject.toml that the code asks for -> the modules that come with it.
 MODULES = {
-    "app": (*_STUDY, "PIL", "prometheus_client", "psutil", "segno", "starlette", "streamlit"),
+    "app": (*_STUDY, *"PIL cachetools prometheus_client psutil segno starlette streamlit".split()),
     "cluster": ("ray",),
     "datasets": ("datasets",),
     "figures": ("matplotlib",),

@@ -9,6 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 import streamlit as st
+from cachetools import LRUCache
 
 from mha_viz.learn.frame.choices import Choices
 from mha_viz.ui.run import heavy
@@ -40,7 +41,8 @@ def trained(
     """
     choices.publish()  # it may take a while, and the link is true before it
     key = choices.key(f"{name}-results")
-    results: dict[tuple[object, ...], Any] = st.session_state.setdefault(key, {})
+    results: LRUCache[tuple[object, ...], Any]
+    results = st.session_state.setdefault(key, LRUCache(keep))
     place = st.container(horizontal=True, vertical_alignment="center")
     found, precomputed = results.get(settings), False
     if found is None and stored is not None and settings == stored.settings:
@@ -60,8 +62,6 @@ def trained(
             lambda done, of=total: (done / max(of, 1), f"Step {done:,} of {of:,}"),
             place,
         )
-        while len(results) > keep:
-            results.pop(next(iter(results)))
         st.rerun()
     if precomputed:
         place.caption("Precomputed with these settings.")

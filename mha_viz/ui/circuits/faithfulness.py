@@ -87,14 +87,14 @@ def _measure(chosen: targets.Chosen, heads: tuple[tuple[int, int], ...], n_heads
             n_passes = N_RANDOM + 4  # random sets: one half
             named = words.by_number(heads)
             found = measured(faithfulness, chosen, named, passes=n_passes, what="testing")
-            progress.keep("circuit", _key(chosen.source, heads), found)
+            progress.results("circuit")[_key(chosen.source, heads)] = found
         if proposes:
             proposed = measured(find_heads, chosen, passes=n_heads, what="proposing")
             state.change(tested=words.by_position(proposed.heads[:MAX_TESTED]))
         if writes:
             n_passes = _PASSES_OF_REPORT * n_heads
             made = measured(_report, chosen, passes=n_passes, what="report")
-            progress.keep("report", _key(chosen.source, ()), made)
+            progress.results("report")[_key(chosen.source, ())] = made
         if tests or proposes or writes:
             st.rerun()
     if (made := progress.results("report").get(_key(chosen.source, ()))) is not None:
@@ -164,7 +164,7 @@ def _take_file(content: bytes) -> None:
         raise RecordError(TEXTS("faithfulness.other", found=found))
     heads = words.by_position(found.heads)
     state.change(task=found.task, tested=heads[:MAX_TESTED])
-    progress.keep("circuit", _key(found.task, heads), found)
+    progress.results("circuit")[_key(found.task, heads)] = found
 
 
 _SHOWN, _DRAWN = 20, 80  # edges in the table, and in the picture
@@ -208,7 +208,7 @@ def draw_edges(scene: Scene) -> None:
         _check(chosen.task)
         if st.button(**TEXTS.control("find_edges"), key="find_edges", type="primary"):
             found = targets.measured(find_edges, chosen, passes=_EDGE_PASSES, what="edges")
-            progress.keep("edges", key, found)
+            progress.results("edges")[key] = found
             st.rerun()
     found = progress.results("edges").get(key)
     if found is not None:

@@ -142,7 +142,7 @@ def _measure(scene: Scene) -> None:
     if not pressed:
         return
     found = progress.done(work, "stop_measuring", "Measuring …", progress.of_total)
-    progress.keep("importance", key, found)
+    progress.results("importance")[key] = found
     st.rerun()  # the switches above take their colours from it
 
 
@@ -277,7 +277,7 @@ def _measured(scene: Scene) -> HeadRemoval | None:
         model = heavy.model_of(view.checkpoint)
         prune = partial(remove_heads, model, chosen, measured, **sizes)
         work = heavy.work(prune, key, _seconds(scene))
-        progress.keep("pruning", key, progress.done(work, "stop_pruning", "Pruning …", _part))
+        results[key] = progress.done(work, "stop_pruning", "Pruning …", _part)
     elif stored:
         place.caption(TEXTS("pruning.stored"))
         return stored_runs.read(stored)

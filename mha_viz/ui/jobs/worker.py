@@ -13,7 +13,6 @@ import sys
 import threading
 import time
 import traceback
-from collections import OrderedDict
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
@@ -32,12 +31,11 @@ from mha_viz.ui.operating import malloc_trim
 
 LOOK = 0.005  # seconds between two looks at whether pages are still run
 EVERY = 0.1  # seconds between two words of how far it is: a page draws no more often
-KEPT = 2  # models: one, and the same with random weights
 NICE = 10  # clicks, which the server's own process answers, win the processors
 
 _orders: queue.SimpleQueue[tuple[int, bytes]] = queue.SimpleQueue()
 _stopped = 0  # the number of the latest call that is to end
-_models: OrderedDict[Checkpoint, Any] = OrderedDict()
+_models: dict[Checkpoint, Any] = {}  # one, and the same with random weights
 _flag: SharedFlag | None = None  # raised while pages are run
 
 
@@ -150,9 +148,9 @@ def outcome(
 
 def model_of(checkpoint: Checkpoint) -> Any:
     """Return a model by its name, checked as everywhere and kept for the next call."""
+    if any(other._replace(random=checkpoint.random) != checkpoint for other in _models):
+        _models.clear()  # before the next one is loaded: there may be no room for both
     if checkpoint not in _models:
-        while len(_models) >= KEPT or any(one[:3] != checkpoint[:3] for one in _models):
-            _models.popitem(last=False)
         _models[checkpoint] = _loaded(checkpoint)
     return _models[checkpoint]
 

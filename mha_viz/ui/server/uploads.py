@@ -1,7 +1,6 @@
 """A limit of uploads: Streamlit keeps each file in memory, even if the page did not ask for it."""
 
-from collections import OrderedDict
-
+from cachetools import LRUCache
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -24,7 +23,7 @@ class Uploads:
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
-        self._sent: OrderedDict[str, int] = OrderedDict()
+        self._sent: LRUCache[str, int] = LRUCache(MAX_SESSIONS)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on, or answer why its file is refused."""
@@ -45,9 +44,6 @@ class Uploads:
     def _count(self, session: str) -> None:
         memory_limit.check()
         most = settings().max_uploads
-        sent = self._sent.pop(session, 0) + 1
-        self._sent[session] = sent
-        while len(self._sent) > MAX_SESSIONS:
-            self._sent.popitem(last=False)
+        self._sent[session] = sent = self._sent.get(session, 0) + 1
         if most is not None and sent > most:
             raise refused("uploads.request", most=most)

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from cachetools import LRUCache
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -22,7 +23,7 @@ TRY_LATER = 1013  # RFC 6455, registered later
 WAITING = 20  # pages beyond those that have a place, which say so and wait for one
 WAITING_PER_ADDRESS = 4
 SILENT = 30.0  # seconds after which a page that was only opened makes room
-MAX_ADDRESSES = 1_000  # whose messages are counted after their last page has closed
+MAX_ADDRESSES = 10_000  # whose messages are counted: those that sent none for longest go first
 
 
 @dataclass(eq=False)
@@ -48,7 +49,7 @@ class Websockets:
     def __init__(self, app: ASGIApp, clock: Callable[[], float] = time.monotonic) -> None:
         self.app, self._clock = app, clock
         self._open: set[_Page] = set()
-        self._supplies: dict[str, TokenBucket] = {}
+        self._supplies: LRUCache[str, TokenBucket] = LRUCache(MAX_ADDRESSES)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on, or close it before it is a websocket."""
@@ -95,9 +96,6 @@ class Websockets:
         seconds = page.supply.take()
         if page.address is None:
             return seconds
-        if page.address not in self._supplies and len(self._supplies) >= MAX_ADDRESSES:
-            here = {other.address for other in self._open}
-            self._supplies = {at: kept for at, kept in self._supplies.items() if at in here}
         own = self._supplies.setdefault(page.address, TokenBucket(*messages.ADDRESS, self._clock))
         return max(seconds, own.take())
 

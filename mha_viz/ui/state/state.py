@@ -3,12 +3,12 @@
 Must not import torch, transformers or plotly, because the page is there before they are.
 """
 
-from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple, TypeVar, cast
 
 import streamlit as st
+from cachetools import LRUCache
 
 from mha_viz.core.layer_numbers import number_at
 from mha_viz.ui.operating.settings import settings
@@ -193,11 +193,8 @@ def _opened(view: View) -> View:
 
 def _remember(params: dict[str, str], written: Mapping[str, str] | None = None) -> None:
     """Keep what an address of this page, the present one, shows: it may say less."""
-    known, here = st.session_state.setdefault("addresses", OrderedDict()), _here(written)
-    known[here] = _PageState(st.session_state.get("view"), params)
-    known.move_to_end(here)
-    while len(known) > MAX_ADDRESSES:
-        known.popitem(last=False)
+    known = st.session_state.setdefault("addresses", LRUCache(MAX_ADDRESSES))
+    known[_here(written)] = _PageState(st.session_state.get("view"), params)
 
 
 def _known() -> _PageState | None:

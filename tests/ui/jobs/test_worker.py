@@ -1,7 +1,6 @@
 """Calls and models of the worker of heavy work, without a process."""
 
 import pickle
-from collections import OrderedDict
 from functools import partial
 from typing import Any
 
@@ -26,19 +25,22 @@ def test_outcome_of_an_error_of_ours_is_its_class_and_its_sentence() -> None:
     assert kind == "fault" and "ZeroDivisionError: a mistake of ours" in trace
 
 
-def test_model_of_keeps_the_latest_two_of_one_name_and_none_of_another(
+def test_model_of_keeps_one_checkpoint_with_and_without_random_weights(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(worker, "_models", OrderedDict())
+    monkeypatch.setattr(worker, "_models", {})
     loaded: list[Checkpoint] = []
-    monkeypatch.setattr(worker, "_loaded", lambda checkpoint: loaded.append(checkpoint) or object())
-    long, random, short = (
-        Checkpoint("a", "cpu", "float32", most, random=most == 2) for most in (3, 2, 1)
-    )
-    models = [worker.model_of(checkpoint) for checkpoint in (long, random, short)]
-    assert loaded == [long, random, short] and list(worker._models) == [random, short]
-    assert worker.model_of(short) is models[2] and len(loaded) == 3
-    other = long._replace(name="b")
+
+    def load(checkpoint: Checkpoint) -> object:
+        loaded.append(checkpoint)
+        assert all(other.name == checkpoint.name for other in worker._models)
+        return object()
+
+    monkeypatch.setattr(worker, "_loaded", load)
+    plain = Checkpoint("a", "cpu", "float32", 3)
+    random, other = plain._replace(random=True), plain._replace(name="b")
+    models = [worker.model_of(checkpoint) for checkpoint in (plain, random)]
+    assert worker.model_of(plain) is models[0] and loaded == [plain, random]
     worker.model_of(other)
     assert list(worker._models) == [other]
 

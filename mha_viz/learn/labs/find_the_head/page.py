@@ -5,7 +5,6 @@ The address says which tasks on which text; answers stay in the session, out of 
 
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
 
 import pandas as pd
 import streamlit as st
@@ -83,10 +82,11 @@ def _play(choices: Choices, scene: Scene, found: dict[str, Board], seed: int) ->
     if not found:
         st.info(TEXTS("nothing.no_task"))
         return
-    games: dict[Any, Game] = progress.results("games")
+    games = progress.results("games")
     if (scene.key, seed) not in games:
-        progress.keep("games", (scene.key, seed), Game())
-    game, keys = games[scene.key, seed], list(found)
+        games[scene.key, seed] = Game()
+    game: Game = games[scene.key, seed]
+    keys = list(found)
     game.place = min(game.place, len(keys) - 1)
     board = found[keys[game.place]]
     chosen = game.chosen.setdefault(board.task.key, list(board.start))

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import streamlit as st
+from cachetools import LRUCache
 from streamlit.delta_generator import DeltaGenerator
 
 from mha_viz.errors import MhaVizError
@@ -121,18 +122,10 @@ def about(seconds: float) -> str:
     return f"about {round(seconds / 60)} minutes"
 
 
-def results(kind: str) -> dict[Any, Any]:
-    """Return a visitor's measurements of a kind by their settings, the latest last."""
-    kept: dict[Any, Any] = st.session_state.setdefault(f"measured_{kind}", {})
-    return kept
-
-
-def keep(kind: str, key: object, result: object) -> None:
-    """Keep a measurement; the oldest goes where there are too many."""
-    kept = results(kind)
-    kept[key] = result
-    while len(kept) > KEPT:
-        kept.pop(next(iter(kept)))
+def results(kind: str) -> LRUCache[Any, Any]:
+    """Return a visitor's measurements of a kind by their settings; the oldest make room."""
+    cache: LRUCache[Any, Any] = st.session_state.setdefault(f"measured_{kind}", LRUCache(KEPT))
+    return cache
 
 
 def on_request(
@@ -144,7 +137,7 @@ def on_request(
         st.info(why)
         if not st.button(button, icon=":material/play_arrow:", key=name, type="primary"):
             return None
-        keep(kind, key, make())
+        results(kind)[key] = make()
         st.rerun()
     return found
 
@@ -161,7 +154,7 @@ def seconds(
     try:
         if checkpoint not in results("pace"):
             with heavy.threads_for(model):
-                keep("pace", checkpoint, seconds_per_token(model, texts))
+                results("pace")[checkpoint] = seconds_per_token(model, texts)
         pace: float = results("pace")[checkpoint]
         return pace * n_tokens(model, texts) * passes
     except MhaVizError:
