@@ -1,7 +1,9 @@
 """Regular expressions of a tokenizer: those that could take for ever are refused before they run.
 
 The tokenizers library matches by backtracking. A pattern is parsed here, and two numbers bound the
-ways in which it can match a text of n characters: `choices` times n to the power of `loops`.
+ways in which it can match from one character of a text of n: `choices` times n to the power of
+`loops`. A repeat counts only where something behind it can fail, which makes the library try the
+repeat's other lengths.
 """
 
 import re
@@ -9,15 +11,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 MAX_LENGTH = 10_000  # characters; the longest in use have some hundred
-MAX_LOOPS = 3  # repeats without end that follow each other; GPT-4o's has two
-MAX_CHOICES = 1_000  # GPT-4o's has 64
+MAX_LOOPS = 1  # as in GPT-4o's; with two, 4,000 characters take minutes
+MAX_CHOICES = 200  # GPT-4o's has 64
 MAX_TIMES = 1_000  # a repeat with an end
 _LOOSE = 20  # a part that may come so many times more or less counts as one without end
 _FEW = 4  # a part with choices of its own may come so many times
+_MAX_BEHIND = 30  # choices of a part that is looked for behind a place
 _REPEAT = re.compile(r"(?:([*+?])|\{(\d*)(,?)(\d*)\})[?+]?")
 _GROUP = re.compile(r"\(\?(?:[imsx-]*[:)]|[=!>]|<[=!]|P?<\w+>|P?'\w+')")
 _ESCAPE = re.compile(r"\\(?:[pP]\{[^}]*\}|x\{[^}]*\}|x[0-9a-fA-F]{1,2}|u[0-9a-fA-F]{4}|.)", re.S)
-_NO_WIDTH = "bBAzZG"
 _CALLS = "kg123456789"
 
 
@@ -30,20 +32,33 @@ class Ways:
     """The ways in which a part of a pattern matches."""
 
     choices: int = 1
-    loops: int = 0
+    loops: int = 0  # repeats without end that are tried again where a later part fails
+    last_loops: int = 0  # the same at the end, where no later part can fail yet
+    can_fail: bool = True
 
     def then(self, other: "Ways") -> "Ways":
         """Return the ways of this part and another behind it."""
-        return Ways(self.choices * other.choices, self.loops + other.loops).checked()
+        loops, last_loops = self.loops + other.loops, other.last_loops
+        if other.can_fail:
+            loops += self.last_loops
+        else:
+            last_loops += self.last_loops
+        can_fail = self.can_fail or other.can_fail
+        return Ways(self.choices * other.choices, loops, last_loops, can_fail).checked()
 
     def instead(self, other: "Ways") -> "Ways":
         """Return the ways of this part or another in its place."""
-        return Ways(self.choices + other.choices, max(self.loops, other.loops)).checked()
+        return Ways(
+            self.choices + other.choices,
+            max(self.loops, other.loops),
+            max(self.last_loops, other.last_loops),
+            self.can_fail and other.can_fail,
+        ).checked()
 
     def checked(self) -> "Ways":
         """Return it again, unless a match could take for ever."""
         if self.loops > MAX_LOOPS:
-            raise PatternError(f"{self.loops} repeats without end follow each other")
+            raise PatternError(f"{self.loops} repeats without end come before what can fail")
         if self.choices > MAX_CHOICES:
             raise PatternError("it can match in too many ways")
         return self
@@ -53,7 +68,7 @@ def check_pattern(pattern: str) -> Ways:
     r"""Return the ways in which a pattern matches; raise PatternError where they are too many.
 
     >>> check_pattern(r"'s|'t| ?[a-z]+|\s+(?!\S)|\s+")
-    Ways(choices=6, loops=1)
+    Ways(choices=6, loops=1, last_loops=1, can_fail=True)
     >>> check_pattern("(a+)+$")
     Traceback (most recent call last):
         ...
@@ -80,7 +95,7 @@ class _Parser:
         return ways
 
     def _sequence(self) -> Ways:
-        ways = Ways()
+        ways = Ways(can_fail=False)
         while self.at < len(self.pattern) and self.pattern[self.at] not in "|)":
             part = self._part()
             while repeat := _REPEAT.match(self.pattern, self.at):
@@ -130,11 +145,13 @@ class _Parser:
         if "x" in start.partition("<")[0]:
             raise PatternError("it has a group of an unknown kind")
         if start.endswith(")"):  # options from here on
-            return Ways()
+            return Ways(can_fail=False)
         ways = self._deeper(self.alternatives)
         if not self._take(")"):
             raise PatternError("a bracket is not closed")
-        if start in ("(?<=", "(?<!") and (ways.loops or ways.choices > MAX_CHOICES**0.5):
+        if start in ("(?<=", "(?<!") and (
+            ways.loops or ways.last_loops or ways.choices > _MAX_BEHIND
+        ):
             raise PatternError("it looks back over a repeat")
         return ways
 
@@ -171,11 +188,16 @@ def _repeated(part: Ways, sign: str | None, least: str, comma: str, most: str) -
         high = int(most) if most else None if comma else low
     if max(low, high or 0) > MAX_TIMES:
         raise PatternError(f"a part comes more than {MAX_TIMES:,} times")
-    if (part.loops or part.choices > 1) and (high is None or high > _FEW):
+    loops = part.loops + part.last_loops
+    if (loops or part.choices > 1) and (high is None or high > _FEW):
         raise PatternError("a repeat is repeated")
+    can_fail = part.can_fail and low > 0
     if high is None or high - low > _LOOSE:
-        return Ways(part.choices, part.loops + 1).checked()
-    if part == Ways():
-        return Ways(abs(high - low) + 1)
+        return Ways(part.choices, 0, 1, can_fail)
+    if part.choices == 1 and not loops:
+        return Ways(abs(high - low) + 1, can_fail=can_fail)
     times = max(high, 1)
-    return Ways((abs(high - low) + 1) * part.choices**times, part.loops * times).checked()
+    choices = (abs(high - low) + 1) * part.choices**times
+    if times == 1:
+        return Ways(choices, part.loops, part.last_loops, can_fail).checked()
+    return Ways(choices, loops * times, 0, can_fail).checked()

@@ -67,7 +67,7 @@ UNSAFE = {
     "could take for ever": split("(a|a)*b"),
     "refers to what a group": split(r"(.*)\1$"),
     "too many ways": split("a?" * 40 + "a" * 40),
-    "4 repeats without end": split(".*.*.*.*x"),
+    "2 repeats without end": split(".*.*x"),
     "looks back over a repeat": split("(?<=a+)b"),
     "1,000 times": split("(?:x{1001})y"),
     "in a Replace|could take": fast(
@@ -112,9 +112,8 @@ def test_what_would_take_time_or_memory_without_end_is_refused(folder, tmp_path,
         table(b"\0\0\0"),
         fast(pre_tokenizer={"type": "FixedLength", "length": 0}),
         config(model_type="gpt_neo", attention_types=[3]),
-        split("(?:a|[a-c])" * 9 + "[a-c]*[a-c]*[a-c]*0"),  # as many ways as are allowed
     ],
-    ids=["table", "length", "layers", "pattern"],
+    ids=["table", "length", "layers"],
 )
 def test_what_makes_the_libraries_panic_or_raise_is_a_broken_checkpoint(folder, tmp_path, write):
     bad = copy(folder, tmp_path / "bad")
