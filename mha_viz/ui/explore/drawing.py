@@ -18,6 +18,7 @@ from mha_viz.core.record.views import weight_among
 from mha_viz.ui.explore import TEXTS, payloads
 from mha_viz.ui.explore.card import card
 from mha_viz.ui.explore.head_pictures import PICTURES, in_words
+from mha_viz.ui.explore.predicted import fit_off, prediction_payload
 from mha_viz.ui.run import memory, reporting
 from mha_viz.ui.run.page_lock import yield_slot
 from mha_viz.ui.run.ready import fragment
@@ -88,6 +89,8 @@ def model_notes(model: ModelFacts | AttentionModel) -> None:
 
 def fit_grid(scene: Scene) -> None:
     """Replace an order, a kind of heads or a pair of tokens that this scene does not have."""
+    if missing := fit_off(scene):
+        state.add_problem(missing)
     view = state.of(Explore)
     queries, keys = scene.record.shape[2:]
     fits = all(last < n for (_, last), n in zip(view.window, (queries, keys), strict=False))
@@ -123,9 +126,6 @@ def _heads(scene: Scene, urls: exports.Urls, in_motion: bool) -> None:
         fit_grid(scene)
         payload = payloads.grid(scene, state.of(Explore), urls)
         settings = _settings(scene, state.of(Explore))
-        if page := st.session_state.pop("bench-leave", ""):  # from the end of the tour
-            state.change(off=(state.of(Explore).chosen,))
-            st.switch_page(st.session_state.pages[page], query_params=state.share_params())
         workbench(payload, settings, key="bench", take=_take)
         # page.css keeps the height, so that a picture follows the head's name.
         with st.container(key="chosen-head"):
@@ -140,6 +140,8 @@ def _heads(scene: Scene, urls: exports.Urls, in_motion: bool) -> None:
             yield_slot()
             if not in_motion and scene.is_long:
                 carry(payloads.metrics(scene, payload), key="bench-facts")
+            if state.of(Explore).off:
+                carry(prediction_payload(scene, payload, state.of(Explore)), key="bench-prediction")
             # Until they come, the workbench says that they are on their way.
             if not in_motion or state.of(Explore).only:
                 carry(payloads.labels(scene, payload), key="bench-notes")
@@ -196,6 +198,7 @@ def _settings(scene: Scene, view: Explore) -> dict[str, Any]:
         "scales": SCALES,
         "fact": facts[0] if facts else None,
         "later": True,
+        "switches": True,
         "guide": True,
         "cells": payloads.MAX_CELLS,
         "made": payloads.is_pooled(scene.record),  # what is done to the axes, Python has done

@@ -1,22 +1,22 @@
 """The prediction with and without the chosen heads, in words, and the gaps of a masked model."""
 
-from collections.abc import Hashable
-from dataclasses import replace
-
-import pandas as pd
 import streamlit as st
 
-from mha_viz.core.layer_numbers import numbered
 from mha_viz.engine.intervention import Intervention
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import MhaVizError
 from mha_viz.interventions.ablation import Ablation, compare
 from mha_viz.prediction.logits import mask_word_at
-from mha_viz.prediction.outcomes import ENDS
-from mha_viz.prediction.prediction import Prediction, predict
+from mha_viz.ui.explore.predicted import (
+    intervention,
+    last_masked,
+    predicted,
+    token_table,
+    where_in_words,
+    word_pieces,
+)
 from mha_viz.ui.intervene import TEXTS, targets
 from mha_viz.ui.run import memory
-from mha_viz.ui.run.page_lock import turn_for
 from mha_viz.ui.run.scene import Scene
 from mha_viz.ui.state import state
 from mha_viz.ui.state.faults import guarded
@@ -24,17 +24,7 @@ from mha_viz.ui.state.views import Intervene
 from mha_viz.ui.widgets.messages import words
 from mha_viz.ui.widgets.messages.messages import continue_on_error, notes, plain
 
-TOP_K = 10
 _NAMED = 3  # tokens in the sentence
-_WHERE = {
-    "causal": "Next token after “{}”",
-    "masked": "Most likely at “{}”",
-    "token_class": "Class of “{}”",
-    "class": "Class of the text",
-    "multi_label": "Labels of the text, each by itself",
-    "start": "Start of the answer",
-    "end": "End of the answer",
-}
 
 
 def draw(scene: Scene) -> None:
@@ -42,7 +32,7 @@ def draw(scene: Scene) -> None:
     model = memory.model(*state.of(Intervene).checkpoint)
     if not (offered := targets.places(scene, model)):
         with continue_on_error():
-            if not lacks_source() and (masked := _last_masked(scene, model)):
+            if not lacks_source() and (masked := last_masked(scene, model)):
                 _say(ablation(masked[0], model), bool(state.of(Intervene).off), masked[1])
         _offer_gaps(scene, model)
         return
@@ -79,11 +69,13 @@ def lacks_source() -> bool:
 
 def ablation(scene: Scene, model: AttentionModel) -> Ablation:
     """Compare before and after; the run with all heads is made once for a text and a place."""
-    change = intervention(state.of(Intervene))
-    before = targets.followed_end(_predicted(scene, model, None))
+    view = state.of(Intervene)
+    change = intervention(view)
+    position = None if view.place < 0 or not targets.has_positions(model) else view.place
+    before = targets.followed_end(predicted(scene, model, None, position))
     after = before
     if change is not None:
-        after = targets.followed_end(_predicted(scene, model, change))
+        after = targets.followed_end(predicted(scene, model, change, position))
     target, against = targets.tracked(model, before)[0]
     nothing = Intervention([(model.layer_numbers[0], 0)], "scale", factor=1.0)
     return compare(model, before, after, change or nothing, target=target, against=against)
@@ -95,75 +87,16 @@ def in_words(found: Ablation, *, changed: bool, masked: str = "") -> str:
     if before is not None and after is not None:
         was = f" (was {words.format_number(before)})" * changed
         return f"Predicted number: **{words.format_number(after)}**{was}."
-    likeliest = table(found).sort_values("after", ascending=False, kind="stable").head(_NAMED)
+    likeliest = token_table(found).sort_values("after", ascending=False, kind="stable").head(_NAMED)
     tokens = [
         f"**{plain(str(row.token))}** {row.after:.1%}" + f" (was {row.before:.1%})" * changed
         for row in likeliest.itertuples()
     ]
-    where = _WHERE[found.before.objective]
-    if masked:
-        where = "Most likely in place of the last word “{}”"
-    place = masked or found.before.tokens[found.before.position].text
-    return f"{where.format(plain(place))}: {', '.join(tokens)}."
-
-
-def table(found: Ablation) -> pd.DataFrame:
-    """Return the tokens' probabilities; what continues a word is marked, as no word of its own.
-
-    Tokens of the text itself, where an answer starts or ends, come with their positions.
-    """
-    numbers = found.table()
-    if found.before.objective in ENDS:
-        return numbers.assign(
-            token=[
-                f"{n} · {label}" for n, label in zip(numbers["id"], numbers["token"], strict=True)
-            ]
-        )
-    marks = numbers["continues_word"].map({True: "…", False: ""})
-    return numbers.assign(token=marks + numbers["token"])
-
-
-def _predicted(scene: Scene, model: AttentionModel, change: Intervention | None) -> Prediction:
-    """Run one forward pass, cached as long as nothing that it depends on changes."""
-    view = state.of(Intervene)
-    place = None if view.place < 0 or not targets.has_positions(model) else view.place
-
-    def make() -> Prediction:
-        with turn_for(model, scene.text + (scene.pair or "")):
-            return predict(model, scene.text, None, change, TOP_K, place, text_pair=scene.pair)
-
-    key = scene.key, "prediction", place, change and cache_key(change)
-    return memory.cache().get(key, make, lambda it: (1 + len(it.others)) * it.log_probs.nbytes)
-
-
-def intervention(view: Intervene) -> Intervention | None:
-    """Return the view's intervention; None where no head is changed."""
-    if not view.off:
-        return None
-    factor = view.factor if view.how == "scale" else 0.0
-    source = view.source if view.how.startswith("patch") else None
-    heads = numbered(view.off, view.layer_numbers)
-    return Intervention(heads, view.how, factor, source=source)
-
-
-def cache_key(change: Intervention) -> Hashable:
-    """Return all that a run under this change depends on."""
-    return (change.heads, change.how, change.factor, change.source)
+    where = plain(where_in_words(found.before, masked))
+    return f"{where}: {', '.join(tokens)}."
 
 
 MOST = 200  # words offered
-
-
-def _last_masked(scene: Scene, model: AttentionModel) -> tuple[Scene, str] | None:
-    """Return the run of the text with its last word masked, and that word; None without a word."""
-    found = [(word, text) for word, text in _pieces(scene).items() if any(map(str.isalnum, text))]
-    if not found:
-        return None
-    word, text = found[-1]
-    try:
-        return replace(scene, text=mask_word_at(model, scene.record.text, word)), text
-    except MhaVizError:  # a tokenizer that cannot tell where its words stand
-        return None
 
 
 def _offer_gaps(scene: Scene, model: AttentionModel) -> None:
@@ -193,18 +126,9 @@ def _words(scene: Scene) -> dict[int, str]:
     from an earlier one with the same letters.
     """
     choices: dict[int, str] = {}
-    for word, label in list(_pieces(scene).items())[:MOST]:
+    for word, label in list(word_pieces(scene).items())[:MOST]:
         name = plain(label)
         while name in choices.values():
             name += "\u2060"
         choices[word] = name
     return choices
-
-
-def _pieces(scene: Scene) -> dict[int, str]:
-    """Return the first text's words by number."""
-    pieces: dict[int, str] = {}
-    for token in scene.record.tokens:
-        if token.word is not None and not token.segment and not token.is_special:
-            pieces[token.word] = pieces.get(token.word, "") + token.text
-    return pieces

@@ -13,6 +13,7 @@ from mha_viz.errors import MhaVizError
 from mha_viz.interventions.ablation import Ablation
 from mha_viz.plots.prediction import before_after, token_strip
 from mha_viz.prediction.generation import generate
+from mha_viz.ui.explore.predicted import cache_key, intervention, token_table
 from mha_viz.ui.intervene import TEXTS, answer, switches, targets
 from mha_viz.ui.run import memory
 from mha_viz.ui.run.scene import Scene
@@ -48,7 +49,7 @@ def more(scene: Scene) -> None:
         with losses:
             _losses(scene, found)
         with continue_on_error():
-            _continuations(scene, model, answer.intervention(state.of(Intervene)))
+            _continuations(scene, model, intervention(state.of(Intervene)))
 
 
 def _found(scene: Scene, model: AttentionModel) -> Ablation | None:
@@ -64,7 +65,7 @@ def _found(scene: Scene, model: AttentionModel) -> Ablation | None:
 def _bars(scene: Scene, found: Ablation) -> None:
     if found.value_change is not None:
         return  # a number has no probabilities
-    table, ids, target = answer.table(found), list(found.ids), found.target
+    table, ids, target = token_table(found), list(found.ids), found.target
     values = table["before"].to_numpy(), table["after"].to_numpy()
     at = ids.index(target.id) if target is not None and target.id in ids else None
     looks: dict[str, Any] = {"names": ("all heads", "changed"), "dark": look.dark()}
@@ -153,7 +154,7 @@ def _continuations(scene: Scene, model: AttentionModel, change: Intervention | N
         return generate(model, text, None, change, n).text
 
     for column, (name, one) in zip(st.columns(2), changes.items(), strict=True):
-        key = scene.key, "goes on", one and answer.cache_key(one)
+        key = scene.key, "goes on", one and cache_key(one)
         with column:
             st.markdown(f"**{name}**")
             st.text(memory.cache().get(key, partial(written, one), len))

@@ -7,9 +7,8 @@ import time
 
 import streamlit as st
 
-from mha_viz.engine.model import AttentionModel
-from mha_viz.prediction.logits import objective
 from mha_viz.ui import intervene
+from mha_viz.ui.explore.predicted import refusal
 from mha_viz.ui.intervene import TEXTS, answer, effect, importance, switches
 from mha_viz.ui.operating.streamlit_run import is_partial
 from mha_viz.ui.run import memory
@@ -26,9 +25,8 @@ def draw(scene: Scene) -> None:
     """Draw everything below the sentence."""
     view = state.of(Intervene)
     model = memory.model(*view.checkpoint)
-    refusal = _refusal(model)
-    if refusal:
-        st.info(plain(refusal), icon=":material/block:")
+    if reason := refusal(model):
+        st.info(plain(reason), icon=":material/block:")
         return
     above = st.container(key="controls")
     above.empty()  # it has its place from now on
@@ -49,15 +47,6 @@ def draw(scene: Scene) -> None:
     importance.draw_pruning(scene)
     with st.expander("What an ablation tells, and what it does not"):
         st.markdown(TEXTS("sections.tells"))
-
-
-def _refusal(model: AttentionModel) -> str:
-    """Say why heads of this model cannot be changed; "" where they can."""
-    if model.backend != "mha_viz":
-        return TEXTS("sections.refusal", family=model.family)
-    if model.network.config.is_encoder_decoder:
-        return TEXTS("sections.two_stacks")
-    return "" if objective(model.network) else TEXTS("sections.no_head")
 
 
 # Parts of the page run by themselves, in the order in which they follow a choice. What a person

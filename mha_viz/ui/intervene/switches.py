@@ -9,10 +9,11 @@ import streamlit as st
 
 from mha_viz.core.layer_numbers import number_at
 from mha_viz.ui.explore import payloads
+from mha_viz.ui.explore.predicted import fit_off
 from mha_viz.ui.intervene import ANSWER, CHART, CONTROLS, HEADS, MORE, TEXTS, importance
 from mha_viz.ui.operating.streamlit_run import rerun_parts
 from mha_viz.ui.run import reporting
-from mha_viz.ui.run.scene import Scene, extent, is_head
+from mha_viz.ui.run.scene import Scene
 from mha_viz.ui.state import state, views
 from mha_viz.ui.state.faults import guarded
 from mha_viz.ui.state.views import Intervene
@@ -33,7 +34,8 @@ STEPS = 50  # that undo goes back
 
 def draw(scene: Scene) -> None:
     """Draw the switches, which write into the view."""
-    _fit(scene)
+    if missing := fit_off(scene):
+        st.info(words.plain(missing))
     view = state.of(Intervene)
     values, size = importance.known(scene, view.method), scene.record.shape[:2]
     looks: dict[str, Any] = {"selected": view.chosen, "scale": view.scale}
@@ -88,17 +90,6 @@ def _undo() -> None:
     if st.session_state.get("past"):
         state.change(off=st.session_state.past.pop())
         follow_switch()
-
-
-def _fit(scene: Scene) -> None:
-    """Sort the heads that are off; leave out those that this model does not have, and say so."""
-    off, record = state.of(Intervene).off, scene.record
-    known = {head for head in off if is_head(record, head)}
-    if tuple(sorted(known)) != off:
-        state.change(off=tuple(sorted(known)))
-    if len(known) < len(set(off)):
-        missing = words.listed(sorted(set(off) - known), 8)
-        st.info(words.plain(TEXTS("switches.missing", extent=extent(record), missing=missing)))
 
 
 def _how(n_tokens: int) -> None:

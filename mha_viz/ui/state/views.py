@@ -133,7 +133,16 @@ class Shared:
 
 
 @dataclass(frozen=True)
-class Explore(Shared):
+class Switched(Shared):
+    """Heads that are switched off, and how."""
+
+    off: tuple[tuple[int, int], ...] = _choice((), read.heads(MAX_OFF))  # the changed heads
+    how: str = _choice("zero", read.one_of(names.HOWS))
+    factor: float = _choice(0.5, read.real(-10.0, 10.0))  # by which they are scaled
+
+
+@dataclass(frozen=True)
+class Explore(Switched):
     """The view of the Explore page."""
 
     heads: tuple[tuple[int, int], ...] = _choice((), read.heads(MAX_HEADS))  # drawn as lines
@@ -230,12 +239,9 @@ class Circuits(Shared):
 
 
 @dataclass(frozen=True)
-class Intervene(Shared):
-    """The view of the Intervene page: heads that are changed, and how."""
+class Intervene(Switched):
+    """The view of the Intervene page: heads that are changed, and what that is measured by."""
 
-    off: tuple[tuple[int, int], ...] = _choice((), read.heads(MAX_OFF))  # the changed heads
-    how: str = _choice("zero", read.one_of(names.HOWS))
-    factor: float = _choice(0.5, read.real(-10.0, 10.0))  # by which they are scaled
     method: str = _choice("ablation", read.one_of(names.METHODS))  # of measuring importance
 
 
@@ -251,7 +257,18 @@ class View(Explore, Compare, Corpus, Circuits, Intervene):
 # What is chosen in the workbench itself, in the browser.
 BENCH = (
     *("layer", "head", "heads", "scale", "tiles", "sort", "least", "only", "words"),
-    *("no_special", "no_first", "between", "show", "mass", "query", "key", "window", "tokens"),
+    *(
+        "no_special",
+        "no_first",
+        "between",
+        "show",
+        "mass",
+        "query",
+        "key",
+        "window",
+        "tokens",
+        "off",
+    ),
 )
 NAMES = frozenset(choice.name for choice in fields(View) if choice.compare)
 DEFAULT = View(text="The king (who was old and tired) smiled, said nothing, and went to bed.")

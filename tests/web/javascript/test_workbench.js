@@ -392,3 +392,36 @@ test("the divider shares out the width, by keys too, and F shows the head alone"
   press("f"); // a letter of a text
   assert.ok(!bench.classList.contains("alone"));
 });
+
+test("heads are switched off beside the name and in a selection, and the prediction follows", () => {
+  const page = openBench({}, { more: { switches: true } });
+  const { id } = page.header;
+  const shown = () => !page.find(".prediction-view").hidden;
+  const veils = () => page.all(".head-grid .veil").length;
+  assert.ok(!shown() && veils() === 0);
+  page.clickHead(7);
+  page.button("Switch off").click();
+  pass(150);
+  assert.deepEqual(page.told().at(-1), { head: "2", layer: "1", off: "1.2" });
+  assert.ok(shown() && veils() === 1);
+  assert.equal(page.find(".prediction-view").getAttribute("aria-busy"), "true");
+  const before_and_after = [["bed", 0.5, 0.125], ["<b>", 0.25, 0.75]];
+  putPayload(packed({ kind: "prediction", id: `${id} prediction`, off: [[1, 2]], where: "Next", rows: before_and_after, kl: 0.7 }, new Float32Array(0)));
+  assert.equal(page.find(".prediction-view").getAttribute("aria-busy"), "false");
+  assert.deepEqual(page.texts(".prediction-view .token"), ["bed", "<b>"]);
+  assert.deepEqual(page.texts(".prediction-view b"), ["12.5 %", "75.0 %"]);
+  assert.match(page.text(".prediction-view .kl"), /0\.7/);
+  page.say({ view: { ...python.bench.settings.view, layer: 1, head: 2, off: [[1, 2]], heads: [[0, 3]] } });
+  page.all(".selection button").find((button) => button.textContent === "Switch off").click();
+  assert.equal(veils(), 2);
+  assert.equal(page.find(".prediction-view").getAttribute("aria-busy"), "true"); // what is known is of one head
+  page.button("Switch all on").click();
+  assert.ok(!shown() && veils() === 0);
+});
+
+test("what keeps a model from a prediction stands in its place", () => {
+  const page = openBench({ off: [[0, 1]] }, { more: { switches: true } });
+  putPayload(packed({ kind: "prediction", id: `${page.header.id} prediction`, off: [[0, 1]], message: "No prediction here." }, new Float32Array(0)));
+  assert.equal(page.text(".prediction-view .words"), "No prediction here.");
+  assert.equal(page.all(".prediction-view .outcome").length, 0);
+});

@@ -33,8 +33,7 @@ def workbench(
 
     It brings the payload and the script. `settings` are the view, and the titles of what its menus
     offer; with "guide" it has the tour, and hears keys of the whole page. `take` is called with
-    choices before the run that they cause. In the session's state, `{key}-heard` belongs to it, and
-    `{key}-leave` is the page that its tour leads to.
+    choices before the run that they cause. In the session's state, `{key}-heard` belongs to it.
     """
     data = {"name": key, "heard": st.session_state.get(f"{key}-heard"), **settings}
     try:
@@ -47,8 +46,6 @@ def workbench(
         sent = event_of(st.session_state.get(f"{key}-heads"), "view")
         if not sent:
             return
-        if sent.get("leave") == "intervene":
-            st.session_state[f"{key}-leave"] = "intervene"
         if isinstance(sent.get("id"), str):
             st.session_state[f"{key}-heard"] = sent["id"][:40]
         take(validate_choices(sent.get("view")))

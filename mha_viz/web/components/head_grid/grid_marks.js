@@ -54,3 +54,21 @@ export function drawBadges(element, layout, texts) {
   });
   element.replaceChildren(...badges.filter(Boolean));
 }
+
+/**
+ * A veil over each tile whose head is switched off.
+ * @param {HTMLElement} element
+ * @param {any} layout
+ * @param {number[]} tiles
+ */
+export function drawOff(element, layout, tiles) {
+  const veils = tiles.map((index) => {
+    const { x, y } = layout.tileAt(index);
+    const veil = make("span", "veil", "off");
+    Object.assign(veil.style, {
+      left: `${x}px`, top: `${y}px`, width: `${layout.tileWidth}px`, height: `${layout.tileHeight}px`,
+    });
+    return veil;
+  });
+  element.replaceChildren(...veils);
+}

@@ -141,7 +141,7 @@ export function buildGridParts() {
   for (const name of ["message", "top", "legend", "note", "body", "rows", "scroller", "stage"]) {
     parts[name] = make("div", name);
   }
-  for (const name of ["columns", "captions", "badges", "selected", "hovered", "focused", "cell", "tip"]) {
+  for (const name of ["columns", "captions", "badges", "off", "selected", "hovered", "focused", "cell", "tip"]) {
     parts[name] = make("div", name);
   }
   parts.canvas = keyedCanvas("cells", "grid of attention heads");
@@ -150,12 +150,12 @@ export function buildGridParts() {
   parts.live = make("div", "live");
   parts.live.setAttribute("aria-live", "polite");
   parts.legend.setAttribute("role", "img");
-  for (const name of ["rows", "columns", "captions", "badges", "marks"]) parts[name].setAttribute("aria-hidden", "true");
+  for (const name of ["rows", "columns", "captions", "badges", "marks", "off"]) parts[name].setAttribute("aria-hidden", "true");
   const { selected, hovered, focused, cell } = parts;
   for (const frame of [selected, hovered, focused, cell]) frame.hidden = true;
   parts.tip.hidden = true;
   parts.message.setAttribute("role", "status");
-  parts.stage.append(parts.canvas, parts.marks, parts.columns, parts.captions, parts.badges);
+  parts.stage.append(parts.canvas, parts.marks, parts.columns, parts.captions, parts.badges, parts.off);
   parts.stage.append(hovered, selected, focused, cell);
   parts.scroller.append(parts.stage);
   parts.body.append(parts.rows, parts.scroller);

@@ -4,7 +4,7 @@
 
 import { describeCell, ExactWeights } from "./grid_values.js";
 import { hitTile, keyTarget, layoutOf } from "./grid_layout.js";
-import { drawBadges, paintMarks } from "./grid_marks.js";
+import { drawBadges, drawOff, paintMarks } from "./grid_marks.js";
 import { paintGrid } from "../shared/grid_paint.js";
 import { buildGridParts, drawAxes, drawCaptions, drawLegend, fillTip, LINGER, placeTip } from "./grid_parts.js";
 import { colourTable, formatNumber, headName, payloadStore, themeOf } from "../shared/shared.js";
@@ -120,12 +120,13 @@ export class HeadGrid {
 
   /** What lies over the tiles: badges, and the chosen pair of tokens. */
   over(theme) {
-    const { badges, pair = { query: -1, key: -1 } } = this.settings;
+    const { badges, off = [], pair = { query: -1, key: -1 } } = this.settings;
     const { header } = this.payload;
-    const over = JSON.stringify([this.painted, badges, pair]);
+    const over = JSON.stringify([this.painted, badges, off, pair]);
     if (over === this.overlaid) return;
     this.overlaid = over;
     drawBadges(this.parts.badges, this.layout, badges ? this.heads.map((head) => badges[head]) : []);
+    drawOff(this.parts.off, this.layout, this.heads.flatMap((head, index) => (off.includes(head) ? [index] : [])));
     paintMarks(this.parts.marks, this.layout, header, this.heads.length, pair, PALETTE.accent[theme]);
   }
 

@@ -14,7 +14,7 @@ const PAUSE_UNSEEN = 50; // likewise until exact weights of what is shown are re
 const SHOWN = ["layer", "head", "query", "window"]; // choices that say which these are
 const AMONG = "among"; // order of heads by how much the chosen tokens look at each other
 const MOST = 8; // heads drawn beside the chosen one
-const UNSEEN = { layer: 0, head: 0, show: "heatmap", scale: "sqrt", tiles: "", sort: "", only: "", query: -1, key: -1, window: [], tokens: [] };
+const UNSEEN = { layer: 0, head: 0, show: "heatmap", scale: "sqrt", tiles: "", sort: "", only: "", query: -1, key: -1, window: [], tokens: [], off: [] };
 
 /** The workbench of that name: the same one for every element that shows a part of it. */
 export function benchOf(name) {
@@ -37,6 +37,8 @@ export class Bench {
     this.measured = null;
     /** The head nearest to each, which comes last. @type {[number, number, boolean | null][] | null} */
     this.twins = null;
+    /** Before and after heads were switched off, as Python said it last. @type {any} */
+    this.prediction = null;
     this.settings = {}; // from Python, the last ones
     this.listeners = new Set();
     /** Elements that show a part of it, by name. @type {Record<string, HTMLElement>} */
@@ -188,6 +190,30 @@ export class Bench {
     const before = (this.view.heads ?? []).filter((one) => String(one) !== String(place));
     const there = before.length < (this.view.heads ?? []).length;
     this.choose({ show: "lines", heads: there || head === this.chosen ? before : [...before, place].slice(-MOST) });
+  }
+
+  /** Numbers of the heads that are switched off. @returns {number[]} */
+  get offHeads() {
+    const { heads } = this.payload.header;
+    return (this.view.off ?? []).map(([layer, head]) => layer * heads + head);
+  }
+
+  /** Switches heads off besides those that are off. @param {number[]} heads their numbers */
+  switchOff(heads) {
+    this.setOff([...this.offHeads, ...heads]);
+  }
+
+  /** Switches a head off, or on where it is off. @param {number} head */
+  toggleOff(head) {
+    const off = this.offHeads;
+    this.setOff(off.includes(head) ? off.filter((other) => other !== head) : [...off, head]);
+  }
+
+  /** @param {number[]} numbers */
+  setOff(numbers) {
+    const { heads } = this.payload.header;
+    const sorted = [...new Set(numbers)].sort((a, b) => a - b);
+    this.choose({ off: sorted.map((head) => [Math.floor(head / heads), head % heads]) });
   }
 
   /** @type {(head: number) => string} */

@@ -6,6 +6,7 @@ import { loneRows, strongestOf } from "./head_facts.js";
 import { HeadGrid } from "../head_grid/head_grid.js";
 import { LabelSummary } from "./label_summary.js";
 import { metricTiles } from "./metric_tiles.js";
+import { Selection } from "./selection.js";
 import { TokenRows } from "./token_rows.js";
 import { ViewMenu } from "./view_menu.js";
 import { formatWeight, make, themeOf } from "../shared/shared.js";
@@ -32,17 +33,17 @@ export class GridView {
     this.empty.setAttribute("role", "status");
     this.note = make("div", "note");
     this.summary = new LabelSummary(bench);
-    this.root.append(this.bar, this.empty, this.below, this.tokens.root, this.note, this.summary.root);
+    this.selection = new Selection(bench);
+    this.root.append(this.bar, this.empty, this.below, this.tokens.root, this.note, this.selection.root, this.summary.root);
     /** Of the window, below this element's upper edge; undefined where there is no such limit. @type {number | undefined} */
     this.height = undefined;
   }
 
-  /** @param {any} [emit] sends Python to another page */
-  draw(emit) {
+  draw() {
     const { bench } = this;
     if (!bench.payload) return;
     this.root.style.setProperty("--accent", PALETTE.accent[themeOf(this.root)]);
-    this.menu.draw(emit);
+    this.menu.draw();
     const { view, fact, order } = bench;
     const none = order?.length === 0 && Boolean(fact || bench.known);
     const waiting = Boolean(view.only) && !bench.known;
@@ -57,6 +58,7 @@ export class GridView {
     else if (!this.below.hidden) this.drawTiles(fact, order);
     const { height = Infinity } = this;
     const drawn = ofToken ? this.tokens.root : this.below;
+    this.selection.draw();
     this.summary.draw(height - drawn.offsetTop - drawn.offsetHeight);
     this.drawNote(fact);
   }
@@ -74,7 +76,7 @@ export class GridView {
       scale: tiles ? "linear" : view.scale, order: order?.map(place), legend: tiles?.legend,
       fact: tiles ? metric : fact?.title ?? null, values: tiles ? facts[metric] : fact?.values,
       height: this.room(), pair: tiles ? undefined : bench.pair,
-      badges: tiles ? tiles.badges : bench.known?.badges,
+      badges: tiles ? tiles.badges : bench.known?.badges, off: bench.offHeads,
       several: (head) => bench.drawBeside(head), describe: (head) => this.describe(head),
       exact: { of: (head) => (weights.isExact(head) ? weights.of(head) : null), request: (head) => weights.exact.request(head) },
     }, ({ layer, head }) => bench.chooseHead(layer * heads + head));

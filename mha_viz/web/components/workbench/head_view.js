@@ -74,7 +74,9 @@ export class HeadView {
     this.twin.addEventListener("click", () => this.bench.chooseHead(this.twinOf));
     this.shows = segments("Picture", (show) => this.bench.choose({ show }));
     this.about = make("div", "about");
-    this.about.append(this.title, this.badges, this.twin);
+    this.switch = Object.assign(make("button", "button switch"), { type: "button" });
+    this.switch.addEventListener("click", () => this.bench.toggleOff(this.bench.chosen));
+    this.about.append(this.title, this.badges, this.twin, this.switch);
     this.top.append(this.about, this.shows);
   }
 
@@ -118,6 +120,10 @@ export class HeadView {
     if (!labels) badges.push(make("span", "none", bench.settings.later ? "labels are on their way …" : ""));
     else if (!labels.length) badges.push(make("span", "none", "no label"));
     this.badges.replaceChildren(...badges);
+    const isOff = bench.offHeads.includes(head);
+    this.switch.hidden = !bench.settings.switches;
+    this.switch.textContent = isOff ? "Switch on" : "Switch off";
+    this.switch.setAttribute("aria-pressed", String(isOff));
     const twin = bench.twins?.[head];
     this.twin.hidden = !(twin?.[0] >= 0); // -1: no other head has a distance
     if (this.twin.hidden) return;

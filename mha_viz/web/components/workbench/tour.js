@@ -1,6 +1,6 @@
 // @ts-check
 // Five steps through the page. Each does on the page what it tells of: types a sentence, chooses a
-// head, enlarges it, pins a pair of tokens, and switches the head off on another page.
+// head, enlarges it, pins a pair of tokens, and switches the head off.
 
 import { loneRows, strongestOf } from "./head_facts.js";
 import { formatWeight, make } from "../shared/shared.js";
@@ -47,9 +47,8 @@ export class Tour {
     });
   }
 
-  /** @param {any} send brings Python to another page */
-  update(send) {
-    this.send = send;
+  /** Follow what was drawn anew. */
+  update() {
     if (this.at >= 0) this.draw();
   }
 
@@ -80,10 +79,10 @@ export class Tour {
     this.next.focus({ preventScroll: true });
   }
 
-  /** Goes where heads are switched off, with the chosen one. */
+  /** Switches the chosen head off. */
   leave() {
     this.end();
-    this.send?.({ leave: "intervene" });
+    this.bench.switchOff([this.bench.chosen]);
   }
 
   draw() {
@@ -205,7 +204,7 @@ const STEPS = [
   {
     title: "Switch it off",
     target: ({ places }) => places.head?.querySelector(".about"),
-    tell: (bench) => `Intervene sets the output of ${bench.name(bench.chosen)} to zero and shows what the model predicts then.`,
+    tell: (bench) => `With ${bench.name(bench.chosen)} switched off, its output is zero. What the model predicts then stands below the sentence.`,
     last: true,
   },
 ];

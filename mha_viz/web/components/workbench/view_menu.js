@@ -95,10 +95,8 @@ export class ViewMenu {
     document.addEventListener("pointerdown", this.outside);
   }
 
-  /** @param {any} [leave] sends Python to another page */
-  draw(leave = this.leave) {
-    this.leave = leave;
-    this.tour?.update(leave);
+  draw() {
+    this.tour?.update();
     const { view, titles } = this.bench;
     this.active.textContent = this.choicesInWords();
     if (this.panel.hidden) return;

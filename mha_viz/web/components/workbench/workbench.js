@@ -7,8 +7,10 @@ import { Divider } from "./divider.js";
 import { GridView } from "./grid_view.js";
 import { HeadView } from "./head_view.js";
 import { LineView } from "./line_view.js";
+import { PredictionView } from "./prediction_view.js";
 import { setPending } from "../shared/readiness.js";
-import { endOf, make, payloadStore, roomBelow, viewOf } from "../shared/shared.js";
+import { endOf, make, payloadStore, roomBelow, themeOf, viewOf } from "../shared/shared.js";
+/* global PALETTE */
 
 const BELOW = 14; // pixels that stay free at the window's lower edge
 
@@ -21,9 +23,10 @@ class Workbench {
     this.message.setAttribute("role", "status");
     const [grid, head] = [new GridView(this.bench, Boolean(data.guide)), new HeadView(this.bench)];
     const line = new LineView(this.bench);
-    this.views = [line, grid, head];
+    const prediction = new PredictionView(this.bench);
+    this.views = [line, prediction, grid, head];
     this.divider = new Divider(this.root, data.guide ? document : this.root, () => this.redraw());
-    this.root.append(this.message, line.root, grid.root, this.divider.root, head.root);
+    this.root.append(this.message, line.root, prediction.root, grid.root, this.divider.root, head.root);
     parent.append(this.root);
     this.bench.places = { grid: grid.root, head: head.root };
     this.picture = `picture ${data.name}`;
@@ -54,13 +57,15 @@ class Workbench {
       bench.known = byId.get(`${this.data.payload} notes`)?.header ?? (same ? bench.known : null);
       bench.measured = byId.get(`${this.data.payload} facts`)?.header ?? (same ? bench.measured : null);
       bench.twins = byId.get(`${this.data.payload} twins`)?.header.twins ?? (same ? bench.twins : null);
+      bench.prediction = byId.get(`${this.data.payload} prediction`)?.header ?? (same ? bench.prediction : null);
       this.takeExact(byId);
+      this.root.style.setProperty("--accent", PALETTE.accent[themeOf(this.root)]);
       this.message.hidden = true;
       this.divider.root.hidden = false;
       for (const view of this.views) {
-        view.root.hidden = false;
+        view.root.hidden = false; // one that has nothing to show hides itself
         view.height = this.height(view.root);
-        view.draw(this.emit);
+        view.draw();
       }
     } catch (error) {
       this.say(`This picture cannot be drawn: ${error.message}`);

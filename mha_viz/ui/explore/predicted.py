@@ -1,0 +1,175 @@
+"""What a model predicts with all heads and with some of them changed: before and after."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from mha_viz.core.layer_numbers import numbered
+from mha_viz.engine.intervention import Intervention
+from mha_viz.engine.model import AttentionModel
+from mha_viz.errors import MhaVizError
+from mha_viz.interventions.ablation import Ablation, compare, of_end
+from mha_viz.prediction.logits import OF_TEXTS, mask_word_at, objective
+from mha_viz.prediction.outcomes import ENDS
+from mha_viz.prediction.prediction import Prediction, predict
+from mha_viz.ui.explore import TEXTS
+from mha_viz.ui.run import memory
+from mha_viz.ui.run.page_lock import turn_for
+from mha_viz.ui.run.scene import Scene, extent, is_head
+from mha_viz.ui.state import state
+from mha_viz.ui.state.views import Switched
+from mha_viz.ui.widgets.messages import words
+from mha_viz.web.payload import finite, notes_payload
+
+TOP_K = 10
+N_SHOWN = 5  # of the likeliest tokens, beside the grid
+
+
+def refusal(model: AttentionModel) -> str:
+    """Say why heads of this model cannot be changed; "" where they can."""
+    if model.backend != "mha_viz":
+        return TEXTS("predicted.refusal", family=model.family)
+    if model.network.config.is_encoder_decoder:
+        return TEXTS("predicted.two_stacks")
+    return "" if objective(model.network) else TEXTS("predicted.no_head")
+
+
+def fit_off(scene: Scene) -> str:
+    """Keep the changed heads that this model has; return a sentence about others, "" for none."""
+    off, record = state.of(Switched).off, scene.record
+    existing = {head for head in off if is_head(record, head)}
+    if tuple(sorted(existing)) != off:
+        state.change(off=tuple(sorted(existing)))
+    missing = sorted(set(off) - existing)
+    if not missing:
+        return ""
+    return TEXTS("predicted.missing", extent=extent(record), missing=words.listed(missing, 8))
+
+
+def intervention(view: Switched) -> Intervention | None:
+    """Return the view's intervention; None where no head is changed."""
+    if not view.off:
+        return None
+    factor = view.factor if view.how == "scale" else 0.0
+    source = view.source if view.how.startswith("patch") else None
+    heads = numbered(view.off, view.layer_numbers)
+    return Intervention(heads, view.how, factor, source=source)
+
+
+def cache_key(change: Intervention) -> Hashable:
+    """Return all that a run under this change depends on."""
+    return (change.heads, change.how, change.factor, change.source)
+
+
+def predicted(
+    scene: Scene, model: AttentionModel, change: Intervention | None, position: int | None
+) -> Prediction:
+    """Run one forward pass, cached as long as nothing that it depends on changes."""
+
+    def make() -> Prediction:
+        with turn_for(model, scene.text + (scene.pair or "")):
+            return predict(model, scene.text, None, change, TOP_K, position, text_pair=scene.pair)
+
+    key = scene.key, "prediction", position, change and cache_key(change)
+    return memory.cache().get(key, make, lambda it: (1 + len(it.others)) * it.log_probs.nbytes)
+
+
+def token_table(ablation: Ablation) -> pd.DataFrame:
+    """Return the tokens' probabilities; what continues a word is marked, as no word of its own.
+
+    Tokens of the text itself, where an answer starts or ends, come with their positions.
+    """
+    numbers = ablation.table()
+    if ablation.before.objective in ENDS:
+        return numbers.assign(
+            token=[
+                f"{n} · {label}" for n, label in zip(numbers["id"], numbers["token"], strict=True)
+            ]
+        )
+    marks = numbers["continues_word"].map({True: "…", False: ""})
+    return numbers.assign(token=marks + numbers["token"])
+
+
+def word_pieces(scene: Scene) -> dict[int, str]:
+    """Return the first text's words by number."""
+    pieces: dict[int, str] = {}
+    for token in scene.record.tokens:
+        if token.word is not None and not token.segment and not token.is_special:
+            pieces[token.word] = pieces.get(token.word, "") + token.text
+    return pieces
+
+
+def last_masked(scene: Scene, model: AttentionModel) -> tuple[Scene, str] | None:
+    """Return the run of the text with its last word masked, and that word; None without a word."""
+    pieces = [piece for piece in word_pieces(scene).items() if any(map(str.isalnum, piece[1]))]
+    if not pieces:
+        return None
+    word, text = pieces[-1]
+    try:
+        return replace(scene, text=mask_word_at(model, scene.record.text, word)), text
+    except MhaVizError:  # a tokenizer that cannot tell where its words stand
+        return None
+
+
+def where_in_words(prediction: Prediction, masked: str = "") -> str:
+    """Name the place of a prediction; `masked` is the word in whose place it is made."""
+    if masked:
+        return TEXTS("predicted.masked_word", word=masked)
+    token = prediction.tokens[prediction.position].text
+    return TEXTS(f"predicted.where_{prediction.objective}", token=token)
+
+
+def prediction_payload(scene: Scene, grid: bytes, view: Switched) -> bytes:
+    """Pack the likeliest tokens before and after some heads are switched off.
+
+    What keeps the model from a prediction comes as a sentence in their place.
+    """
+    notes: dict[str, Any] = {"off": [list(head) for head in view.off], "how": view.how}
+    model = memory.model(*view.checkpoint)
+    try:
+        notes |= (
+            {"message": text} if (text := refusal(model)) else _before_and_after(scene, model, view)
+        )
+    except MhaVizError as error:
+        notes["message"] = str(error)
+    return notes_payload(grid, "prediction", notes)
+
+
+def _before_and_after(scene: Scene, model: AttentionModel, view: Switched) -> dict[str, Any]:
+    change, position, masked = intervention(view), _position(scene, model, view), ""
+    if view.how.startswith("patch") and not view.source.strip():
+        return {"message": TEXTS("predicted.no_source")}
+    if objective(model.network) == "masked" and not _gaps(scene, model):
+        if (without_word := last_masked(scene, model)) is None:
+            return {"message": TEXTS("predicted.no_gap")}
+        scene, masked = without_word
+    before, after = (predicted(scene, model, one, position) for one in (None, change))
+    if before.objective in ENDS:
+        before, after = (of_end(one, ENDS[0]) for one in (before, after))
+    assert change is not None
+    ablation = compare(model, before, after, change)
+    where = where_in_words(before, masked)
+    if before.value is not None and after.value is not None:
+        return {"where": where, "numbers": finite(np.array([before.value, after.value]))}
+    table = token_table(ablation).sort_values("after", ascending=False, kind="stable")
+    rows = table.head(N_SHOWN)[["token", "before", "after"]].to_numpy().tolist()
+    return {"where": where, "rows": rows, "kl": finite(np.array([ablation.kl]))[0]}
+
+
+def _gaps(scene: Scene, model: AttentionModel) -> list[int]:
+    mask = model.tokenizer.mask_token_id
+    return [place for place, token in enumerate(scene.record.tokens) if token.id == mask]
+
+
+def _position(scene: Scene, model: AttentionModel, view: Switched) -> int | None:
+    """Return the view's place where this model predicts at one; None for the usual one."""
+    kind = objective(model.network)
+    if view.place < 0 or kind in (*OF_TEXTS, "answer"):
+        return None
+    allowed = _gaps(scene, model) if kind == "masked" else range(len(scene.record.tokens))
+    return view.place if view.place in allowed else None
