@@ -10,7 +10,8 @@ from mha_viz.engine.intervention import Intervention
 from mha_viz.engine.model import AttentionModel
 from mha_viz.interventions import ablation
 from mha_viz.prediction import generation, prediction
-from mha_viz.ui.intervene import answer, switches
+from mha_viz.ui.explore import predicted
+from mha_viz.ui.intervene import switches
 from mha_viz.web.theme import format_number
 from tests.making.comparing import near
 from tests.ui.compare_app import check, table
@@ -91,7 +92,7 @@ def test_undo_and_all_on():
 def counted(monkeypatch):
     """Names of the costly steps, in the order in which they were done."""
     done: list[str] = []
-    for module, name in ((AttentionModel, "trace"), (prediction, "logits"), (answer, "predict")):
+    for module, name in ((AttentionModel, "trace"), (prediction, "logits"), (predicted, "predict")):
         step = getattr(module, name)
         monkeypatch.setattr(
             module,

@@ -238,7 +238,7 @@ def test_every_choice_of_the_workbench_is_read_as_a_link_is():
         None, ["layer"], {"layer": 1}, {"layer": "1e9"}, {"mass": "nan"}, {"scale": "<b>"},
         {"window": "4.2,0.9"}, {"window": "0.99999,0.1"}, {"window": [[0, 1], [0, 1]]},
         {"show": "x" * 10**6}, {"key": ["3"]}, {3: "4"}, {"__class__": "int"},
-        {"model": "owner/other"}, {"text": "mine"}, {"device": "cuda"}, {"off": "0.0"},
+        {"model": "owner/other"}, {"text": "mine"}, {"device": "cuda"}, {"how": "mean"},
     ],
 )  # fmt: skip
 def test_what_no_workbench_sends_chooses_nothing(sent):

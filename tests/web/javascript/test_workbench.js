@@ -402,7 +402,7 @@ test("heads are switched off beside the name and in a selection, and the predict
   page.clickHead(7);
   page.button("Switch off").click();
   pass(150);
-  assert.deepEqual(page.told().at(-1), { head: "2", layer: "1", off: "1.2" });
+  assert.deepEqual(page.told().at(-1), { off: "1.2" });
   assert.ok(shown() && veils() === 1);
   assert.equal(page.find(".prediction-view").getAttribute("aria-busy"), "true");
   const before_and_after = [["bed", 0.5, 0.125], ["<b>", 0.25, 0.75]];
@@ -411,7 +411,7 @@ test("heads are switched off beside the name and in a selection, and the predict
   assert.deepEqual(page.texts(".prediction-view .token"), ["bed", "<b>"]);
   assert.deepEqual(page.texts(".prediction-view b"), ["12.5 %", "75.0 %"]);
   assert.match(page.text(".prediction-view .kl"), /0\.7/);
-  page.say({ view: { ...python.bench.settings.view, layer: 1, head: 2, off: [[1, 2]], heads: [[0, 3]] } });
+  page.say({ heard: page.last(), view: { ...python.bench.settings.view, layer: 1, head: 2, off: [[1, 2]], heads: [[0, 3]] } });
   page.all(".selection button").find((button) => button.textContent === "Switch off").click();
   assert.equal(veils(), 2);
   assert.equal(page.find(".prediction-view").getAttribute("aria-busy"), "true"); // what is known is of one head

@@ -1,0 +1,48 @@
+"""Heads switched off beside the grid, and the prediction before and after."""
+
+import numpy as np
+import pytest
+
+import mha_viz as mv
+from tests.ui.explore_app import brought, explore
+
+TEXT = "The old dog saw the young dog."
+
+
+@pytest.mark.parametrize(
+    ("model", "text", "measured"),
+    [
+        ("tiny-gpt2", TEXT, TEXT),
+        ("tiny-bert", "The old dog [MASK] the young dog.", "The old dog [MASK] the young dog."),
+        ("tiny-bert", TEXT, "The old dog saw the young [MASK]."),  # its last word is masked
+    ],
+)
+def test_heads_that_are_off_bring_the_likeliest_tokens_of_an_ablation(
+    model, text, measured
+) -> None:
+    app = explore(model=model, text=text, off="0.2,1.3")
+    sent = brought(app, "prediction")
+    ablation = mv.ablate(mv.load(model), measured, heads=[(0, 2), (1, 3)])
+    expected = ablation.table().nlargest(5, "after")
+    assert sent["off"] == [[0, 2], [1, 3]]
+    assert [row[0].lstrip("…") for row in sent["rows"]] == expected["token"].tolist()
+    rows = np.array([row[1:] for row in sent["rows"]], dtype=float)
+    np.testing.assert_allclose(rows, expected[["before", "after"]], rtol=1e-5)
+    assert sent["kl"] == pytest.approx(ablation.kl, rel=1e-5)
+
+
+def test_heads_that_the_model_does_not_have_are_left_out_and_named() -> None:
+    app = explore(model="tiny-gpt2", text=TEXT, off="0.2,40.1")
+    assert brought(app, "prediction")["off"] == [[0, 2]]
+    assert any("L40 H1" in warning.value for warning in app.warning)
+
+
+def test_nothing_is_predicted_while_all_heads_are_on() -> None:
+    app = explore(model="tiny-gpt2", text=TEXT)
+    with pytest.raises(StopIteration):
+        brought(app, "prediction")
+
+
+def test_a_text_without_a_word_says_that_nothing_can_be_predicted() -> None:
+    sent = brought(explore(model="tiny-bert", text=". , !", off="0.2"), "prediction")
+    assert sent["message"] and "rows" not in sent
