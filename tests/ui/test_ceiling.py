@@ -7,6 +7,7 @@ from unittest.mock import MagicMock
 
 import pytest
 
+from mha_viz.checkpoints import loading
 from mha_viz.errors import LimitError
 from mha_viz.ui.operating import memory_limit, refusals, rss
 from mha_viz.ui.operating.memory_limit import SELDOM, Ceiling
@@ -90,17 +91,17 @@ def test_a_cache_lets_go_of_what_nobody_looks_at_or_of_everything():
 def test_let_go_forgets_the_models_that_it_drops(monkeypatch):
     """Of one that is taken for loaded, no files would be checked before they are read again."""
     monkeypatch.setattr(memory, "await_transformers", lambda: None)
-    monkeypatch.setattr(memory, "_loaded", {})
-    made = MagicMock()
-    monkeypatch.setattr(memory, "_model", made)
+    monkeypatch.setattr(memory, "allowed", MagicMock())
+    monkeypatch.setattr(loading, "load", MagicMock())
+    memory.let_go(everything=True)
     which = [(f"model-{i}", "cpu", "float32") for i in range(memory.MAX_MODELS + 1)]
     for each in (*which, which[1]):
         memory.model(*each)
-    assert list(memory._loaded) == [*which[2:], which[1]]
+    assert set(memory._loaded) == set(which[1:])
     memory.let_go(everything=False)
-    assert memory._loaded and not made.clear.called
+    assert memory._loaded and not memory.needs_check(*which[1])
     memory.let_go(everything=True)
-    assert not memory._loaded and made.clear.called
+    assert not memory._loaded
 
 
 @pytest.mark.skipif(not os.path.exists("/proc/self/statm"), reason="only Linux tells")

@@ -20,9 +20,9 @@ pytestmark = pytest.mark.slow
 @pytest.fixture(autouse=True)
 def models_by_name():
     """What a server loaded under other settings is not handed out."""
-    memory._model.clear()
+    memory._model.cache_clear()
     yield
-    memory._model.clear()
+    memory._model.cache_clear()
 
 
 def offered(app: AppTest) -> list[str]:

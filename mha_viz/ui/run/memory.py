@@ -13,6 +13,7 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 import streamlit as st
+from cachetools import LRUCache, cached
 
 from mha_viz.checkpoints.catalog import find_model
 from mha_viz.core.amounts import of_bytes
@@ -232,23 +233,18 @@ def model(name: str, device: str, dtype: str) -> AttentionModel:
     # Whoever waits for it, too, leaves the turn to others: a large model takes its time.
     with nullcontext() if which in _loaded else release_slot():
         try:
-            found = _model(*which)
+            return _model(*which)
         except OutOfMemoryError:
             if not _loaded:
                 raise
             let_go(everything=True)  # the other models may leave room for this one
-            found = _model(*which)
-    _loaded.pop(which, None)
-    _loaded[which] = None
-    while len(_loaded) > MAX_MODELS:
-        _loaded.pop(next(iter(_loaded)), None)
-    return found
+            return _model(*which)
 
 
-_loaded: dict[tuple[str, str, str], None] = {}  # those in `_model`, the latest last
+_loaded: LRUCache[tuple[str, str, str], AttentionModel] = LRUCache(MAX_MODELS)
 
 
-@st.cache_resource(max_entries=MAX_MODELS, show_spinner=False)
+@cached(_loaded, key=lambda *which: which, condition=threading.Condition())
 def _model(name: str, device: str, dtype: str) -> AttentionModel:
     if name.endswith(UNTRAINED):
         return _untrained(name.removesuffix(UNTRAINED), device, dtype, SHOWN_SEED)
@@ -312,9 +308,9 @@ def let_go(everything: bool) -> None:
     """Drop what no page shows, or all that can be made again, models as well."""
     cache().drop(everything)
     if everything:
-        for loaded in (_model, untrained_copy, induction):
-            loaded.clear()
-        _loaded.clear()
+        _model.cache_clear()
+        untrained_copy.clear()
+        induction.clear()
     malloc_trim.now()
 
 
