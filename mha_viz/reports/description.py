@@ -83,7 +83,7 @@ def clearest(report: Report) -> Finding:
     >>> import mha_viz as mv
     >>> record = mv.load("tiny-gpt2").trace("The cat sat on the mat and the dog sat on the rug.")
     >>> clearest(make_report(record))[:4]
-    ((0, 7), 'looks at the previous token', '0.998 of its weight', '0.166')
+    ((0, 7), 'looks at the previous token', '1.00 of its weight', '0.17')
     """
     earned = [
         ((layer, head), label)
@@ -101,10 +101,11 @@ def clearest(report: Report) -> Finding:
 
     head, best = min(earned, key=clarity)
     verb, rest = best.label.does.split(" ", 1)
-    unit = _AMOUNTS[METRICS[best.label.metric].unit].replace("the weight", "its weight")
+    unit = METRICS[best.label.metric].unit
+    written = "{:.2f}".format if unit == "probability" else digits
     has_baseline = best.baseline_name != "no baseline"
-    chance = digits(best.baseline) if has_baseline else ""
-    amount = f"{digits(best.score)} {unit}"
+    chance = written(best.baseline) if has_baseline else ""
+    amount = f"{written(best.score)} {_AMOUNTS[unit].replace('the weight', 'its weight')}"
     return Finding(head, f"{verb}s {rest}", amount, chance, best.baseline_name)
 
 

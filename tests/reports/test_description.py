@@ -248,7 +248,7 @@ def test_clearest_prefers_labels_of_words_to_those_of_sinks(record) -> None:
     found = clearest(report(record))
     weight, uniform = 0.9 + 0.1 / N, 1 / N
     assert found.head == PREVIOUS and found.text == "looks at the previous token"
-    assert found.amount == f"{weight:.3g} of its weight" and found.chance == f"{uniform:.3g}"
+    assert found.amount == f"{weight:.2f} of its weight" and found.chance == f"{uniform:.2f}"
     without = mv.record(record.pattern[:, 1:], [f"t{i}" for i in range(N)], causal=False)
     sink = clearest(report(without))
     assert sink.head == (0, 1) and "first token" in sink.text

@@ -89,6 +89,8 @@ def _page(name: str) -> None:
     """Runs as an app, so it imports what it needs."""
     from importlib import import_module
 
+    import streamlit as st
+
     from mha_viz.learn import page as learn
     from mha_viz.learn.frame import glossary
     from mha_viz.learn.frame.contents import BY_KEY
@@ -100,7 +102,9 @@ def _page(name: str) -> None:
     elif name in BY_KEY:
         learn.page(BY_KEY[name])()
     else:
-        import_module(f"mha_viz.ui.{name}.page").page()
+        page = st.Page(import_module(f"mha_viz.ui.{name}.page").page, default=True)
+        st.session_state.pages = {name: page, "start": st.Page(learn.start, url_path="start")}
+        st.navigation(list(st.session_state.pages.values())).run()
 
 
 def opened(page: str, address: Address) -> AppTest:

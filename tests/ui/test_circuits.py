@@ -319,7 +319,7 @@ def test_refusal_is_a_sentence_that_names_the_value_and_the_page_stays(case):
     app = circuits(**{"model": "tiny-gpt2", "text": TEXT} | link)
     assert not app.exception
     (message,) = getattr(app, kind)
-    assert named in message.value.replace("\\", "") and "ask_text" in str(app.text_input)
+    assert named in message.value.replace("\\", "") and "ask_text" in str(app.text_area)
     if field:
         part = app.pills(key=field) if field == "pinned" else app.text_input(key=field)
         part.set_value("").run()
