@@ -4,8 +4,12 @@
 
 import { paintLines } from "./lines_paint.js";
 import { buildLinesParts, drawHeads, drawTokens, drawValues, weightText } from "./lines_parts.js";
-import { themeOf } from "../shared/shared.js";
+import { colourAt, inkOn, scaleWeight, themeOf } from "../shared/shared.js";
 /* global PALETTE */
+
+const LINE_GAP = 0.46; // least share of the width between the two columns of tokens
+const LEAST_LABEL = 70; // pixels of a token, below which numbers beside it go
+const ALL_LINES = 80; // tokens up to which all lines are drawn at once
 
 export class TokenLines {
   constructor() {
@@ -75,17 +79,16 @@ export class TokenLines {
     const height = longest <= 24 ? 24 : longest <= 64 ? 21 : 18;
     if (height !== this.rowHeight) this.fresh = true;
     this.rowHeight = height;
-    const narrow = width < 480;
     const letters = Math.max(...header.query_labels.map(length), ...header.key_labels.map(length));
-    this.labelWidth = narrow ? 80 : Math.min(Math.max(letters * 8 + 34, 90), 190);
-    this.columnWidth = narrow ? 60 : 66;
-    const spare = width - 2 * this.labelWidth - (narrow ? 70 : 200);
-    const fit = Math.max(1, Math.floor(spare / (2 * this.columnWidth)));
+    this.columnWidth = 66;
+    const side = Math.floor(((1 - LINE_GAP) * width) / 2); // of a token and its numbers
+    const fit = Math.max(0, Math.floor((side - LEAST_LABEL) / this.columnWidth));
     this.shown = [...this.active].sort((a, b) => a - b);
     this.columns = this.shown.slice(0, fit);
-    const values = this.columns.length * this.columnWidth;
-    this.lineWidth = Math.min(width - 2 * (this.labelWidth + values), 520);
-    this.valuesWidth = values;
+    this.valuesWidth = this.columns.length * this.columnWidth;
+    this.labelWidth = Math.min(Math.max(letters * 8 + 34, LEAST_LABEL), side - this.valuesWidth);
+    this.lineWidth = width - 2 * (this.labelWidth + this.valuesWidth);
+    this.isCrowded = longest > ALL_LINES;
   }
 
   drawLists(header) {
@@ -103,10 +106,11 @@ export class TokenLines {
       `${this.labelWidth}px ${this.valuesWidth}px`;
     parts.stage.style.height = `${Math.max(queries, keys) * this.rowHeight}px`;
     const unnumbered = this.shown.length - this.columns.length;
-    const numbers = unnumbered ? ` Numbers: the first ${this.columns.length} of ${this.shown.length} heads.` : "";
+    const numbers = unnumbered && this.columns.length ? ` Numbers: the first ${this.columns.length} of ${this.shown.length} heads.` : "";
+    const crowded = this.isCrowded ? ` Of more than ${ALL_LINES} tokens only the lines of that one are drawn.` : "";
     parts.hint.textContent = this.pin?.side === "query"
       ? `Pinned. Choose a key token on the right to study the pair; Escape lets go.${numbers}`
-      : `Point at a token for its weights; click to pin it.${numbers}`;
+      : `Point at a token for its weights; click to pin it.${crowded}${numbers}`;
   }
 
   /** What changes with every move of the pointer: lines, marks, values. */
@@ -122,17 +126,18 @@ export class TokenLines {
     const height = parts.scroller.clientHeight;
     const focus = this.pin ?? this.hover;
     let hidden = 0;
-    const heads = this.shown.map((head) => {
+    const isDrawn = !this.isCrowded || Boolean(focus);
+    const heads = !isDrawn ? [] : this.shown.map((head) => {
       const lines = model.lines(head, this.share);
       hidden += lines.all - lines.count;
       return { colour: this.colours[head], lines };
     });
     parts.legend.hidden = model.header.names.length < 2;
-    parts.hidden.textContent = hidden
-      ? `${hidden.toLocaleString("en")} fainter lines not drawn`
-      : "All lines drawn";
+    const drawn = hidden ? `${hidden.toLocaleString("en")} fainter lines not drawn` : "All lines drawn";
+    parts.hidden.textContent = this.isCrowded ? "" : drawn;
     paintLines(parts.canvas, this.lineWidth, height, { height: rowHeight, top }, heads, focus);
     this.mark(focus);
+    this.tint(focus);
     this.values(focus, Math.floor(top / rowHeight), Math.ceil((top + height) / rowHeight));
     this.root.dataset.paintMs = (performance.now() - began).toFixed(1);
   }
@@ -149,6 +154,24 @@ export class TokenLines {
     set(queries, "query");
     set(keys, "key");
     this.root.classList.toggle("focused", Boolean(focus));
+  }
+
+  /** Tint the tokens on the other side by their weight in the first head that is drawn. */
+  tint(focus) {
+    const { model, parts, theme } = this;
+    const head = this.shown[0];
+    const other = { query: "key", key: "query" }[focus?.side];
+    const stops = PALETTE.sequential[theme];
+    for (const [list, side] of [[parts.queries, "query"], [parts.keys, "key"]]) {
+      const isTinted = side === other && head !== undefined;
+      for (const row of list.querySelectorAll(".row")) {
+        const index = Number(row.dataset.index);
+        const weight = !isTinted ? 0 : side === "key" ? model.weight(head, focus.index, index) : model.weight(head, index, focus.index);
+        const colour = isTinted ? colourAt(scaleWeight(weight, model.header.scale ?? "sqrt"), stops) : null;
+        row.style.background = colour ? `rgb(${colour.join(" ")})` : "";
+        row.style.color = colour ? inkOn(colour) : "";
+      }
+    }
   }
 
   values(focus, first, last) {
