@@ -40,7 +40,7 @@ _METADATA = {
     "pdf": ("Subject", "Creator", "CreationDate"),
 }
 _MAX_INCHES = 30.0  # 6000 pixels a side
-_MASKED = -1.0  # stands for a cell that has no weight, in what is drawn
+MASKED_WEIGHT = -1.0  # stands for a cell that has no weight, in what is drawn
 TILE = 200  # pixels of a tile in the picture of all heads
 _ONE_AT_A_TIME = Lock()  # matplotlib keeps its settings and fonts for all threads together
 
@@ -62,16 +62,16 @@ def head_image(
     grey.
     """
     weights, rows, columns = labelled_head(pattern, labels)
-    shown = where_visible(weights, visible, _MASKED)
+    shown = where_visible(weights, visible, MASKED_WEIGHT)
     queries, keys = weights.shape
     cell = min(max(5.5 / max(queries, keys), 0.006), 0.32)  # inches: one pixel at least
     with canvas(cell * keys + 2.6, cell * queries + 2.2) as figure:
         axes = figure.add_subplot()
-        _draw_cells(axes, shown, scale)
+        draw_cells(axes, shown, scale)
         axes.set_aspect("equal")
-        _label(axes, rows, columns, cell)
-        _add_colour_bar(figure, axes, scale, bool((shown < 0).any()))
-        return _finish(figure, file_format, title, caption)
+        label_axes(axes, rows, columns, cell)
+        add_colour_bar(figure, axes, scale, bool((shown < 0).any()))
+        return finish(figure, file_format, title, caption)
 
 
 def grid_image(
@@ -87,27 +87,43 @@ def grid_image(
 
     `layer_numbers` are the model's own, 0, 1, 2 ... if not given.
     """
-    weights = _pooled(as_weights(pattern, 4))
-    layers, heads = weights.shape[:2]
-    seen = None
-    if visible is not None:
-        one = np.asarray(visible)[:, None].astype(np.float32)
-        seen = (_pooled(one) > 0).repeat(heads, axis=1)
-    mosaic, pitch = _mosaic(where_visible(weights, seen, _MASKED))
+    mosaic, pitch = tiles_of(pattern, visible)
+    layers, heads = np.shape(pattern)[:2]
     tile = min(1.1, (_MAX_INCHES - 3) / max(layers, heads))
     tall = tile * pitch[0] / pitch[1]
     with canvas(heads * tile + 1.4, layers * tall + 1.9) as figure:
         axes = figure.add_subplot()
-        _draw_cells(axes, mosaic, "sqrt")
+        draw_cells(axes, mosaic, "sqrt")
         axes.set_aspect("equal")
-        style: dict[str, Any] = dict(fontsize=8, color=theme.muted())
-        across = [(head + 0.46) * pitch[1] for head in range(heads)]
-        down = [(layer + 0.54) * pitch[0] for layer in range(layers)]
-        axes.set_xticks(across, [f"H{head}" for head in range(heads)], **style)
-        axes.set_yticks(down, layer_names(layers, layer_numbers), **style)
-        axes.tick_params(length=0, pad=3, labeltop=True, labelbottom=False)
-        _add_colour_bar(figure, axes, "sqrt", bool((mosaic < 0).any()))
-        return _finish(figure, file_format, title, caption)
+        name_heads(axes, (layers, heads), pitch, layer_numbers)
+        add_colour_bar(figure, axes, "sqrt", bool((mosaic < 0).any()))
+        return finish(figure, file_format, title, caption)
+
+
+def tiles_of(
+    pattern: Float[np.ndarray | Tensor, "layer head query key"],
+    visible: Bool[np.ndarray | Tensor, "layer query key"] | None = None,
+) -> tuple[NDArray[np.float32], tuple[int, int]]:
+    """Return all heads as tiles of one array, pooled where large, and their distance."""
+    weights = _pooled(as_weights(pattern, 4))
+    seen = None
+    if visible is not None:
+        one = np.asarray(visible)[:, None].astype(np.float32)
+        seen = (_pooled(one) > 0).repeat(weights.shape[1], axis=1)
+    return _mosaic(where_visible(weights, seen, MASKED_WEIGHT))
+
+
+def name_heads(
+    axes: Axes, shape: tuple[int, int], pitch: tuple[int, int], layer_numbers: Sequence[int] = ()
+) -> None:
+    """Write the numbers of heads above tiles and of layers beside them."""
+    layers, heads = shape
+    style: dict[str, Any] = dict(fontsize=8 if heads <= 8 else 6, color=theme.muted())
+    across = [(head + 0.46) * pitch[1] for head in range(heads)]
+    down = [(layer + 0.54) * pitch[0] for layer in range(layers)]
+    axes.set_xticks(across, [f"H{head}" for head in range(heads)], **style)
+    axes.set_yticks(down, layer_names(layers, layer_numbers), **style)
+    axes.tick_params(length=0, pad=3, labeltop=True, labelbottom=False)
 
 
 def _pooled(weights: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -156,7 +172,7 @@ def canvas(width: float, height: float, style: dict[str, Any] | None = None) -> 
         yield figure
 
 
-def _draw_cells(axes: Axes, weights: NDArray[np.float32], scale: str) -> None:
+def draw_cells(axes: Axes, weights: NDArray[np.float32], scale: str) -> None:
     """Draw cells as pixels of their final colour; masked ones are grey, NaN is left open.
 
     256 colours from a table of our own: matplotlib's own way from numbers to colours takes
@@ -175,7 +191,8 @@ def _draw_cells(axes: Axes, weights: NDArray[np.float32], scale: str) -> None:
         spine.set_visible(False)
 
 
-def _label(axes: Axes, rows: list[str], columns: list[str], cell: float) -> None:
+def label_axes(axes: Axes, rows: list[str], columns: list[str], cell: float) -> None:
+    """Write tokens beside rows and above columns, and what each axis is; `cell` is in inches."""
     size = min(9.0, max(5.0, cell * 72 * 0.62))
     step = max(1, math.ceil((size + 1) / (cell * 72)))
     style: dict[str, Any] = dict(fontsize=size, color=theme.ink())
@@ -183,9 +200,14 @@ def _label(axes: Axes, rows: list[str], columns: list[str], cell: float) -> None
     axes.set_xticks(range(0, len(columns), step), columns[::step], **slanted)
     axes.set_yticks(range(0, len(rows), step), rows[::step], **style)
     axes.tick_params(length=0, pad=3, labeltop=True, labelbottom=False, top=False, bottom=False)
+    named: dict[str, Any] = dict(fontsize=7, color=theme.muted())
+    axes.set_xlabel("looks at (key)", **named)
+    axes.xaxis.set_label_position("top")
+    axes.set_ylabel("looks (query)", **named)
 
 
-def _add_colour_bar(figure: Figure, axes: Axes, scale: str, masked: bool) -> None:
+def add_colour_bar(figure: Figure, axes: Axes, scale: str, masked: bool) -> None:
+    """Draw the colours of attention weights, and their ticks, beside the axes."""
     from matplotlib.cm import ScalarMappable
     from matplotlib.colors import LinearSegmentedColormap
 
@@ -202,7 +224,8 @@ def _add_colour_bar(figure: Figure, axes: Axes, scale: str, masked: bool) -> Non
     bar.outline.set_visible(False)
 
 
-def _finish(figure: Figure, file_format: str, title: str, caption: str) -> bytes:
+def finish(figure: Figure, file_format: str, title: str, caption: str) -> bytes:
+    """Return a figure as a file, with title and caption drawn."""
     place: dict[str, Any] = dict(x=0.02, ha="left")
     if title:
         figure.suptitle(clean(title, 200), fontsize=11, color=theme.ink(), **place)

@@ -151,15 +151,15 @@ def test_exports_of_a_head_open_and_hold_its_weights(open_page, tmp_path) -> Non
     page.get_by_role("button", name="Export").first.click()
     files = {}
     for label in (
-        *("Head as PNG", "Head as SVG", "Head as CSV"),
+        *("PNG", "SVG", "PDF", "Head as CSV"),
         *("Head as HTML", "All heads as HTML", "Record file"),
     ):
         with page.expect_download() as download:
-            page.get_by_role("button", name=label).click()
+            page.get_by_role("button", name=label, exact=True).click()
         files[label] = tmp_path / download.value.suggested_filename
         download.value.save_as(files[label])
-    assert Image.open(files["Head as PNG"]).width > 300
-    for label in ("Head as SVG", "Head as CSV", "Head as HTML"):
+    assert Image.open(files["PNG"]).width > 300 and files["PDF"].read_bytes().startswith(b"%PDF")
+    for label in ("SVG", "Head as CSV", "Head as HTML"):
         text = files[label].read_text()
         assert "L1 H2" in text and "tiny-bert" in text and "young cat" in text, label
     offline = page.context.new_page()

@@ -12,6 +12,7 @@ from PIL import Image
 from mha_viz.core.record.fields import Token
 from mha_viz.errors import ArgumentError
 from mha_viz.plots.heatmap import head_html
+from mha_viz.plots.printed import WIDTHS_MM, printed_grid_and_head, printed_head, printed_lines
 from mha_viz.plots.static import grid_image, head_image
 from mha_viz.text.from_weights import record
 from mha_viz.web import theme
@@ -73,8 +74,41 @@ def test_signs_that_xml_has_no_place_for(sign: str) -> None:
 
 
 def test_files_refuse() -> None:
+    names = ["a", "b"], ["a", "b"]
     with pytest.raises(ArgumentError, match="png"):
-        head_image(softmax_rows(2, 2), (["a", "b"], ["a", "b"]), file_format="gif")
+        head_image(softmax_rows(2, 2), names, file_format="gif")
+    for width_mm in (0, -1, float("nan"), 10**6):
+        with pytest.raises(ArgumentError, match="mm"):
+            printed_head(softmax_rows(2, 2), names, width_mm=width_mm)
+    with pytest.raises(ArgumentError, match="name"):
+        printed_lines(softmax_rows(3, 2, 2), names, ["L0 H1"], width_mm=85)
+
+
+@pytest.mark.parametrize("width_mm", WIDTHS_MM)
+def test_printed_pictures_are_as_wide_as_asked_and_say_what_they_are(width_mm: int) -> None:
+    labels = [f"{token}{at}" for at, token in enumerate(TOKENS)], TOKENS[:5]
+    grid, head = softmax_rows(2, 3, 7, 5), softmax_rows(7, 5)
+    told = dict(width_mm=width_mm, file_format="svg", title="L1 H2", caption=CAPTION)
+    for picture in (
+        printed_head(head, labels, visible=np.tri(7, 5, dtype=bool), **told),
+        printed_lines(grid[1], labels, ["L1 H0", "L1 H1", "L1 H2"], **told),
+        printed_grid_and_head(grid, head, labels, (1, 2), **told),
+    ):
+        root = ET.fromstring(picture)
+        assert float(root.attrib["width"].removesuffix("pt")) == pytest.approx(width_mm / 25.4 * 72)
+        texts = " ".join(root.itertext())
+        assert "L1 H2" in texts and "tiny-bert" in texts
+
+
+def test_printed_lines_hold_the_share_of_each_row() -> None:
+    weights = softmax_rows(1, 7, 5)
+    names = [str(at) for at in range(7)], [str(at) for at in range(5)]
+    drawn = printed_lines(weights, names, ["L0 H0"], width_mm=85, share=0.8, file_format="svg")
+    expected = 0
+    for row in np.sort(weights[0])[:, ::-1]:
+        expected += int(np.searchsorted(np.cumsum(row), 0.8 * row.sum() - 1e-6)) + 1
+    curves = re.findall(rb'<path d="M [^"]*" clip-path="[^"]*" style="fill: none; stroke: #', drawn)
+    assert len(curves) == expected
 
 
 def test_grid_page_needs_no_network_and_holds_tokens_as_data() -> None:

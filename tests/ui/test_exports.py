@@ -50,7 +50,7 @@ def test_csv_of_very_many_weights_is_offered_after_an_answer(monkeypatch):
     n = len(record.tokens)
     monkeypatch.setattr(exports, "MOST_UNASKED", n * n - 1)
     app = explore(export=True, **params)
-    assert "Head as CSV" not in files(app) and "Head as PNG" in files(app)
+    assert "Head as CSV" not in files(app) and "PNG" in files(app)
     (question,) = app.checkbox
     app = question.check().run()
     assert "Head as CSV" in files(app)

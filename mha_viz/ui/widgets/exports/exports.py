@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable
 from functools import partial
-from typing import Literal, TypeVar
+from typing import Any, Literal, TypeVar
 from urllib.parse import urlencode
 
 import numpy as np
@@ -14,9 +14,16 @@ from mha_viz.core.amounts import of_bytes
 from mha_viz.core.layer_numbers import number_at
 from mha_viz.core.record import file as record_file
 from mha_viz.core.record.record import AttentionRecord
+from mha_viz.core.record.visible import visible_tiles
 from mha_viz.plots.frame import MASKED, where_visible
 from mha_viz.plots.heatmap import head_html
-from mha_viz.plots.static import head_image
+from mha_viz.plots.printed import (
+    WIDTHS_MM,
+    printed_grid_and_head,
+    printed_head,
+    printed_lines,
+)
+from mha_viz.plots.static import TILE
 from mha_viz.plots.table_text import (
     CELL_BYTES,
     MOST_UNASKED,
@@ -88,19 +95,66 @@ def _files(scene: scenes.Scene, grid: GridBytes) -> None:
         return grid_html(drawn, selected=chosen, scale=scale, title=title, caption=told)
 
     files: tuple[tuple[str, str, Callable[[AttentionRecord], str | bytes]], ...] = (
-        ("Head as PNG", "png", head_file(head_image, view, file_format="png")),
-        ("Head as SVG", "svg", head_file(head_image, view, file_format="svg")),
         ("Head as CSV", "csv", lambda record: csv(record, view)),
         ("Head as HTML", "html", head_file(head_html, view)),
         ("All heads as HTML", "all.html", all_html),
         ("Record file", "safetensors", _record_file),
     )  # fmt: skip
+    _pictures(view, name, of)
     columns = st.columns([6, 5], gap="xxsmall")  # low enough to open within a laptop's window
     for i, (label, suffix, make) in enumerate(files):
         with columns[i % 2]:
             if suffix == "csv" and not _csv_confirmed(scenes.displayed_record(scene, view), view):
                 continue
             download(label, f"{name}.{suffix}", of(make), key=f"get_{suffix}")
+
+
+def _pictures(view: Explore, name: str, of: Callable[..., Callable[[], str | bytes]]) -> None:
+    """Draw the downloads of a picture: what is drawn and how wide, and a button for each format."""
+    pictures = {"view": "This view", "all": "Grid and head"}
+    look: dict[str, Any] = {"required": True, "label_visibility": "collapsed"}
+    picture = st.segmented_control(
+        "Picture",
+        list(pictures),
+        default="view",
+        format_func=pictures.__getitem__,
+        key="export-picture",
+        **look,
+    )
+    width_mm = st.segmented_control(
+        "Width",
+        WIDTHS_MM,
+        default=WIDTHS_MM[0],
+        format_func="{} mm".format,
+        key="export-width",
+        **look,
+    )
+    with st.container(horizontal=True, gap="xsmall"):
+        for file_format in ("png", "svg", "pdf"):
+            form: dict[str, Any] = {"width_mm": width_mm, "file_format": file_format}
+            make = of(partial(_picture, view=view, whole=picture == "all", form=form))
+            file = f"{name}_{width_mm}mm.{file_format}"
+            download(
+                file_format.upper(), file, make, key=f"get_{file_format}", icon=":material/image:"
+            )
+
+
+def _picture(record: AttentionRecord, view: Explore, whole: bool, form: dict[str, Any]) -> bytes:
+    """Return the picture that the page shows, or the grid with the head beside it, as a file."""
+    shown, weights, seen = token_window.shown_head(record, view.chosen, view)
+    told = {"title": words.head_name(*view.chosen), "caption": caption(record, view), **form}
+    if whole:
+        tiles, visible = record.tiles(TILE).numpy(), visible_tiles(record, TILE)
+        look: dict[str, Any] = {"visible": seen, "tiles_visible": visible, "scale": view.scale}
+        look["layer_numbers"] = record.layer_numbers
+        return printed_grid_and_head(tiles, weights, shown.labels, view.chosen, **look, **told)
+    if view.show != "lines":
+        look = {"visible": seen, "scale": view.scale}
+        return printed_head(weights, shown.labels, **look, **told)
+    heads = [view.chosen, *(head for head in view.heads if head != view.chosen)]
+    patterns = np.stack([token_window.shown_head(record, head, view)[1] for head in heads])
+    names = [words.head_name(*head) for head in heads]
+    return printed_lines(patterns, shown.labels, names, share=view.mass, **told)
 
 
 def _csv_confirmed(record: AttentionRecord, view: Explore) -> bool:
