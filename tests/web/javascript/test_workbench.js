@@ -425,3 +425,21 @@ test("what keeps a model from a prediction stands in its place", () => {
   assert.equal(page.text(".prediction-view .words"), "No prediction here.");
   assert.equal(page.all(".prediction-view .outcome").length, 0);
 });
+
+test("the link of what is shown is copied, or where it cannot be, the button says where it stands", async () => {
+  const page = openBench({}, { more: { switches: true } });
+  const copied = [];
+  const { navigator } = globalThis;
+  Object.defineProperty(globalThis, "navigator", { configurable: true, value: { clipboard: { writeText: async (text) => copied.push(text) } } });
+  page.button("Copy link").click();
+  await settled();
+  assert.deepEqual(copied, [location.href]);
+  assert.equal(page.text(".copy-link"), "Copied");
+  pass(2000);
+  assert.equal(page.text(".copy-link"), "Copy link");
+  Object.defineProperty(globalThis, "navigator", { configurable: true, value: {} });
+  page.button("Copy link").click();
+  await settled();
+  assert.match(page.text(".copy-link"), /address bar/);
+  Object.defineProperty(globalThis, "navigator", { configurable: true, value: navigator });
+});

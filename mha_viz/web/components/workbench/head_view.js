@@ -2,6 +2,7 @@
 // The chosen head of a workbench: its name and labels, what is unusual about it, the text tinted by
 // its weights, and the weights as heatmap, as lines or as a table.
 
+import { copyLinkButton } from "./copy_link.js";
 import { HeatView } from "./heat_view.js";
 import { LEAST_HEADS, loneRows, strongestOf, twinInWords, unusualOf } from "./head_facts.js";
 import { headerOf } from "./head_parts.js";
@@ -76,7 +77,8 @@ export class HeadView {
     this.about = make("div", "about");
     this.switch = Object.assign(make("button", "button switch"), { type: "button" });
     this.switch.addEventListener("click", () => this.bench.toggleOff(this.bench.chosen));
-    this.about.append(this.title, this.badges, this.twin, this.switch);
+    this.copyLink = copyLinkButton();
+    this.about.append(this.title, this.badges, this.twin, this.switch, this.copyLink);
     this.top.append(this.about, this.shows);
   }
 
@@ -121,7 +123,7 @@ export class HeadView {
     else if (!labels.length) badges.push(make("span", "none", "no label"));
     this.badges.replaceChildren(...badges);
     const isOff = bench.offHeads.includes(head);
-    this.switch.hidden = !bench.settings.switches;
+    this.switch.hidden = this.copyLink.hidden = !bench.settings.switches;
     this.switch.textContent = isOff ? "Switch on" : "Switch off";
     this.switch.setAttribute("aria-pressed", String(isOff));
     const twin = bench.twins?.[head];

@@ -1,0 +1,28 @@
+// @ts-check
+// A button that copies the address of what is shown.
+
+import { make } from "../shared/shared.js";
+
+const CONFIRMED_MS = 2000; // how long the button says that the link was copied
+const TITLE = "Copy link";
+
+/** @returns {HTMLButtonElement} */
+export function copyLinkButton() {
+  const button = Object.assign(make("button", "button copy-link", TITLE), { type: "button" });
+  button.addEventListener("click", async () => {
+    const isCopied = await copy(globalThis.location.href);
+    button.textContent = isCopied ? "Copied" : "Copy it from the address bar";
+    setTimeout(() => (button.textContent = TITLE), CONFIRMED_MS);
+  });
+  return button;
+}
+
+/** Whether a text could be put into the clipboard, which pages without https may not reach. */
+async function copy(text) {
+  try {
+    await globalThis.navigator.clipboard.writeText(text);
+    return true;
+  } catch {
+    return false;
+  }
+}
