@@ -43,7 +43,7 @@ def measure() -> list[Result]:
         until_painted(page, "() => document.querySelector('[data-selected]')")
         page.evaluate(CLOCK)
         grid, heat = (page.locator(name).bounding_box() for name in ("canvas.cells", ".heat-over"))
-        shows = ("Token lines", "Heatmap")
+        shows = ("Lines", "Heatmap")
         scales = ("Linear", "Log", "Square root")
         ways: dict[str, Callable[[int], None]] = {
             "click on a head to its heatmap": lambda i: page.mouse.click(*_spot(grid, i)),

@@ -31,7 +31,7 @@ _STYLES = {
     "written_text": ("shared", "player", "written_text"),
     **{name: ("shared", name) for name in _DRAWN},
     "query_key_map": ("shared", "head_grid", "query_key_map"),
-    "workbench": ("shared", "head_grid", "token_lines", "line_view", "workbench"),
+    "workbench": ("shared", "head_grid", "token_lines", "line_view", "workbench", "head_views"),
     "worksheet": ("worksheet",),
 }
 _IMPORT = re.compile(r'^import [^;]* from "[^"]*?(\w+\.js)";\n', re.MULTILINE)

@@ -5,7 +5,6 @@ In a real Chromium, because each of them holds a state of its own.
 
 from playwright.sync_api import Page, expect
 
-from tests.browser.compare_page import query
 from tests.browser.ready import next_run, wait_ready
 from tests.browser.workbench_page import menu_of, name_of, type_text
 
@@ -30,26 +29,6 @@ def says(page: Page, label: str, value: str) -> None:
     expect(menu(page, label).locator("input")).to_have_value(value)
 
 
-def test_menus_of_tokens_follow_one_text_after_the_other(open_page) -> None:
-    page = open_page("/?text=a+b&show=pair")
-    with next_run(page):
-        choose(page, "Looks (query)", "2 · b")
-    for text, labels in (
-        ("the cat sat on a mat", ("2 · cat", "3 · sat")),
-        ("my dog ran", ("2 · dog", "3 · ran")),
-    ):
-        with next_run(page):
-            type_text(page, text)
-        assert "query" not in query(page)  # another text has other tokens
-        shown = menu(page, "Looks (query)").locator("input").input_value()
-        label = next(label for label in labels if label != shown)
-        with next_run(page):
-            choose(page, "Looks (query)", label)
-        says(page, "Looks (query)", label)
-        expect(page.get_by_test_id("stAlert")).to_have_count(0)
-        assert query(page)["query"] == label[0] and query(page)["text"] == text
-
-
 def test_controls_show_what_is_drawn_after_the_sentence_was_emptied(open_page) -> None:
     page = open_page(
         "/?text=Hello+there+friends&layer=2&head=6&scale=log&sort=entropy&least=0.5&words=1"
@@ -61,7 +40,7 @@ def test_controls_show_what_is_drawn_after_the_sentence_was_emptied(open_page) -
     expect(name_of(page)).to_have_text("L2 H6")
     expect(menu_of(page, "Sort")).to_have_value("entropy")
     expect(page.get_by_role("spinbutton", name="at least")).to_have_value("0.5")
-    for name in ("Log", "Value-weighted"):
+    for name in ("Log", "Weight × value"):
         expect(page.get_by_role("radio", name=name, exact=True)).to_be_checked()
     for name, on in (
         ("Whole words", True),

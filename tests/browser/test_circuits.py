@@ -37,7 +37,7 @@ def test_circuits_from_a_pair_in_explore_to_its_scores_and_back(open_page: OpenP
     with next_run(page):
         page.get_by_role("button", name="Open in Explore").click()
     expect(page.get_by_role("button", name="Why this head looks there")).to_be_visible()
-    assert query(page)["show"] == "pair" and query(page)["query"] == "8"
+    assert query(page)["query"] == "8" and query(page)["key"] == "3"
 
 
 @pytest.mark.journey

@@ -26,14 +26,11 @@ from tests.browser.workbench_page import (
     type_text,
 )
 
-# Where each picture is; what the browser does not draw comes from the server.
 PICTURES = {
     "heatmap": ".heat[data-painted] .heat-cells",
     "lines": ".token-lines[data-painted] canvas",
     "table": ".pairs td",
-    "carried": ".js-plotly-plot .heatmaplayer image",
-    "pair": ".js-plotly-plot .main-svg",
-    "plotly": ".js-plotly-plot .heatmaplayer image",
+    "numbers": ".numbers[data-painted]:not([data-painted='']) .metrics td",
 }
 # The role that has the focus, through the shadow roots that components live in.
 FOCUSED = """() => {
@@ -98,17 +95,53 @@ def show_each_picture(page: Page) -> None:
 
 
 @pytest.mark.journey
-def test_explore_draws_each_picture_of_a_head_the_last_with_its_exact_weights(open_page) -> None:
+def test_explore_draws_each_picture_of_a_head_without_moving_what_stands_below(open_page) -> None:
     page = open_page(f"/?text={TEXT}&layer=1&head=2&show={list(SHOWS)[-1]}")
+    below = page.locator(".score-view")
+    top = below.bounding_box()["y"]
     show_each_picture(page)
-    drawn = page.locator(".js-plotly-plot").first.evaluate(
-        """(plot) => Array.from(plot._fullData.find(({ type }) => type === "heatmap").z,
-             (row) => Array.from(row))"""
-    )
-    expected = traced().head(1, 2).tolist()
-    assert len(drawn) == len(expected)
-    for row, weights in zip(drawn, expected, strict=True):
-        assert row == pytest.approx(weights, abs=1e-6)
+    assert below.bounding_box()["y"] == top
+    assert page.locator(".js-plotly-plot").count() == 0
+
+
+@pytest.mark.journey
+def test_explore_shows_how_the_score_of_a_clicked_cell_arises(open_page) -> None:
+    page = open_page(f"/?text={TEXT}&layer=1&head=2")
+    record = mv.load("tiny-bert").trace(TEXT, keep=("pattern", "query", "key"))
+    with next_run(page):
+        page.mouse.click(*cell(page, 4, 2, len(record.tokens)))
+    expect(page.locator(".score-view")).to_have_attribute("data-pair", "4 2")
+    product = record.query[1, 2, 4].double() @ record.key[1, 2, 2].double()
+    numbers = page.locator(".score-view .sum b").all_inner_texts()
+    for text, value in zip(
+        numbers,
+        (product, record.scale[1], product * record.scale[1], record.pattern[1, 2, 4, 2]),
+        strict=True,
+    ):
+        assert float(text) == pytest.approx(float(value), rel=1e-3, abs=1e-5)
+    expect(page.locator(".score-rows tr.marked")).to_have_attribute("data-key", "2")
+    with next_run(page):
+        page.get_by_role("button", name="Why this head looks there").click()
+    chosen = {"circuit": "looks", "layer": "1", "head": "2", "query": "4", "key": "2"}
+    assert chosen.items() <= query(page).items()
+
+
+@pytest.mark.journey
+def test_explore_weights_times_values_are_drawn_in_the_same_heatmap(open_page) -> None:
+    page = open_page(f"/?text={TEXT}&layer=1&head=2")
+    record = mv.load("tiny-bert").trace(TEXT, keep=("pattern", "value"))
+    page.get_by_role("radio", name="Weight × value").click()
+    wait_ready(page)
+    lengths = (record.value[1, 2] @ record.W_O[1][2]).norm(dim=-1)
+    carried = record.head(1, 2)[4] * lengths
+    page.mouse.move(*cell(page, 4, 2, len(record.tokens)))
+    shown = page.locator(".heat .tip .weight").inner_text()
+    assert float(shown) == pytest.approx(float(carried[2] / carried.sum()), rel=1e-3)
+    assert query(page)["weighted"] == "1"
+    page.get_by_role("radio", name="Weight", exact=True).click()
+    page.mouse.move(*cell(page, 4, 2, len(record.tokens)))
+    shown = page.locator(".heat .tip .weight").inner_text()
+    assert float(shown) == pytest.approx(float(record.head(1, 2)[4, 2]), rel=1e-3)
 
 
 @pytest.mark.parametrize("look", [{"color_scheme": "dark"}, PHONE], ids=["dark", "phone"])

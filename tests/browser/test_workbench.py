@@ -62,7 +62,7 @@ def test_workbench_on_a_phone_takes_taps_on_heads_cells_and_lines(open_page) -> 
     tile = tile_box(page, 2, 1)
     page.touchscreen.tap(tile["x"] + tile["side"] / 2, tile["y"] + tile["side"] / 2)
     expect(name_of(page)).to_have_text("L2 H1")
-    page.get_by_role("radio", name="Token lines").click()
+    page.get_by_role("radio", name="Lines").click()
     expect(page.locator(".token-lines[data-painted]")).to_be_visible()
     assert pixels(page, ".token-lines canvas")[..., 3].any()
     page.locator(".token-lines .queries .row").nth(2).tap()

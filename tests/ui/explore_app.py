@@ -11,7 +11,7 @@ from mha_viz.web.labels import head_name
 from mha_viz.web.payload import unpack
 
 APP = Path(__file__).parents[2] / "app.py"
-FOLDED = ("about", "card-table", "heads-table")
+FOLDED = ("heads-table",)
 
 
 def explore(*, export: bool = False, **params: str) -> AppTest:
@@ -38,8 +38,12 @@ def bench(app: AppTest) -> dict[str, Any]:
 
 def brought(app: AppTest, kind: str) -> dict[str, Any]:
     """The header of what was brought to the browser: "grid", "notes" or "head"."""
-    headers = [unpack(part.bytes)[0] for part in _parts(app, "payload_carrier")]
-    return next(header for header in headers if header["kind"] == kind)
+    return next(header for header in _headers(app) if header["kind"] == kind)
+
+
+def kinds_brought(app: AppTest) -> set[str]:
+    """The kinds of payloads that were brought to the browser."""
+    return {header["kind"] for header in _headers(app)}
 
 
 def chosen(app: AppTest) -> str:
@@ -51,6 +55,10 @@ def chosen(app: AppTest) -> str:
 def captions(app: AppTest) -> str:
     """All that stands on the page in small letters."""
     return "\n".join(caption.value for caption in app.caption)
+
+
+def _headers(app: AppTest) -> list[dict[str, Any]]:
+    return [unpack(part.bytes)[0] for part in _parts(app, "payload_carrier")]
 
 
 def _parts(app: AppTest, name: str) -> list[Any]:

@@ -1,17 +1,18 @@
-"""A head's card on Explore: its numbers among those that it has over a study."""
+"""A head's numbers on Explore: those of a sentence among those that it has over a study."""
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 import mha_viz as mv
-from mha_viz.core.metrics import METRICS
 from mha_viz.corpus.query.comparison import percentiles, scores_of_head
 from mha_viz.ui.run import memory
 from mha_viz.ui.run.studies import studies
 from mha_viz.ui.state.views import DEFAULT
+from tests.making.comparing import near
 from tests.ui.compare_app import check
-from tests.ui.explore_app import captions, explore
+from tests.ui.explore_app import brought, explore
 
 TEXT = " ".join(["The"] * 16)
 PLACE = (1, 2)
@@ -30,24 +31,29 @@ def key():
 
 
 def test_each_number_says_on_how_many_texts_the_head_has_less_or_more(key):
-    app = explore(text=TEXT, layer=str(PLACE[0]), head=str(PLACE[1]), corpus=key)
+    app = explore(text=TEXT, layer=str(PLACE[0]), head=str(PLACE[1]), corpus=key, show="numbers")
     check(app)
     study = studies().finished(replace(DEFAULT, corpus=key))
     report = mv.head_report(mv.load("tiny-bert").trace(TEXT))
     here = report.set_index(["layer", "head"]).loc[PLACE]
     rows = scores_of_head(study, *PLACE)
     found = percentiles(rows, {name: here[name] for name in rows if name in here})
-    said = captions(app).replace("\\", "")
-    for metric, row in found.iterrows():
-        line = next(line for line in said.splitlines() if f"- **{METRICS[metric].title}" in line)
+    sent = brought(app, "numbers")
+    said = {row["key"]: row for row in sent["rows"] if "key" in row}
+    for metric, row in found.drop("n_tokens", errors="ignore").iterrows():
+        if np.isfinite(row["median"]):
+            assert said[metric]["median"] == near(row["median"])
         for side, word in (("lower", "higher"), ("higher", "lower")):
             if row["n_texts"] and row[side] == 1:
-                assert f"{word} than on all" in line
+                assert word in said[metric]["among"]
     assert (found["higher"] == 1).any() or (found["lower"] == 1).any()
+    assert str(study.n_texts) in sent["texts"] and sent["unusual"]
 
 
-def test_card_without_a_study_begins_none(key):
+def test_numbers_without_a_study_begin_none(key):
     before = len(studies()._made)
-    app = explore(text=TEXT, layer="1", head="2", corpus=key, model="tiny-gpt2")
+    app = explore(text=TEXT, layer="1", head="2", corpus=key, model="tiny-gpt2", show="numbers")
     check(app)
-    assert len(app.get("page_link")) and len(studies()._made) == before
+    sent = brought(app, "numbers")
+    assert not sent["texts"] and not any(row.get("among") for row in sent["rows"])
+    assert len(studies()._made) == before

@@ -13,7 +13,7 @@ from mha_viz.web.labels import head_name
 from tests.making.checkpoints import copy
 from tests.making.comparing import near
 from tests.making.pairwise import pairwise
-from tests.ui.explore_app import bench, brought, captions, choose, chosen
+from tests.ui.explore_app import bench, brought, captions, choose, chosen, kinds_brought
 from tests.ui.explore_app import explore as run
 
 
@@ -127,20 +127,43 @@ def test_every_picture_with_every_option(options, show):
     app = run(text="Walking homewards, unhappily.", show=show, **OPTIONS[options])
     assert not app.exception and not app.error
     assert bench(app)["view"]["show"] == show
-    drawn = {"carried": 1, "pair": 1, "plotly": 1}.get(show, 0)  # the others in the browser
-    assert len(app.get("plotly_chart")) == drawn + 1  # and the card
+    assert not app.get("plotly_chart")  # all of it is drawn in the browser
+    sent = kinds_brought(app)
+    assert {"grid", "head", "scores", "notes"} <= sent and "shares" not in sent
+    assert ("numbers" in sent) == (show == "numbers")
 
 
-def test_query_and_key_are_chosen_among_the_tokens_that_are_shown():
-    link = dict(text="The old dogs slept on the warm mat", layer="2", head="2", show="pair")
-    app = run(model="tiny-gpt2", window="2.5,1.3", **link)
-    weights = mv.load("tiny-gpt2").trace(link["text"]).head(2, 2)[2:6, 1:4]
-    query, key = divmod(int(weights.argmax()), 3)
-    menus = [app.selectbox(key=f"ask_{name}") for name in ("query", "key")]
-    assert [menu.value for menu in menus] == [query + 2, key + 1]
-    assert [len(menu.options) for menu in menus] == [4, 3]
-    beyond = run(model="tiny-gpt2", window="2.5,1.99", **link)  # of a longer text
-    assert "window" not in beyond.query_params and not beyond.warning
+@pytest.mark.parametrize(
+    ("former", "shares"), [("carried", True), ("pair", False), ("plotly", False)]
+)
+def test_an_address_of_a_former_picture_opens_the_heatmap_that_shows_it(former, shares):
+    link = {"text": "The old dogs slept", "layer": "1", "head": "2", "query": "3", "key": "1"}
+    app = run(show=former, **link)
+    view = bench(app)["view"]
+    assert (view["show"], view["weighted"], view["query"], view["key"]) == ("heatmap", shares, 3, 1)
+    assert ("shares" in kinds_brought(app)) == shares
+    assert dict(app.query_params) == {"show": former, **link} and not app.warning
+    assert bench(app)["values"] and bench(app)["vectors"] and bench(app)["explained"]
+
+
+@pytest.mark.parametrize("model", ["tiny-bert", "tiny-gpt2"])
+def test_numbers_of_a_head_are_those_of_the_report(model):
+    text = "the quick brown fox jumps over the lazy dog and the quick brown fox sleeps"
+    app = run(model=model, text=text, layer="1", head="3", show="numbers", no_first="1")
+    network = mv.load(model)
+    report = mv.head_report(network.trace(text), network)
+    sent = brought(app, "numbers")
+    rows = {row["key"]: row for row in sent["rows"] if "key" in row}
+    assert sent["head"] == 11 and rows.keys() <= set(report.columns) and len(rows) > 10
+    for key, row in rows.items():
+        column, mine = report[key], report[key].iloc[11]
+        assert row["value"] == near(mine), key
+        assert row["mean"] == near(column.mean())
+        n = int(column.notna().sum())
+        assert row["rank"] == f"{int((column > mine).sum()) + 1} of {n}"
+        assert (row["heads"] is None) == (key in bench(app)["titles"] and key != "induction")
+    assert "; ".join(label["title"] for label in sent["labels"]) == report.labels.iloc[11]
+    assert sent["texts"] == sent["unusual"] == "" and not sent["random"]
 
 
 def test_a_pair_is_offered_where_the_model_takes_one():

@@ -12,7 +12,7 @@ from mha_viz.engine.model import AttentionModel
 from tests.making.comparing import close
 from tests.making.pairwise import pairwise
 from tests.ui.compare_app import HOSTILE, MODELS, SECTIONS, check, compare, table, turn_to
-from tests.ui.explore_app import explore
+from tests.ui.explore_app import brought, explore
 
 # -- texts -----------------------------------------------------------------------------------------
 
@@ -41,18 +41,18 @@ OPEN = ("by_layer", "twins", "map", "alike", "changes", "coverage", "flow")  # t
     dear=True,
     model=[*MODELS, "one", "two", "deberta", "llama", "gpt2"],
     text=TEXTS,
-    page=[*SECTIONS, "card"],
+    page=[*SECTIONS, "numbers"],
 )
 def test_any_text_of_any_model_in_every_section(models, model, text, page):
     link = {"model": models.get(model, model), "text": TEXTS[text]}
-    app = explore(**link) if page == "card" else compare(*OPEN, section=page, **link)
+    app = explore(show=page, **link) if page == "numbers" else compare(*OPEN, section=page, **link)
     check(app)
     cut = [warning.value for warning in app.warning if "was cut to" in warning.value]
     too_long = ["long"] if model in MODELS else ["long", "hostile"]
     assert bool(cut) == (text in too_long)
     if model in MODELS:
         assert len(app.warning) == len(cut) and all("cut to 128 tokens" in said for said in cut)
-        assert page != "card" or len(table(app, "This head", "Rank", "uniform attention")) > 8
+        assert page != "numbers" or len(brought(app, "numbers")["rows"]) > 8
     assert len(app.info) >= WHAT_IS_MISSING.get((model, page), 0)
     if (model, page) == ("one", "sides"):
         assert app.header[0].value == "L0 H0 and L0 H0"

@@ -37,6 +37,7 @@ VIEW = View(
     no_first=True,
     between="ab",
     show="lines",
+    weighted=True,
     mass=0.35,
     window=((0, 4), (2, 9)),
     query=2,
@@ -120,6 +121,22 @@ def test_every_field_survives_the_url():
     for field in of_links:  # none of them may be the default, or the test shows nothing
         assert getattr(VIEW, field.name) != getattr(DEFAULT, field.name)
     assert from_params(to_params(VIEW)) == (VIEW, [])
+
+
+@pytest.mark.parametrize(
+    ("former", "shown"),
+    [
+        ("carried", {"show": "heatmap", "weighted": True}),
+        ("pair", {"show": "heatmap", "query": 4, "key": 2}),
+        ("plotly", {"show": "heatmap"}),
+    ],
+)
+def test_from_params_former_picture_opens_what_shows_the_same(
+    former: str, shown: dict[str, object]
+) -> None:
+    pair = {"query": "4", "key": "2"} if former == "pair" else {}
+    view, problems = from_params({"show": former, **pair})
+    assert (view, problems) == (replace(DEFAULT, **shown), [])
 
 
 PIN = Pin("tiny-bert", "The cat sat.", "", "self", 1, 2, "a note")

@@ -81,7 +81,7 @@ MISCONCEPTIONS = read_records(
 )
 _PLACES = {  # quantities that are not where others of their kind are
     "sink": Place("Explore", "explore", _ALL_HEADS),  # not sorted by it: few models have one
-    "value_weighted": Place("Explore", "explore", {"show": "carried"}),
+    "value_weighted": Place("Explore", "explore", {"weighted": "1"}),
     "cosine": Place("Compare", "compare", {"section": "alike", "space": "W_Q"}),
     "product_cosine": Place("Compare", "compare", {"section": "alike", "space": "W_QK"}),
     "product_overlap": Place("Compare", "compare", {"section": "alike", "space": "W_QK"}),

@@ -19,7 +19,7 @@ from mha_viz.plots.heatmap import MOST, head_heatmap, mark_cells
 from mha_viz.reports.report import Report
 from mha_viz.ui.compare import TEXTS, described
 from mha_viz.ui.explore.card import labels
-from mha_viz.ui.explore.head_pictures import in_words
+from mha_viz.ui.explore.head_words import in_words
 from mha_viz.ui.run import reporting
 from mha_viz.ui.run.scene import Scene
 from mha_viz.ui.state import state, views

@@ -1,65 +1,25 @@
-"""The report card of the chosen head: its labels, and every score among those of all heads."""
+"""The numbers of the chosen head: its labels, and every score among those of all heads."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple, SupportsFloat
+from typing import Any, NamedTuple, SupportsFloat
 
+import numpy as np
 import pandas as pd
 import streamlit as st
 
-from mha_viz.core.metrics import METRICS
-from mha_viz.plots.report_card import report_card
+from mha_viz.core.metrics import METRICS, EarnedLabel
 from mha_viz.reports.report import Report
 from mha_viz.ui.explore import TEXTS
 from mha_viz.ui.run import memory, reporting
 from mha_viz.ui.run.scene import Scene
 from mha_viz.ui.state import state
 from mha_viz.ui.state.views import Corpus, Explore
-from mha_viz.ui.widgets import look
-from mha_viz.ui.widgets.exports import figures
 from mha_viz.ui.widgets.messages import words
-
-if TYPE_CHECKING:
-    pass
-
-MEANING = "What it means"
-AMONG = "Among texts"
-# Wide enough for what they hold; together they fit a phone, and the card's column.
-_WIDTHS = {"Metric": 104, "This head": 76, "Mean": 68, "Rank": 70}
-
-
-def card(scene: Scene) -> None:
-    """Draw the report card of the chosen head, measured on all tokens."""
-    view = state.of(Explore)
-    report = reporting.report(scene, view)
-    labels(report)
-    place, keys = view.chosen, list(report.scores)
-    values = {key: values.numpy() for key, values in report.scores.items()}
-    titles = {key: METRICS[key].title for key in keys}
-    units = {key: METRICS[key].shown_unit for key in keys}
-    learned_nothing = {key: words.baseline_values(report.baselines.get(key), place) for key in keys}
-    looks: dict[str, Any] = {"baselines": learned_nothing, "dark": look.dark()}
-    looks["layer_numbers"] = scene.record.layer_numbers
-    figure = report_card(values, titles, units, place, **looks)
-    figures.chart(figure, key="card", alt=TEXTS("card.alt"), tools=False)
-    told = " Measured on all tokens." * (view.words or view.no_special or view.no_first)
-    told += f" {words.INDUCTION}" * (report.induction is not None)
-    st.caption(TEXTS("card.card") + told)
-    found = percentiles(scene, report, place)
-    with st.container(horizontal=True, vertical_alignment="center"):
-        usual = "Is this usual for the head? A study of many texts would tell:"
-        st.caption(usual if found is None else _unusual_line(found, report, place))
-        label = "Make one on Corpus" if found is None else "To the study"
-        st.page_link(st.session_state.pages["corpus"], label=label)
-    name, table = words.head_name(*place), _numbers(report, place, found)
-    texts: dict[str, Any] = {"name": f"Card of {name}", "title": "In numbers and words"}
-    texts["caption"] = words.settings(scene, name, "on all tokens")
-    draw = partial(_in_words, report, place, found)
-    figures.explain(lambda: figure, key="card", table=table, draw=draw, **texts)
-    reporting.offer_random(view)
+from mha_viz.web.payload import finite
 
 
 def labels(report: Report) -> None:
@@ -78,54 +38,69 @@ def labels(report: Report) -> None:
         st.caption(f"Too short to tell: {', '.join(label.title for label in short)}.")
 
 
-def _in_words(report: Report, place: tuple[int, int], found: Percentiles | None) -> None:
-    table = _numbers(report, place, found, words.format_number).fillna("")
-    columns = {
-        name: st.column_config.Column(width=width, pinned=name == "Metric")
-        for name, width in _WIDTHS.items()
-    }
-    shown = table.drop(columns=MEANING)
-    st.dataframe(shown, hide_index=True, column_config=columns)
-    further = "" if found is None else f"this head on {found.texts}, and "
-    st.caption(f"Further right: {further}heads that have learned nothing. What each number means:")
-    rows = table[["Metric", "This head", AMONG, MEANING]].map(words.plain).to_numpy().tolist()
-    lines = (
-        f"- **{name}**: {value}{among and f', {among}'}. {text}"
-        for name, value, among, text in rows
-    )
-    st.caption("\n".join(lines))
+def head_numbers(scene: Scene, report: Report, head: tuple[int, int]) -> dict[str, Any]:
+    """Return every number of a head, its labels and its place among texts, as JSON can hold them.
+
+    Numbers are measured on all tokens, whatever the axes show.
+    """
+    among = percentiles(scene, report, head)
+    layer, index = head
     # The page itself says what was cut.
-    words.notes(note for note in report.notes if not note.startswith(words.CUT))
+    notes = [note for note in report.notes if not note.startswith(words.CUT)]
+    if report.induction is not None:
+        notes.append(words.INDUCTION)
+    return {
+        "rows": [*_metric_rows(scene, report, head, among), *_induction_rows(report, head)],
+        "baselines": list(words.BASELINE_NAMES.values()),
+        "labels": [_label_row(earned) for earned in report.labels[layer][index]],
+        "withheld": [label.title for label in report.withheld[layer][index]],
+        "too_short": [label.title for label in report.too_short(layer)],
+        "texts": "" if among is None else among.texts,
+        "unusual": "" if among is None else _unusual_line(among, report, head),
+        "notes": notes,
+        "random": not reporting.has_random(state.of(Explore)),
+    }
 
 
-def _numbers(
-    report: Report,
-    place: tuple[int, int],
-    found: Percentiles | None,
-    write: Callable[[SupportsFloat], Any] = float,
-) -> pd.DataFrame:
-    """Return a row per metric; `write` formats each number."""
-    rows = []
+def _label_row(earned: EarnedLabel) -> dict[str, str]:
+    return {"title": earned.label.title, "meaning": earned.label.meaning, "why": earned.why}
+
+
+def _metric_rows(
+    scene: Scene, report: Report, head: tuple[int, int], among: Percentiles | None
+) -> Iterator[dict[str, Any]]:
+    """Yield a row per metric: the head's value among all heads, baselines and texts."""
     for key, values in report.scores.items():
-        known, mine, unit = values[values.isfinite()], values[place], METRICS[key].shown_unit
-        rank = f"{int((known > mine).sum()) + 1} of {len(known)}" if mine.isfinite() else ""
-        baseline = words.baseline_values(report.baselines.get(key), place)
-        row = {
-            "Metric": METRICS[key].title + (f" ({unit})" if unit else ""),
-            "This head": write(mine),
-            "Mean": write(known.mean()) if len(known) else words.UNDEFINED,
-            "Rank": rank,
-            AMONG: "" if found is None else found.in_words(key),
+        finite_values, mine = values[values.isfinite()], values[head]
+        baseline = words.baseline_values(report.baselines.get(key), head)
+        above = int((finite_values > mine).sum())
+        yield {
+            "key": key,
+            "title": METRICS[key].title,
+            "unit": METRICS[key].shown_unit,
+            "meaning": METRICS[key].meaning,
+            "value": _number(mine),
+            "mean": _number(finite_values.mean()) if len(finite_values) else None,
+            "rank": f"{above + 1} of {len(finite_values)}" if mine.isfinite() else "",
+            # Of the metrics of the text the browser has the values of all heads.
+            "heads": None if key in scene.facts else finite(values),
+            "baselines": {name: _number(value) for name, value in baseline.items()},
+            "median": None if among is None else among.median(key),
+            "among": "" if among is None else among.in_words(key),
         }
-        for name in words.BASELINE_NAMES.values():
-            row[name] = write(baseline[name]) if name in baseline else ""
-        rows.append(row | {MEANING: METRICS[key].meaning})
-    if (found_in := report.induction) is not None:
-        low, high = (words.format_number(bound[place]) for bound in (found_in.low, found_in.high))
-        meaning = TEXTS("card.induction", found=found_in)
-        interval = {"Metric": "Induction, 95 % interval", "This head": f"{low} to {high}"}
-        rows.append(interval | {MEANING: meaning})
-    return pd.DataFrame(rows)
+
+
+def _induction_rows(report: Report, head: tuple[int, int]) -> Iterator[dict[str, Any]]:
+    """Yield the interval of induction, which is measured on several random texts."""
+    if (measured := report.induction) is not None:
+        ends = (words.format_number(bound[head]) for bound in (measured.low, measured.high))
+        meaning = TEXTS("card.induction", found=measured)
+        text = " to ".join(ends)
+        yield {"title": "Induction, 95 % interval", "text": text, "meaning": meaning}
+
+
+def _number(value: SupportsFloat) -> float | None:
+    return finite(np.array([float(value)]))[0]
 
 
 _UNUSUAL = 0.95  # share of the texts beyond which a number stands
@@ -137,6 +112,10 @@ class Percentiles(NamedTuple):
 
     table: pd.DataFrame
     texts: str
+
+    def median(self, metric: str) -> float | None:
+        """Return a metric's median over the texts; None where nothing is known."""
+        return _number(self.table["median"][metric]) if metric in self.table.index else None
 
     def in_words(self, metric: str) -> str:
         """Write "higher than on 97 % of the texts"; "" where nothing is known."""
@@ -184,7 +163,7 @@ def _unusual_line(found: Percentiles, report: Report, place: tuple[int, int]) ->
     if far.empty:
         return TEXTS("card.usual", among=among, length=length)
     numbers = "; ".join(
-        f"**{METRICS[metric].title}** {words.format_number(report.scores[metric][place])}, "
+        f"{METRICS[metric].title} {words.format_number(report.scores[metric][place])}, "
         f"{found.in_words(metric)}"
         for metric in far[:_NAMED]
     )

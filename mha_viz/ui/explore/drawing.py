@@ -16,8 +16,6 @@ from mha_viz.core.metrics import LABELS, METRICS
 from mha_viz.core.record.record import AttentionRecord
 from mha_viz.core.record.views import weight_among
 from mha_viz.ui.explore import TEXTS, payloads
-from mha_viz.ui.explore.card import card
-from mha_viz.ui.explore.head_pictures import PICTURES, in_words
 from mha_viz.ui.explore.predicted import fit_off, prediction_payload
 from mha_viz.ui.run import memory, reporting
 from mha_viz.ui.run.page_lock import yield_slot
@@ -34,6 +32,7 @@ from mha_viz.ui.widgets.exports import exports
 from mha_viz.ui.widgets.messages import words
 from mha_viz.ui.widgets.messages.messages import plain, stop_on_error
 from mha_viz.ui.widgets.messages.words import cut_off as cut_off
+from mha_viz.web.head_details import has_values, has_vectors, shares_payload
 from mha_viz.web.payload import finite, head_payload, row_payload
 
 if TYPE_CHECKING:
@@ -126,12 +125,9 @@ def _heads(scene: Scene, urls: exports.Urls, in_motion: bool) -> None:
         fit_grid(scene)
         payload = payloads.grid(scene, state.of(Explore), urls)
         settings = _settings(scene, state.of(Explore))
+        _follow_bench(state.of(Explore))
         workbench(payload, settings, key="bench", take=_take)
-        # page.css keeps the height, so that a picture follows the head's name.
-        with st.container(key="chosen-head"):
-            record = displayed_record(scene, state.of(Explore))
-            if picture := PICTURES.get(state.of(Explore).show):
-                picture(scene, record)
+        record = displayed_record(scene, state.of(Explore))
         # Fragments within follow; they must stand at the same place in every run.
         with st.container(gap=None):
             state.push_url()  # before what may take its time
@@ -145,6 +141,8 @@ def _heads(scene: Scene, urls: exports.Urls, in_motion: bool) -> None:
             # Until they come, the workbench says that they are on their way.
             if not in_motion or state.of(Explore).only:
                 carry(payloads.labels(scene, payload), key="bench-notes")
+            if not in_motion and state.of(Explore).show == "numbers":
+                carry(payloads.numbers(scene, payload, state.of(Explore)), key="bench-numbers")
         with st.container(horizontal=True, vertical_alignment="center"):
             exports.menu(scene, payloads.explored)
             exports.pin_button(scene.record, lambda: state.of(Explore).chosen, "pin")
@@ -152,13 +150,9 @@ def _heads(scene: Scene, urls: exports.Urls, in_motion: bool) -> None:
                 controls.page_button("compare", f"Pins ({len(pins)})", section="pins")
         with st.container():
             _status(scene, record)
-        # Streamlit keeps what draws them, so that they must not hold the record.
-        for title, key, draw in (
-            ("All about this head", "about", _facts),
-            ("All heads as a table", "heads-table", _table),
-        ):
-            shown = partial(st.caption, RESTS) if in_motion else partial(draw, scene)
-            lazy_sections.expander(title, key, shown)
+        # Streamlit keeps what draws it, so that it must not hold the record.
+        shown = partial(st.caption, RESTS) if in_motion else partial(_table, scene)
+        lazy_sections.expander("All heads as a table", "heads-table", shown)
         if not in_motion and scene.head_count > 1:
             carry(payloads.nearest(scene, payload), key="bench-twins")
 
@@ -176,6 +170,10 @@ def _exact(scene: Scene, payload: bytes) -> None:
             record = displayed_record(scene, view)
         if (part := payloads.part_to_send(payload, record, view)) is not None:
             carry(head_payload(payload, record, view.chosen, part), key="bench-exact")
+            if view.weighted and has_values(record):
+                carry(shares_payload(payload, record, view.chosen, part), key="bench-shares")
+        if (scores := payloads.scores(payload, record, view)) is not None:
+            carry(scores, key="bench-scores")
         if payloads.is_pooled(record) and 0 <= view.query < record.shape[2]:
             carry(row_payload(payload, record, view.query), key="bench-row")
 
@@ -186,7 +184,18 @@ def _take(choices: dict[str, Choice]) -> None:
     state.change(**choices)
 
 
+def _follow_bench(view: Explore) -> None:
+    """Do what the workbench asked for beside choices: open another page, or add a baseline."""
+    if st.session_state.pop("bench-random", False):
+        reporting.request_random(view)
+    if page := st.session_state.pop("bench-leave", ""):
+        if page == "circuits":
+            state.change(circuit="looks", versus_key=-1)
+        st.switch_page(st.session_state.pages[page], query_params=state.share_params())
+
+
 def _settings(scene: Scene, view: Explore) -> dict[str, Any]:
+    record = displayed_record(scene, view) if payloads.is_pooled(scene.record) else scene.record
     known = scene.facts if scene.is_measured else {}
     probed = _sorted_by(scene, view) if view.sort in ("induction", AMONG) else {}
     facts = [{"title": _title(key), "values": finite(values)} for key, values in probed.items()]
@@ -201,6 +210,9 @@ def _settings(scene: Scene, view: Explore) -> dict[str, Any]:
         "switches": True,
         "guide": True,
         "cells": payloads.MAX_CELLS,
+        "values": has_values(record),
+        "vectors": has_vectors(record),
+        "explained": not record.is_cross,
         "made": payloads.is_pooled(scene.record),  # what is done to the axes, Python has done
     }
 
@@ -254,8 +266,3 @@ def _table(scene: Scene) -> None:
     st.dataframe(table, hide_index=True, placeholder=words.UNDEFINED, column_config=shown)
     source = words.source(scene.record)
     exports.table_file(table, key="heads-table", name="All heads", caption=source)
-
-
-def _facts(scene: Scene) -> None:
-    st.markdown(plain(in_words(displayed_record(scene, state.of(Explore)))))
-    card(scene)

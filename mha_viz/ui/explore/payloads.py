@@ -13,12 +13,14 @@ from mha_viz.core.metrics import METRICS
 from mha_viz.core.record.record import AttentionRecord
 from mha_viz.reports.description import clearest, describe_heads
 from mha_viz.reports.report import Report
+from mha_viz.ui.explore import card
 from mha_viz.ui.run import memory, reporting
 from mha_viz.ui.run.scene import Facts, Scene, displayed_record
 from mha_viz.ui.state import allowed, state
 from mha_viz.ui.state.views import Explore
 from mha_viz.ui.widgets.exports import exports
-from mha_viz.web.payload import MAX_SIDE, finite, grid_payload, notes_payload, unpack
+from mha_viz.web.head_details import has_vectors, scores_payload
+from mha_viz.web.payload import MAX_SIDE, finite, grid_payload, notes_payload, pack, unpack
 
 MAX_CELLS = 2**22  # exact weights of one head that travel at once, 16 MiB: all of 2,048 tokens
 
@@ -73,6 +75,23 @@ def part_to_send(
 def is_pooled(record: AttentionRecord) -> bool:
     """Return whether a cell of the grid stands for several weights."""
     return max(record.shape[2:]) > MAX_SIDE
+
+
+def scores(payload: bytes, record: AttentionRecord, view: Explore) -> bytes | None:
+    """Pack how the chosen head's scores arise; None where no row is chosen of a long text."""
+    if not has_vectors(record) or (is_pooled(record) and not 0 <= view.query < record.shape[2]):
+        return None
+    return scores_payload(payload, record, view.chosen, view.query, view.key)
+
+
+def numbers(scene: Scene, payload: bytes, view: Explore) -> bytes:
+    """Pack every number of the chosen head."""
+    name, number = unpack(payload)[0]["id"], view.layer * scene.record.n_heads + view.head
+    report = reporting.report(scene, view)
+    header = {"kind": "numbers", "of": name, "head": number, "id": f"{name} numbers {number}"}
+    if reporting.has_random(view):
+        header["id"] += " random"
+    return pack(header | card.head_numbers(scene, report, view.chosen), b"")
 
 
 def metrics(scene: Scene, payload: bytes) -> bytes:

@@ -84,12 +84,14 @@ def offer_random(view: Shared) -> None:
     if has_random(view):
         return
 
-    @guarded
-    def request() -> None:
-        st.session_state.setdefault("random_wanted", set()).add(view.checkpoint)
-
     label, icon = "Add random weights as a baseline", ":material/casino:"
-    st.button(label, on_click=request, icon=icon, help=_ABOUT_RANDOM)
+    take = guarded(request_random)
+    st.button(label, on_click=take, args=(view,), icon=icon, help=_ABOUT_RANDOM)
+
+
+def request_random(view: Shared) -> None:
+    """Take random weights of the view's model as a baseline from now on."""
+    st.session_state.setdefault("random_wanted", set()).add(view.checkpoint)
 
 
 def cached(scene: Scene, *what: Hashable, make: Callable[[], T], size: int = 200_000) -> T:

@@ -34,6 +34,12 @@ TITLES: dict[str, dict[str, str]] = tomllib.loads(
 )
 SCALES = TITLES["scales"]
 SHOWS = TITLES["shows"]
+# Pictures that older links name, and the choices that show the same today.
+FORMER_SHOWS = {
+    "carried": {"show": "heatmap", "weighted": "1"},
+    "pair": {"show": "heatmap"},
+    "plotly": {"show": "heatmap"},
+}
 SECTIONS = TITLES["sections"]
 CIRCUITS = TITLES["circuits"]
 TASKS = TITLES["tasks"]
@@ -156,6 +162,7 @@ class Explore(Switched):
     # "ab" for what the first sentence looks at in the second, and so on; "" for all
     between: str = _choice("", read.one_of(BETWEEN))
     show: str = _choice("heatmap", read.one_of(SHOWS))
+    weighted: bool = _choice(False, read.switch)  # weights times the length of the values
     mass: float = _choice(0.9, read.real(0.2, 1.0))  # share of a row's mass whose lines are drawn
     written: int = _choice(0, read.whole(0, MAX_WRITTEN))  # tokens written behind the text
     next_temperature: float = _choice(0.0, read.real(0.0, 5.0))
@@ -257,18 +264,8 @@ class View(Explore, Compare, Corpus, Circuits, Intervene):
 # What is chosen in the workbench itself, in the browser.
 BENCH = (
     *("layer", "head", "heads", "scale", "tiles", "sort", "least", "only", "words"),
-    *(
-        "no_special",
-        "no_first",
-        "between",
-        "show",
-        "mass",
-        "query",
-        "key",
-        "window",
-        "tokens",
-        "off",
-    ),
+    *("no_special", "no_first", "between", "show", "weighted", "mass", "query", "key", "window"),
+    *("tokens", "off"),
 )
 NAMES = frozenset(choice.name for choice in fields(View) if choice.compare)
 DEFAULT = View(text="The king (who was old and tired) smiled, said nothing, and went to bed.")
@@ -309,6 +306,7 @@ def from_params(
     by hand since the server started, but no other path. `stored` returns the text of a hash.
     """
     view, problems = DEFAULT, list[str]()
+    params = {**params, **FORMER_SHOWS.get(params.get("show", ""), {})}
     for choice in fields(View):
         if choice.name not in NAMES or choice.name not in params:
             continue

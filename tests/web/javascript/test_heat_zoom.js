@@ -184,18 +184,18 @@ test("tokens that are dragged over stand on both axes, in lines and table, too",
   const shown = page.all(".word").flatMap((word, place) => (word.classList.contains("shown") ? [place] : []));
   assert.deepEqual(shown, [4, 5, 6, 7]);
   assert.ok(!page.all(".word.looks").length);
-  page.button("Token lines").click();
+  page.button("Lines").click();
   assert.deepEqual(page.texts(".token-lines .side.queries .row"), page.header.query_labels.slice(4, 8));
   click(page.all(".token-lines .side.queries .row")[1]);
   assert.ok(page.word(5).classList.contains("looks"));
-  page.button("Top pairs").click();
+  page.button("Table").click();
   assert.equal(page.all(".pairs tr").length, 1 + 4);
   assert.ok(page.text(".pairs caption").endsWith("among the tokens that are shown"));
   const weights = weightsIn(python.heads.exact);
   for (const row of page.all(".pairs tr").slice(1)) {
     const [query, key] = [...row.querySelectorAll(".position")].map((place) => Number(place.textContent));
     assert.ok(query === 5 && key >= 4 && key < 8);
-    assert.equal(row.querySelector(".weight").textContent, formatWeight(weights[(CHOSEN * N + query) * N + key]));
+    assert.equal(row.querySelector(".weight .number").textContent, formatWeight(weights[(CHOSEN * N + query) * N + key]));
   }
   page.button("Clear selection").click();
   assert.deepEqual(page.all(".word.shown, .word.looks").length, 0);
@@ -239,7 +239,7 @@ test("a part of a long text is painted of larger cells until its exact weights a
   assert.match(page.text(".overview .note"), /Each cell is the largest of 2 × 2 weights until the exact ones are here\.$/);
   point(over(page), "pointermove", ...page.cell(0, 0, 8, 8));
   assert.match(page.text(".heat .tip"), /the largest of 2 × 2$/);
-  page.button("Top pairs").click();
+  page.button("Table").click();
   assert.equal(page.text(".head-view .wait"), "Fetching the weights …");
   page.button("Heatmap").click();
   const before = pixelsOf(page.find(".heat-cells"));
@@ -248,12 +248,12 @@ test("a part of a long text is painted of larger cells until its exact weights a
   assert.ok(!pixelsOf(page.find(".heat-cells")).equals(before));
   point(over(page), "pointermove", ...page.cell(2, 3, 8, 8));
   assert.equal(page.text(".heat .tip .weight"), formatWeight(weights[(head * header.queries + 66) * header.keys + 43]));
-  page.button("Top pairs").click();
+  page.button("Table").click();
   assert.equal(page.all(".pairs tr").length, 41);
   page.button("Heatmap").click();
   page.button("Show all").click();
   assert.match(page.text(".overview .note"), /; zoom in for the exact ones\.$/); // all of it are more than 400
-  page.button("Top pairs").click();
+  page.button("Table").click();
   assert.match(page.text(".head-view .wait"), /^The text is too long/);
 });
 
@@ -270,7 +270,7 @@ test("exact weights are requested of what is new, at rest, before Python hears o
   pass(49);
   assert.deepEqual(requests, []);
   pass(1);
-  assert.deepEqual(requests, [{ layer: "1", head: "2", query: "-1", window }]);
+  assert.deepEqual(requests, [{ layer: "1", head: "2", query: "-1", key: "-1", window, show: "heatmap", weighted: "0" }]);
   assert.deepEqual(page.told(), []);
   pass(150);
   assert.deepEqual(page.told(), [{ window }]);

@@ -102,30 +102,14 @@ test("the nearest head comes after the labels and is a click away", () => {
   assert.ok(find(".twin").hidden);
 });
 
-test("numbers beside the picture are those in which a head is among the 5 % at either end", () => {
-  const { entropy, grid } = python.many; // of 20 heads: one at either end
-  const { texts, clickHead, say } = openBench();
-  const shown = () => texts(".head-view .numbers > *");
-  assert.deepEqual(shown(), ["Of fewer than 20 heads none counts as unusual."]);
-  say({ payload: putPayload(bytesIn(grid)) });
-  const ascending = [...entropy.keys()].sort((one, two) => entropy[one] - entropy[two]);
-  clickHead(ascending[1]);
-  assert.deepEqual(shown(), ["Nothing unusual: in no number is this head among the 5 % of heads at either end."]);
-  for (const [head, place] of [[ascending[0], "lowest of 20"], [ascending[19], "highest of 20"]]) {
-    clickHead(head);
-    assert.equal(shown().length, 2);
-    assert.equal(shown()[0], "Most unusual among all heads");
-    assert.ok(shown()[1].endsWith(place), shown()[1]);
-  }
-});
-
 test("metrics of a long text come after its weights, and heads can be sorted by them then", () => {
   const { entropy, grid, facts } = python.measured_late;
-  const page = openBench({}, { grid, exact: null, more: { titles: { induction: "Induction" } } });
+  const view = { show: "numbers" };
+  const page = openBench(view, { grid, exact: null, more: { titles: { induction: "Induction" } } });
   const { texts, clickHead, menu, say } = page;
   const offered = () => [...menu("Sort").options].map(({ value }) => value);
   assert.deepEqual(offered(), ["", "induction"]);
-  assert.deepEqual(texts(".head-view .numbers > *"), [""]);
+  assert.deepEqual(texts(".unusual > *"), [""]);
   putPayload(bytesIn(facts));
   say();
   assert.deepEqual(offered(), ["", "entropy"]);
@@ -133,7 +117,7 @@ test("metrics of a long text come after its weights, and heads can be sorted by 
   enter(menu("Sort"), "entropy");
   assert.deepEqual(order(page), descending.map(nameOf));
   clickHead(0);
-  assert.ok(texts(".head-view .numbers > *")[1].endsWith("highest of 20"));
+  assert.ok(texts(".unusual > *")[1].endsWith("highest of 20"));
 });
 
 test("labels stand on the tiles and beside the name, and choose which heads are shown", () => {
@@ -156,22 +140,21 @@ test("labels stand on the tiles and beside the name, and choose which heads are 
 
 test("the picture is chosen, with the pointer and with keys", () => {
   const { button, find, all } = openBench();
-  const shown = () => [".heat", ".token-lines", ".pairs"].filter((part) => !find(part).hidden);
+  const shown = () => [".heat", ".token-lines", ".pairs", ".numbers"].filter((part) => !find(part).hidden);
   assert.deepEqual(shown(), [".heat"]);
-  button("Token lines").click();
+  button("Lines").click();
   assert.deepEqual(shown(), [".token-lines"]);
   assert.ok(find(".token-lines").dataset.painted);
-  button("Top pairs").click();
+  button("Table").click();
   assert.deepEqual(shown(), [".pairs"]);
   assert.equal(all(".pairs tr").length, 41);
-  assert.equal(button("Top pairs").getAttribute("aria-checked"), "true");
-  button("Top pairs").focus();
+  assert.equal(button("Table").getAttribute("aria-checked"), "true");
+  button("Table").focus();
   press("ArrowLeft");
-  assert.equal(document.activeElement, button("Token lines"));
+  assert.equal(document.activeElement, button("Lines"));
   assert.deepEqual(shown(), [".token-lines"]);
-  button("Value-weighted").click(); // which Python draws
-  assert.deepEqual(shown(), []);
-  assert.equal(find(".head-view .wait").textContent, "Computing …");
+  button("Numbers").click();
+  assert.deepEqual(shown(), [".numbers"]);
 });
 
 test("a scale recolours both pictures", () => {
@@ -236,7 +219,7 @@ for (const wish of ["words", "no_special", "no_first"]) {
     const found = page.all(".pairs tr").slice(1).map((row) => {
       const [from, to] = [...row.querySelectorAll(".position")].map((place) => Number(place.textContent));
       const names = [...row.querySelectorAll("bdi")].map((token) => token.textContent);
-      return { from, to, names, weight: Number(row.querySelector(".weight").textContent) };
+      return { from, to, names, weight: Number(row.querySelector(".weight .number").textContent) };
     });
     const rows = expected[1][1];
     const most = rows.flat().filter((one) => one > 0).sort((a, b) => b - a).slice(0, 40);

@@ -16,6 +16,8 @@ from mha_viz.ui.widgets.components.component import LateComponent, carry, event_
 from mha_viz.web.browser import component_script
 from mha_viz.web.payload import unpack
 
+LEADS_TO = ("circuits", "corpus")  # pages that it has buttons for
+
 _bench = LateComponent("workbench")
 _requests = st.components.v2.component(
     "mha_viz.exact_requests", js=component_script("exact_requests")
@@ -33,7 +35,9 @@ def workbench(
 
     It brings the payload and the script. `settings` are the view, and the titles of what its menus
     offer; with "guide" it has the tour, and hears keys of the whole page. `take` is called with
-    choices before the run that they cause. In the session's state, `{key}-heard` belongs to it.
+    choices before the run that they cause. In the session's state, `{key}-heard` belongs to it,
+    `{key}-leave` is the page that one of its buttons leads to, and `{key}-random` says that a
+    baseline of random weights is wanted.
     """
     data = {"name": key, "heard": st.session_state.get(f"{key}-heard"), **settings}
     try:
@@ -46,6 +50,10 @@ def workbench(
         sent = event_of(st.session_state.get(f"{key}-heads"), "view")
         if not sent:
             return
+        if sent.get("leave") in LEADS_TO:
+            st.session_state[f"{key}-leave"] = sent["leave"]
+        if sent.get("random") is True:
+            st.session_state[f"{key}-random"] = True
         if isinstance(sent.get("id"), str):
             st.session_state[f"{key}-heard"] = sent["id"][:40]
         take(validate_choices(sent.get("view")))

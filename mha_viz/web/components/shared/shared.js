@@ -5,6 +5,8 @@
 /* global PALETTE */
 
 const VERSION = 1;
+const GROWING = ["notes", "numbers"]; // payloads that say more after a while, under the same id
+const OF_A_HEAD = ["head", "shares", "scores", "numbers"]; // payloads of which one head's is kept
 const AREA_LIMIT = 16e6; // pixels; phones refuse larger canvases
 const MASKED = "masked: this query cannot see this key";
 
@@ -49,9 +51,9 @@ export function putPayload(bytes) {
   const store = payloadStore();
   const payload = unpack(bytes);
   const { id, kind, of } = payload.header;
-  if (!store.byId.has(id) || kind === "notes") store.byId.set(id, payload);
-  // Who waits for a head's weights takes them at once: one head at a time is enough.
-  const heads = kind === "head" ? [...store.byId.keys()].filter((key) => key.startsWith(`${of} head `)) : [];
+  if (!store.byId.has(id) || GROWING.includes(kind)) store.byId.set(id, payload);
+  // Who waits for a head's weights, or for more of it, takes them at once: one head is enough.
+  const heads = OF_A_HEAD.includes(kind) ? [...store.byId.keys()].filter((key) => key.startsWith(`${of} ${kind} `)) : [];
   for (const key of heads) if (key !== id) store.byId.delete(key);
   while (store.byId.size > 16) store.byId.delete(store.byId.keys().next().value);
   for (const listener of store.listeners) listener(id);

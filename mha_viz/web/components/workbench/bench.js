@@ -3,6 +3,7 @@
 // here, in the browser; Python hears of it afterwards. Draws nothing.
 
 import { BenchWeights } from "./bench_weights.js";
+import { HeadExtras } from "./head_extras.js";
 import { setPending } from "../shared/readiness.js";
 import { formatCode, formatNumber, formatWeight, headName, payloadStore } from "../shared/shared.js";
 import { placesOf, spansOf, toggled } from "./token_set.js";
@@ -11,10 +12,10 @@ import { isAll, placesBetween } from "./viewport.js";
 
 const PAUSE = 150; // ms without a further choice until Python hears of them
 const PAUSE_UNSEEN = 50; // likewise until exact weights of what is shown are requested
-const SHOWN = ["layer", "head", "query", "window"]; // choices that say which these are
+const SHOWN = ["layer", "head", "query", "key", "window", "show", "weighted"]; // choices that say which these are
 const AMONG = "among"; // order of heads by how much the chosen tokens look at each other
 const MOST = 8; // heads drawn beside the chosen one
-const UNSEEN = { layer: 0, head: 0, show: "heatmap", scale: "sqrt", tiles: "", sort: "", only: "", query: -1, key: -1, window: [], tokens: [], off: [] };
+const UNSEEN = { layer: 0, head: 0, show: "heatmap", weighted: false, scale: "sqrt", tiles: "", sort: "", only: "", query: -1, key: -1, window: [], tokens: [], off: [] };
 
 /** The workbench of that name: the same one for every element that shows a part of it. */
 export function benchOf(name) {
@@ -97,6 +98,7 @@ export class Bench {
     if (before && !goesOn(before, header)) this.forgetTokens();
     this.payload = payload;
     this.weights = new BenchWeights(payload, () => this.wish, () => this.notify());
+    this.extras = new HeadExtras(this.weights, () => this.notify());
   }
 
   /** Tokens chosen in another text, of which Python has not heard yet, are none of this one's. */
@@ -124,7 +126,7 @@ export class Bench {
     clearTimeout(this.pause);
     this.pause = setTimeout(() => this.report(), PAUSE);
     clearTimeout(this.pauseUnseen);
-    if (!this.isUnseen) return;
+    if (!this.isUnseen && !this.extras.lacks(this)) return;
     const rested = "window" in values; // a picture that is moved has paused before it chooses
     this.pauseUnseen = setTimeout(() => this.requestExact(), rested ? 0 : PAUSE_UNSEEN);
   }

@@ -1,25 +1,28 @@
 // @ts-check
-// The chosen head of a workbench: its name and labels, what is unusual about it, the text tinted by
-// its weights, and the weights as heatmap, as lines or as a table.
+// The chosen head of a workbench: its name and labels, the text tinted by its weights, and the head as
+// heatmap, as lines, as a table or in numbers.
 
 import { copyLinkButton } from "./copy_link.js";
 import { HeatView } from "./heat_view.js";
-import { LEAST_HEADS, loneRows, strongestOf, twinInWords, unusualOf } from "./head_facts.js";
+import { twinInWords } from "./head_facts.js";
 import { headerOf } from "./head_parts.js";
 import { LinesModel } from "../token_lines/lines_model.js";
+import { NumbersView } from "./numbers_view.js";
+import { PairsView } from "./pairs_view.js";
 import { SentenceView } from "./sentence_view.js";
 import { chooseIn, segments } from "./workbench_parts.js";
-import { formatNumber, formatWeight, make, themeOf, tokenElement } from "../shared/shared.js";
+import { make, themeOf } from "../shared/shared.js";
 import { TokenLines } from "../token_lines/token_lines.js";
 import { brushed } from "./viewport.js";
 /* global PALETTE */
 
-const HERE = ["heatmap", "lines", "table"]; // pictures that are drawn here; others come from Python
-const NUMBERS = 6;
-const PAIRS = 40;
-const SIDE = 176; // pixels of the numbers beside the picture
-const NOTHING_UNUSUAL = "Nothing unusual: in no number is this head among the 5 % of heads at either end.";
-const TOO_FEW = `Of fewer than ${LEAST_HEADS} heads none counts as unusual.`;
+const SHOWS = { heatmap: "Heatmap", lines: "Lines", table: "Table", numbers: "Numbers" };
+const CELLS = { weight: "Weight", shares: "Weight × value" }; // what the heatmap shows
+const SHARES = "Each weight times the length of the vector that it carries, ‖v W_O‖, as a share of its row. Where the weight is large and this is small, the head looks and takes little (Kobayashi et al. 2020).";
+const FETCHING = "Fetching the weights …";
+const NO_VALUES = "This family does not show its values, only its attention weights.";
+const BAR = 34; // pixels of what stands above the heatmap
+const NARROW = 520; // pixels of a head below which its overview stands above the heatmap
 const TOO_MANY = "The text is too long to show all of its weights like this. Choose a part: drag across its words.";
 const LEAST = 260; // pixels that a picture is never lower than
 
@@ -46,11 +49,11 @@ export class HeadView {
       },
     });
     this.mean = false;
-    this.table = make("div", "pairs");
-    this.table.tabIndex = 0; // to be scrolled by keys, too
-    this.picture.append(this.heat.root, this.lines.root, this.table, this.wait);
-    this.side.append(this.heat.overview.root, this.numbers);
-    this.middle.append(this.picture, this.side);
+    this.pairs = new PairsView(bench);
+    this.numbers = new NumbersView(bench);
+    this.bar.append(this.cells, this.how, this.heat.overview.root);
+    this.picture.append(this.heat.root, this.lines.root, this.pairs.root, this.numbers.root, this.wait);
+    this.middle.append(this.bar, this.picture);
     this.root.append(this.top, this.sentence.root, this.middle, this.live);
     this.resized = new ResizeObserver(() => this.draw());
     this.resized.observe(this.root);
@@ -60,8 +63,12 @@ export class HeadView {
     this.top = make("div", "top");
     this.middle = make("div", "middle");
     this.picture = make("div", "picture");
-    this.side = make("div", "aside");
-    this.numbers = make("div", "numbers");
+    this.bar = make("div", "heat-bar");
+    this.cells = segments("Cells show", (kind) => this.bench.choose({ weighted: kind === "shares" }));
+    this.cells.title = SHARES;
+    this.how = make("button", "button how", "How this score arises");
+    this.how.type = "button";
+    this.how.addEventListener("click", () => this.bench.places.score?.scrollIntoView({ block: "nearest" }));
     this.live = make("div", "live");
     this.wait = make("div", "wait");
     /** As the grid's. @type {number | undefined} */
@@ -95,8 +102,7 @@ export class HeadView {
     this.root.dataset.theme = this.theme;
     this.root.style.setProperty("--accent", PALETTE.accent[this.theme]);
     this.drawAbout(head);
-    chooseIn(this.shows, settings.shows ?? { heatmap: "Heatmap", lines: "Token lines", table: "Top pairs" }, view.show);
-    this.drawNumbers(head);
+    chooseIn(this.shows, settings.shows ?? SHOWS, view.show);
     this.drawSentence(head);
     this.drawPicture(head, width);
     this.root.dataset.selected = bench.name(head);
@@ -133,22 +139,6 @@ export class HeadView {
     Object.assign(this.twin, twinInWords(bench.name(twin[0]), twin[1], twin[2]));
   }
 
-  drawNumbers(head) {
-    const { header } = this.bench.payload;
-    const rows = unusualOf(this.bench.facts, head, NUMBERS).map(({ title, value, place }) => {
-      const row = make("div", "number");
-      const line = make("div", "value");
-      line.append(make("b", "", formatNumber(value)), make("span", "place", place));
-      row.append(make("div", "title", title), line);
-      return row;
-    });
-    const count = header.layers * header.heads;
-    const none = count < LEAST_HEADS ? TOO_FEW : NOTHING_UNUSUAL;
-    const heading = rows.length ? "Most unusual among all heads" : none;
-    const measured = count > 1 && Object.keys(this.bench.facts).length > 0;
-    this.numbers.replaceChildren(make("div", "heading", measured ? heading : ""), ...rows);
-  }
-
   drawSentence(head) {
     const { bench } = this;
     const { weights } = bench;
@@ -165,26 +155,55 @@ export class HeadView {
   drawPicture(head, width) {
     const { bench } = this;
     const { show } = bench.view;
-    const here = HERE.includes(show);
-    const known = show === "heatmap" || bench.weights.partOf(head, bench.part) !== null;
-    const fetching = this.comes(bench.part) ? "Fetching the weights …" : TOO_MANY;
-    const confirmed = bench.settings.view?.show === show;
-    const coming = here ? (known ? "" : fetching) : confirmed ? "" : "Computing …";
-    this.wait.textContent = coming;
-    this.wait.hidden = !coming;
-    const drawn = known && here ? show : "";
-    this.heat.root.hidden = this.heat.overview.root.hidden = drawn !== "heatmap";
-    this.lines.root.hidden = drawn !== "lines";
-    this.table.hidden = drawn !== "table";
-    this.middle.hidden = !coming && !drawn;
-    if (!drawn) return;
-    const beside = width >= 520;
-    this.middle.classList.toggle("narrow", !beside);
-    const room = beside ? width - SIDE - 12 : width;
     const height = this.room();
-    if (drawn === "heatmap") this.drawHeat(head, room, beside ? height : Math.min(height, width * 1.05));
-    else if (drawn === "lines") this.drawLines(head, height);
-    else this.drawTable(head, height);
+    this.middle.style.minHeight = this.height ? `${height}px` : ""; // what stands below stays there
+    const coming = this.coming(head, show);
+    // The head before stays, pale, until the shares of this one are here: nothing flickers.
+    const isStale = show === "heatmap" && coming === FETCHING && this.heat.scene?.header.id === bench.weights.shown.header.id;
+    this.wait.textContent = coming;
+    this.wait.hidden = !coming || isStale;
+    const drawn = coming ? "" : show;
+    this.bar.hidden = show !== "heatmap";
+    this.heat.root.hidden = drawn !== "heatmap" && !isStale;
+    this.heat.root.classList.toggle("stale", isStale);
+    this.lines.root.hidden = drawn !== "lines";
+    this.pairs.root.hidden = drawn !== "table";
+    this.numbers.root.hidden = drawn !== "numbers";
+    const beside = width >= NARROW;
+    this.middle.classList.toggle("narrow", !beside);
+    if (show === "heatmap") this.drawBar();
+    if (!drawn) return;
+    const end = this.height ? `${height}px` : "";
+    this.pairs.root.style.maxHeight = this.numbers.root.style.maxHeight = end;
+    if (drawn === "heatmap") {
+      const left = height - BAR;
+      this.drawHeat(head, width, beside ? left : Math.min(left, width * 1.05));
+    } else if (drawn === "lines") this.drawLines(head, height);
+    else if (drawn === "table") this.pairs.draw(head);
+    else this.numbers.draw(head);
+  }
+
+  /** Why nothing of the head can be drawn yet; "" where it can. */
+  coming(head, show) {
+    const { bench } = this;
+    if (show === "numbers") return "";
+    const { settings, view } = bench;
+    const isWeighted = show === "heatmap" && view.weighted;
+    if (isWeighted && !settings.values) return NO_VALUES;
+    if (isWeighted) {
+      if (bench.extras.shares.knows(head, bench.part)) return "";
+      return this.comes(bench.part) ? FETCHING : TOO_MANY;
+    }
+    if (show === "heatmap" || bench.weights.partOf(head, bench.part) !== null) return "";
+    return this.comes(bench.part) ? FETCHING : TOO_MANY;
+  }
+
+  /** What stands above the heatmap: weights or shares, the way to the score, and the zoom. */
+  drawBar() {
+    const { settings, view } = this.bench;
+    this.cells.hidden = settings.values === undefined;
+    this.how.hidden = !settings.vectors;
+    chooseIn(this.cells, CELLS, view.weighted ? "shares" : "weight");
   }
 
   /** Whether the exact weights of a part come: Python sends those of so many cells. */
@@ -202,10 +221,11 @@ export class HeadView {
 
   drawHeat(head, width, height) {
     const { bench } = this;
-    const { weights } = bench;
-    const { header } = weights.shown;
+    const { header } = bench.weights.shown;
+    const isWeighted = Boolean(bench.view.weighted && bench.settings.values);
+    const weights = isWeighted ? bench.extras.shares : bench.weights;
     this.heat.draw({
-      header, part: bench.part, picture: (part) => weights.pictureOf(head, part),
+      header, quantity: isWeighted ? "of the row’s weight × value" : "", part: bench.part, picture: (part) => weights.pictureOf(head, part),
       cell: (row, column) => weights.cell(head, row, column), comes: (part) => this.comes(part),
       small: { head, ...weights.small(head) }, scale: bench.view.scale, pair: bench.pair, name: bench.name(head),
     }, width, height);
@@ -224,7 +244,7 @@ export class HeadView {
     known.forEach((row, at) => row && values.set(row, at * size));
     const model = new LinesModel({
       ...header, id: `${header.id} ${heads}`, heads: heads.length, names: heads.map((one) => bench.name(one)),
-      threshold: Number(bench.view.mass ?? 0.9), exact: heads.every((one) => weights.knows(one, part)),
+      threshold: Number(bench.view.mass ?? 0.9), scale: bench.view.scale, exact: heads.every((one) => weights.knows(one, part)),
     }, values);
     // On a phone, where one scrolls the page, they are as high as they are elsewhere.
     this.lines.parts.scroller.style.maxHeight = this.height ? `${Math.max(LEAST, height - 70)}px` : "";
@@ -235,57 +255,6 @@ export class HeadView {
       if (name === "share") bench.choose({ mass: value });
       else bench.choosePair({ query: value.query < 0 ? -1 : value.query + top, key: value.key < 0 ? -1 : value.key + left });
     });
-  }
-
-  /** The largest weights; of one row where a query is chosen. */
-  drawTable(head, height) {
-    const { bench } = this;
-    const { weights, part } = bench;
-    const { header } = weights.shown;
-    const { top, left } = part ?? { top: 0, left: 0 };
-    const columns = part?.cols ?? header.keys;
-    const values = weights.partOf(head, part);
-    const { query } = bench.pair;
-    const exact = weights.knows(head, part);
-    const inside = query >= top && query < top + values.length / columns;
-    let pairs = strongestOf(values, columns, inside ? values.length : PAIRS)
-      .map((pair) => ({ ...pair, query: pair.query + top, key: pair.key + left }));
-    if (inside) pairs = pairs.filter((pair) => pair.query === query);
-    const table = make("table");
-    const among = part ? " among the tokens that are shown" : "";
-    const caption = inside
-      ? `All weights of “${header.query_labels[query]}”${among}`
-      : `The ${pairs.length} largest weights${among}${top > 0 ? "" : this.aside(head)}`;
-    table.append(make("caption", "", exact ? caption : `${caption}, approximate until they are fetched`));
-    const titles = make("tr");
-    titles.append(...["Looks", "at", "Weight"].map((text) => Object.assign(make("th", "", text), { scope: "col" })));
-    table.append(titles, ...pairs.map((pair) => this.tableRow(header, pair, exact)));
-    this.table.style.maxHeight = `${height}px`;
-    this.table.replaceChildren(table);
-  }
-
-  /** What is said of a weight that is 1 in every head. */
-  aside(head) {
-    const { weights } = this.bench;
-    const codes = weights.picture(head);
-    const lone = codes ? loneRows(codes, weights.shown.header.keys) : 0;
-    return lone ? "; the first token sees only itself, so that its weight is 1 in every head" : "";
-  }
-
-  tableRow(header, { query, key, weight }, exact) {
-    const row = make("tr");
-    const token = (side, place) => {
-      const cell = make("td");
-      cell.append(tokenElement(header[`${side}_labels`][place], header[`${side}_special`][place]), make("sub", "position", String(place)));
-      return cell;
-    };
-    const number = make("td", "weight");
-    const bar = make("span", "bar");
-    bar.style.width = `${Math.min(1, weight) * 90}px`;
-    number.append(bar, make("span", "", exact ? formatWeight(weight) : `≈ ${weight.toFixed(3)}`));
-    row.append(token("query", query), token("key", key), number);
-    row.addEventListener("click", () => this.bench.choosePair({ query, key }));
-    return row;
   }
 
   close() {

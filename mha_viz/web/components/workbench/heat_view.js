@@ -40,7 +40,8 @@ export class HeatView {
 
   /**
    * @param {any} scene header, part (what is shown; null for all), picture(part) -> codes and their
-   * size, cell(row, column) -> what is known of it, comes(part) -> whether exact weights of it come,
+   * size, quantity (what a cell is, where it is no weight), cell(row, column) -> what is known of it,
+   * comes(part) -> whether exact weights of it come,
    * small (a picture of all), scale, pair, name
    * @param {number} width
    * @param {number} height
@@ -64,7 +65,7 @@ export class HeatView {
     this.root.style.height = `${this.look.height}px`;
     this.over.setAttribute(
       "aria-label",
-      `Heatmap of ${scene.name}: ${header.queries} queries by ${header.keys} keys. Arrow keys move from ` +
+      `Heatmap of ${scene.name}${scene.quantity ? `, shares ${scene.quantity}` : ""}: ${header.queries} queries by ${header.keys} keys. Arrow keys move from ` +
         "cell to cell, Enter pins a pair, Escape lets go. Plus and minus zoom, Shift with an arrow key " +
         "moves the part that is shown, 0 shows all.",
     );
@@ -122,6 +123,7 @@ export class HeatView {
     const { weight, rank } = this.described(row, column);
     const number = make("div", "tip-weight");
     number.append(make("b", "weight", weight));
+    if (this.scene.quantity) number.append(make("span", "tip-note", ` ${this.scene.quantity}`));
     if (rank) number.append(make("span", "tip-note", ` ${rank}`));
     this.tip.replaceChildren(line, number);
     placeTip(this.tip, this.root, x, y);

@@ -8,6 +8,7 @@ import { GridView } from "./grid_view.js";
 import { HeadView } from "./head_view.js";
 import { LineView } from "./line_view.js";
 import { PredictionView } from "./prediction_view.js";
+import { ScoreView } from "./score_view.js";
 import { setPending } from "../shared/readiness.js";
 import { endOf, make, payloadStore, roomBelow, themeOf, viewOf } from "../shared/shared.js";
 /* global PALETTE */
@@ -23,12 +24,12 @@ class Workbench {
     this.message.setAttribute("role", "status");
     const [grid, head] = [new GridView(this.bench, Boolean(data.guide)), new HeadView(this.bench)];
     const line = new LineView(this.bench);
-    const prediction = new PredictionView(this.bench);
-    this.views = [line, prediction, grid, head];
+    const [prediction, score] = [new PredictionView(this.bench), new ScoreView(this.bench)];
+    this.views = [line, prediction, grid, head, score];
     this.divider = new Divider(this.root, data.guide ? document : this.root, () => this.redraw());
-    this.root.append(this.message, line.root, prediction.root, grid.root, this.divider.root, head.root);
+    this.root.append(this.message, line.root, prediction.root, grid.root, this.divider.root, head.root, score.root);
     parent.append(this.root);
-    this.bench.places = { grid: grid.root, head: head.root };
+    this.bench.places = { grid: grid.root, head: head.root, score: score.root };
     this.picture = `picture ${data.name}`;
     this.listen();
   }
@@ -79,6 +80,7 @@ class Workbench {
       if (header.of !== this.data.payload) continue;
       if (header.kind === "head") this.bench.weights.take(header, body);
       if (header.kind === "row") this.bench.weights.takeRow(header, body);
+      this.bench.extras.take({ header, body });
     }
   }
 

@@ -1,0 +1,40 @@
+"""One head in a sentence: its largest weight that is its own."""
+
+from mha_viz.core.record.record import AttentionRecord
+from mha_viz.ui.explore import TEXTS
+from mha_viz.ui.state import state
+from mha_viz.ui.state.views import Explore
+from mha_viz.ui.widgets.messages import words
+from mha_viz.web.theme import format_weight
+
+Place = tuple[int, int]
+
+
+def in_words(record: AttentionRecord) -> str:
+    """Describe the picture of the chosen head in a sentence."""
+    view = state.of(Explore)
+    name = words.head_name(*view.chosen)
+    query, key = strongest_pair(record, view.chosen)
+    weight = float(record.head(*view.chosen)[query, key])
+    if weight == 0:
+        return f"{name} attends to nothing on this text."
+    first = "word" if record.merged else "token"
+    lone = TEXTS("head_words.lone", first=first) if _lone(record) else ""
+    ends = {"query": record.labels[query], "key": record.key_labels[key]}
+    share = format_weight(weight)
+    return TEXTS("head_words.largest", name=name, weight=share, **ends, lone=lone)
+
+
+def strongest_pair(record: AttentionRecord, place: Place) -> Place:
+    """Return the query and the key of a head's largest weight that is its own."""
+    n_queries, n_keys = record.shape[2:]
+    rows = range(n_queries)[_lone(record) :]
+    weights = record.head(*place)[rows.start : rows.stop]
+    query, key = divmod(int(weights.argmax()), n_keys)
+    return rows[query], key
+
+
+def _lone(record: AttentionRecord) -> int:
+    """Return how many rows have weight 1 in every head: a causal model's first token."""
+    # Where that token is the whole text, there is nothing else to name.
+    return int(record.causal and not record.is_cross and len(record.tokens) > 1)

@@ -1,0 +1,177 @@
+// @ts-check
+// Every number of a head: its labels, what is unusual, and a row for each metric with baselines.
+
+import { LEAST_HEADS, unusualOf } from "./head_facts.js";
+import { chooseIn, segments } from "./workbench_parts.js";
+import { clearCanvas, formatNumber, make, themeOf } from "../shared/shared.js";
+/* global PALETTE */
+
+const UNUSUAL = 6; // quantities that are named
+const NOTHING_UNUSUAL = "Nothing unusual: in no number is this head among the 5 % of heads at either end.";
+const TOO_FEW = `Of fewer than ${LEAST_HEADS} heads none counts as unusual.`;
+const AMONG_TEXTS = { sentence: "This sentence", texts: "Many texts" };
+const STRIP = { width: 120, height: 16, edge: 6 }; // pixels of the picture of all heads
+
+export class NumbersView {
+  /** @param {import("./bench.js").Bench} bench */
+  constructor(bench) {
+    this.bench = bench;
+    this.root = make("div", "numbers");
+    this.root.tabIndex = 0; // to be scrolled by keys, too
+    this.unusual = make("div", "unusual");
+    this.labels = make("div", "labelled");
+    this.compared = segments("Compare with", (among) => {
+      this.among = among;
+      this.draw(this.head);
+    });
+    this.among = "sentence";
+    this.study = this.button("", () => bench.send?.({ leave: "corpus" }));
+    this.random = this.button("Add random weights as a baseline", () => bench.send?.({ random: true }));
+    this.line = make("div", "compared");
+    this.line.append(this.compared, this.study, this.random);
+    this.table = make("div", "metrics");
+    this.notes = make("div", "number-notes");
+    this.wait = make("div", "numbers-wait", "Computing the numbers …");
+    this.wait.setAttribute("role", "status");
+    this.root.append(this.labels, this.unusual, this.line, this.wait, this.table, this.notes);
+  }
+
+  button(text, act) {
+    const made = Object.assign(make("button", "button", text), { type: "button" });
+    made.addEventListener("click", act);
+    return made;
+  }
+
+  /** @type {(head: number) => void} */
+  draw(head) {
+    const { bench } = this;
+    this.head = head;
+    const data = bench.extras.numbers.get(head) ?? null;
+    this.drawUnusual(head, data);
+    this.wait.hidden = Boolean(data) || !bench.settings.later;
+    this.labels.hidden = this.line.hidden = this.notes.hidden = !data;
+    if (data) this.drawLabels(data);
+    const texts = data?.texts ?? "";
+    if (!texts) this.among = "sentence";
+    this.compared.hidden = !texts;
+    chooseIn(this.compared, AMONG_TEXTS, this.among);
+    this.study.textContent = texts ? "Open the study" : "Is this usual? Measure many texts";
+    this.random.hidden = !data?.random;
+    const shown = data ?? { rows: rowsOfFacts(bench.facts, head), baselines: [], notes: [] };
+    const table = make("table");
+    table.append(...(this.among === "texts" ? this.rowsOfTexts(shown) : this.rowsOfHeads(shown, head)));
+    this.table.replaceChildren(table);
+    this.notes.replaceChildren(...shown.notes.map((note) => make("p", "", note)));
+    this.root.dataset.painted = data ? bench.name(head) : "";
+  }
+
+  drawUnusual(head, data) {
+    const { facts, payload } = this.bench;
+    const count = payload.header.layers * payload.header.heads;
+    const unusual = unusualOf(facts, head, UNUSUAL);
+    const heading = unusual.length ? "Most unusual among all heads" : count < LEAST_HEADS ? TOO_FEW : NOTHING_UNUSUAL;
+    const measured = count > 1 && Object.keys(facts).length > 0;
+    const rows = unusual.map(({ title, value, place }) => {
+      const row = make("span", "unusual-number");
+      row.append(make("span", "title", title), make("b", "", formatNumber(value)), make("span", "place", place));
+      return row;
+    });
+    const texts = data?.unusual ? [make("p", "among-texts", data.unusual)] : [];
+    this.unusual.replaceChildren(make("div", "heading", measured ? heading : ""), ...rows, ...texts);
+  }
+
+  drawLabels({ labels, withheld, too_short: short }) {
+    const lines = labels.map(({ title, meaning, why }) => {
+      const line = make("p");
+      line.append(make("b", "", title), ` ${meaning} `, make("span", "aside", why));
+      return line;
+    });
+    if (!labels.length) lines.push(make("p", "", "No label: none of its scores passes a threshold, the baselines and chance."));
+    if (withheld.length) lines.push(make("p", "aside", `Withheld, because as many heads may reach it by chance: ${withheld.join(", ")}.`));
+    if (short.length) lines.push(make("p", "aside", `Too short to tell: ${short.join(", ")}.`));
+    this.labels.replaceChildren(...lines);
+  }
+
+  /** The head among all heads on this sentence, and beside heads that have learned nothing. */
+  rowsOfHeads({ rows, baselines }, head) {
+    const titles = ["Metric", "This head", "Among all heads", "Mean", ...baselines];
+    const theme = themeOf(this.root);
+    return [titleRow(titles), ...rows.map((row) => {
+      if (row.text !== undefined) return rowOfCells(metricCell(row), numberCell(row.text, "own"));
+      const values = row.heads ?? this.bench.facts[row.title];
+      const picture = make("td", "spread");
+      if (values && row.value !== null) picture.append(spread(values, head, Object.values(row.baselines), theme));
+      picture.append(make("div", "rank", row.rank));
+      const others = baselines.map((name) => numberCell(name in row.baselines ? formatNumber(row.baselines[name]) : ""));
+      return rowOfCells(metricCell(row), numberCell(formatNumber(row.value), "own"), picture, numberCell(formatNumber(row.mean)), ...others);
+    })];
+  }
+
+  /** The head on this sentence beside the same head on the texts of a study. */
+  rowsOfTexts({ rows, texts }) {
+    const titles = ["Metric", "This sentence", `Median of ${texts}`, "Among these texts"];
+    return [titleRow(titles), ...rows.filter((row) => row.among).map((row) => rowOfCells(
+      metricCell(row), numberCell(formatNumber(row.value), "own"), numberCell(formatNumber(row.median)), numberCell(row.among, "among"),
+    ))];
+  }
+}
+
+function titleRow(titles) {
+  const row = make("tr");
+  row.append(...titles.map((title) => Object.assign(make("th", "", title), { scope: "col" })));
+  return row;
+}
+
+function rowOfCells(...cells) {
+  const row = make("tr");
+  row.append(...cells);
+  return row;
+}
+
+const numberCell = (text, name = "") => make("td", name, text);
+
+/** What a page without a server knows: the metrics that came with the weights. */
+function rowsOfFacts(facts, head) {
+  return Object.entries(facts).map(([title, values]) => {
+    const known = values.filter((value) => value !== null);
+    const value = values[head];
+    const rank = value === null ? "" : `${known.filter((other) => other > value).length + 1} of ${known.length}`;
+    const mean = known.length ? known.reduce((sum, each) => sum + each, 0) / known.length : null;
+    return { title, unit: "", meaning: "", value, mean, rank, heads: null, baselines: {}, among: "" };
+  });
+}
+
+function metricCell({ title, unit, meaning }) {
+  const name = Object.assign(make("th", "metric"), { scope: "row" });
+  name.append(make("span", "title", unit ? `${title} (${unit})` : title), make("span", "meaning", meaning));
+  return name;
+}
+
+/**
+ * All heads as ticks between the lowest and the highest, this one as a block, baselines below.
+ * @param {(number | null)[]} values
+ * @param {number} head
+ * @param {number[]} baselines
+ * @param {"light" | "dark"} theme
+ */
+function spread(values, head, baselines, theme) {
+  const known = values.filter((value) => value !== null);
+  const [low, high] = [Math.min(...known), Math.max(...known)];
+  const { width, height, edge } = STRIP;
+  const at = (value) => (high > low ? edge + ((value - low) / (high - low)) * (width - 2 * edge) : width / 2);
+  const canvas = make("canvas", "strip-of-heads");
+  canvas.setAttribute("role", "img");
+  canvas.title = `All heads, from ${formatNumber(low)} to ${formatNumber(high)}; the block is this head, triangles are baselines.`;
+  canvas.setAttribute("aria-label", canvas.title);
+  const { context } = clearCanvas(canvas, width, height);
+  context.fillStyle = PALETTE.muted[theme];
+  for (const value of known) context.fillRect(at(value) - 0.5, 2, 1, 8);
+  context.fillStyle = PALETTE.ink[theme];
+  for (const value of baselines.filter(Number.isFinite)) {
+    const x = Math.min(Math.max(at(value), edge), width - edge);
+    for (let step = 0; step < 5; step++) context.fillRect(x - step / 2 - 0.5, 11 + step, step + 1, 1);
+  }
+  context.fillStyle = PALETTE.accent[theme];
+  context.fillRect(at(values[head]) - 3, 1, 6, 10);
+  return canvas;
+}
