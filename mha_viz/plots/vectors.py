@@ -1,7 +1,7 @@
-"""The arithmetic of a layer: arrows in a plane, the products of a score, and a layer as a whole."""
+"""The arithmetic of a layer: arrows in a plane, and a layer as a whole."""
 
 from collections.abc import Sequence
-from typing import Any, SupportsFloat
+from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
@@ -10,10 +10,10 @@ from torch import Tensor
 
 from mha_viz.errors import ArgumentError, ShapeError
 from mha_viz.plots import cells, frame
-from mha_viz.plots.frame import Numbers, Part
+from mha_viz.plots.frame import Part
 from mha_viz.plots.heatmap import Pooled
 from mha_viz.web import theme
-from mha_viz.web.labels import clean, clean_all, hover_text, plotly_text
+from mha_viz.web.labels import clean_all, hover_text, plotly_text
 
 _SHAFT: Part = dict(
     **dict(ax=0, ay=0, xref="x", yref="y", axref="x", ayref="y", text="", showarrow=True),
@@ -82,74 +82,6 @@ def _line(tip: np.ndarray, label: str, reach: float, dark: bool) -> Part:
     hover = f"beyond this line {label} gives more weight than to itself"
     dotted = dict(width=2, dash="dot", color=theme.accent(dark))
     return frame.markers(ends[:, 0], ends[:, 1], hover) | dict(mode="lines", line=dotted)
-
-
-def score_products(
-    query: Float[np.ndarray | Tensor, " d_head"],
-    key: Float[np.ndarray | Tensor, " d_head"],
-    scale: SupportsFloat,
-    *,
-    weight: SupportsFloat | None = None,
-    query_label: str = "query",
-    key_label: str = "key",
-    dark: bool = False,
-) -> go.Figure:
-    """Draw query and key as strips, their products as bars: score = scale * sum_d query_d key_d.
-
-    Both vectors are as the scores saw them; `scale` is often 1 / sqrt(d_head), `weight` what the
-    softmax made of the score. NaN and infinity raise ArgumentError.
-    """
-    q, k = (np.asarray(vector, dtype=np.float64) for vector in (query, key))
-    if q.ndim != 1 or q.shape != k.shape or not len(q):
-        raise ShapeError(f"query and key must be vectors of one length: {q.shape}, {k.shape}.")
-    products = q * k
-    if not np.isfinite(products).all():
-        raise ArgumentError("query and key must be finite.")
-    colours = theme.diverging(dark)
-    strips = [_strip(q, query_label, "y", colours), _strip(k, key_label, "y2", colours)]
-    marker = dict(color=[colours[-2] if p >= 0 else colours[1] for p in products])
-    hover = "dimension %{customdata}<br>product <b>%{y:.4~g}</b><extra></extra>"
-    bars = dict(type="bar", y=products, customdata=np.arange(len(q)), xaxis="x", yaxis="y3")
-    bars |= dict(marker=marker, hovertemplate=hover)
-    text = _sum_text(float(products.sum()), float(scale), weight)
-    place = dict(xref="paper", yref="paper", xanchor="left", yanchor="bottom", yshift=10)
-    total = frame.annotation(text, 0, 1, None, 14, align="left", **place)
-    layout = dict(height=346, margin=dict(l=8, r=8, t=64, b=34), annotations=[total])
-    layout |= dict(showlegend=False, bargap=0.15, hovermode="closest", **_axes(len(q), dark))
-    return frame.build_figure([*strips, bars], dark, layout)
-
-
-def _strip(values: Numbers, name: str, axis: str, colours: tuple[str, ...]) -> Part:
-    reach = float(np.abs(values).max()) or 1.0
-    row = values[None, :].astype(np.float32)
-    cells: Part = dict(type="heatmap", z=row, y=[plotly_text(clean(name))])
-    cells |= dict(customdata=np.arange(len(values))[None], xgap=1 if len(values) <= 128 else 0)
-    cells |= dict(zmin=-reach, zmax=reach, showscale=False, colorscale=theme.stops(colours))
-    hover = "%{y}, dimension %{customdata}: <b>%{z:.4~g}</b><extra></extra>"
-    return dict(cells, xaxis="x", yaxis=axis, hovertemplate=hover)
-
-
-def _axes(size: int, dark: bool) -> Part:
-    strip = dict(frame.QUIET, automargin=True, type="category")
-    below = dict(text=f"{size} dimensions of the head", font=dict(size=12))
-    span = dict(range=[-0.5, size - 0.5], showticklabels=False, anchor="y3")
-    bars = dict(gridcolor=theme.gridline(dark), zerolinecolor=theme.muted(dark), automargin=True)
-    title = dict(text="product", font=dict(size=12))
-    return dict(
-        xaxis=dict(frame.QUIET, **span, title=below),
-        yaxis=dict(strip, domain=[0.86, 1.0]),
-        yaxis2=dict(strip, domain=[0.68, 0.82]),
-        yaxis3=dict(bars, domain=[0.0, 0.62], title=title, nticks=5),
-    )
-
-
-def _sum_text(total: float, scale: float, weight: SupportsFloat | None) -> str:
-    """Write the sum in two lines, because a phone cuts off what is longer."""
-    number = theme.format_number
-    text = f"sum <b>{number(total)}</b> × {number(scale)} = score <b>{number(total * scale)}</b>"
-    if weight is not None:
-        text += f"<br>→ softmax → weight <b>{theme.format_weight(weight)}</b>"
-    return text
 
 
 def layer_picture(

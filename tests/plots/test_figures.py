@@ -8,7 +8,6 @@ import pytest
 
 from mha_viz.errors import ArgumentError, ShapeError
 from mha_viz.plots.heatmap import head_heatmap
-from mha_viz.plots.vectors import score_products
 from mha_viz.web import theme
 
 HOSTILE = [
@@ -53,20 +52,6 @@ def test_heatmap_refuses() -> None:
         head_heatmap(softmax_rows(5, 7), (list("abc"), list("abcdefg")))
     with pytest.raises(ArgumentError, match="sqrt"):
         head_heatmap(softmax_rows(5, 7), (list("abcde"), list("abcdefg")), scale="cubic")
-
-
-def test_score_products_add_up() -> None:
-    rng = np.random.default_rng(2)
-    query, key = rng.normal(size=(2, 11))
-    figure = score_products(query, key, 0.5, weight=0.25, query_label="<b>")
-    bars = np.asarray(figure.data[2].y)
-    assert bars.sum() == pytest.approx(query @ key)
-    assert bars == pytest.approx(query * key)
-    text = figure.layout.annotations[0].text
-    assert theme.format_number(float(query @ key) * 0.5) in text and "0.2500" in text
-    assert figure.data[0].y[0] == "&lt;b&gt;"
-    with pytest.raises((ShapeError, TypeError)):  # jaxtyping asks first where it is on
-        score_products(query, key[:5], 0.5)
 
 
 def test_heatmap_names_masked_cells_and_leaves_their_weight_open() -> None:

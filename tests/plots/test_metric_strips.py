@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from mha_viz.errors import ArgumentError
-from mha_viz.plots.report_card import REACH, MetricStrip, metric_strips
+from mha_viz.plots.metric_strips import REACH, MetricStrip, metric_strips
 from tests.plots.drawn import HOSTILE, is_neutral
 
 NAN = float("nan")

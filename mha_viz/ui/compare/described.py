@@ -11,7 +11,7 @@ from mha_viz.core.layer_numbers import numbered
 from mha_viz.core.metrics import METRICS
 from mha_viz.core.names import PAIR_MEASURES
 from mha_viz.core.record.record import AttentionRecord
-from mha_viz.plots.report_card import MetricStrip, metric_strips
+from mha_viz.plots.metric_strips import MetricStrip, metric_strips
 from mha_viz.reports.difference import Difference, describe_difference
 from mha_viz.reports.report import TWIN_MEASURES, Report
 from mha_viz.reports.report import report as make_report
