@@ -90,30 +90,11 @@ def test_a_model_of_more_parameters_than_allowed_is_refused(operated):
         allowed.check_size(mv.load("tiny-bert"))
 
 
-def _uploads() -> None:
-    import streamlit as st
-
-    from mha_viz.errors import LimitError
-    from mha_viz.ui.state import allowed
-
-    try:
-        for n_bytes in st.session_state.sizes:
-            allowed.check_upload(n_bytes)
-    except LimitError as error:
-        st.error(str(error))
-
-
-@pytest.mark.parametrize(
-    ("sizes", "limit"), [([1_000_000, 10], ""), ([1_000_001], "1 MB"), ([1, 1, 1], "2 files")]
-)
-def test_uploads_are_few_and_small(operated, sizes, limit):
-    operated(public=1, max_upload_mb=1, max_uploads=2)
-    app = AppTest.from_function(_uploads)
-    app.session_state.sizes = sizes
-    app.run()
-    assert not app.exception
-    assert limit in "".join(error.value for error in app.error)
-    assert bool(app.error) == bool(limit)
+def test_check_upload_of_a_larger_file_is_refused(operated):
+    operated(public=1, max_upload_mb=1)
+    allowed.check_upload(1_000_000)
+    with pytest.raises(LimitError, match="1 MB"):
+        allowed.check_upload(1_000_001)
 
 
 def _lesson() -> None:

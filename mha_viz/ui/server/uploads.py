@@ -46,4 +46,4 @@ class Uploads:
         most = settings().max_uploads
         self._sent[session] = sent = self._sent.get(session, 0) + 1
         if most is not None and sent > most:
-            raise refused("uploads.request", most=most)
+            raise refused("uploads", most=most)

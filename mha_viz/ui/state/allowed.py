@@ -106,19 +106,10 @@ def upload_mb(most: int = 5) -> int:
 
 
 def check_upload(n_bytes: int) -> None:
-    """Refuse a file, or texts in place of one, that is too large; count it where it is not.
-
-    Raises LimitError: too large, or one more than a session may give.
-    """
-    import streamlit as st
-
-    most, files = settings().max_upload_mb, settings().max_uploads
+    """Refuse a file, or texts in place of one, that is too large: raises LimitError."""
+    most = settings().max_upload_mb
     if most is not None and n_bytes > most * 10**6:
         raise refused("upload size", most=most, size=of_bytes(n_bytes))
-    given = st.session_state.get("n_uploads", 0) + 1
-    if files is not None and given > files:
-        raise refused("uploads.page", most=files)
-    st.session_state.n_uploads = given
 
 
 def most_written() -> int:
