@@ -198,13 +198,10 @@ def longest_label(ticks: Part) -> int:
     return max(map(len, ticks["ticktext"]))
 
 
-def missing_background(
-    rows: int, columns: int, dark: bool, corner: tuple[int, int] = (0, 0)
-) -> Part:
-    """Return a grey rectangle that shows where a cell has no number; `corner` is (row, column)."""
-    row, column = corner
+def missing_background(rows: int, columns: int, dark: bool) -> Part:
+    """Return a grey rectangle that shows where a cell has no number."""
     look = dict(layer="below", fillcolor=theme.missing(dark))
-    return _cell_rectangle((row, row + rows), (column, column + columns), **look)
+    return _cell_rectangle((0, rows), (0, columns), **look)
 
 
 def fade_rows(figure: go.Figure, rows: Iterable[int], columns: int, dark: bool) -> None:
