@@ -47,6 +47,14 @@ def counted(address: str) -> str | None:
     return str(found)
 
 
+def is_loopback(host: str) -> bool:
+    """Return whether a host, by address or name, is this machine itself."""
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host.lower().rstrip(".") == "localhost"
+
+
 def _nearest(chain: list[str]) -> str:
     """Return the last address that no trusted proxy has; each proxy adds its client's address."""
     strangers = [address for address in chain if not _is_trusted(address)]

@@ -15,6 +15,7 @@ from starlette.responses import PlainTextResponse, RedirectResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 from streamlit import config
 
+from mha_viz.ui.operating.addresses import is_loopback
 from mha_viz.ui.pages import FIRST
 
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
@@ -104,7 +105,7 @@ def _is_ours(name: str) -> bool:
         return True
     # Listening beyond this machine: any address leads here without a name that others could
     # choose, and the machine's own name is nobody else's.
-    return not _is_loopback(address) and (_is_address(name) or name in _machine_names())
+    return not is_loopback(address) and (_is_address(name) or name in _machine_names())
 
 
 def _matches(name: str, pattern: str) -> bool:
@@ -112,10 +113,6 @@ def _matches(name: str, pattern: str) -> bool:
     if pattern.startswith("*."):
         return name.endswith(pattern[1:])
     return pattern in ("*", name)
-
-
-def _is_loopback(address: str) -> bool:
-    return address in LOOPBACK or (_is_address(address) and ip_address(address).is_loopback)
 
 
 def _is_address(name: str) -> bool:

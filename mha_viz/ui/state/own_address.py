@@ -3,13 +3,13 @@
 import socket
 from collections.abc import Callable, Mapping
 from functools import cache
-from ipaddress import ip_address
 from typing import NamedTuple
 from urllib.parse import urlencode, urlsplit, urlunsplit
 
 import streamlit as st
 from streamlit import config
 
+from mha_viz.ui.operating.addresses import is_loopback
 from mha_viz.ui.operating.settings import settings
 from mha_viz.web.browser import component_script
 
@@ -45,7 +45,7 @@ def only_here() -> bool:
     if settings().public or any(name in headers for name in _FORWARDING):
         return False
     host = urlsplit(f"//{headers.get('Host', '')}").hostname or ""
-    return _is_loopback(host) and _is_loopback(str(config.get_option("server.address") or ""))
+    return is_loopback(host) and is_loopback(str(config.get_option("server.address") or ""))
 
 
 def seen_by_others(url: str, listens: str, own: Callable[[], str | None]) -> Reached:
@@ -58,9 +58,9 @@ def seen_by_others(url: str, listens: str, own: Callable[[], str | None]) -> Rea
     """
     parts = urlsplit(url)
     url = urlunsplit((parts.scheme, parts.netloc, parts.path, "", ""))
-    if not _is_loopback(parts.hostname or ""):
+    if not is_loopback(parts.hostname or ""):
         return Reached(url, "")
-    if _is_loopback(listens):
+    if is_loopback(listens):
         problem = (
             f"The app listens on {listens}, which nobody but this computer can open. To let a "
             "class in, start it with `make class` (or `mha-viz app --class`); without the limits "
@@ -87,14 +87,7 @@ def in_network() -> str | None:
         except OSError:
             return None
         found = str(way.getsockname()[0])
-    return None if _is_loopback(found) or found in _EVERYWHERE else found
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host.lower().rstrip(".") == "localhost"
+    return None if is_loopback(found) or found in _EVERYWHERE else found
 
 
 def complete(page: str, params: Mapping[str, str]) -> None:
