@@ -4,15 +4,15 @@
 import { make } from "../shared/shared.js";
 
 const CONFIRMED_MS = 2000; // how long the button says that the link was copied
-const TITLE = "Copy link";
+const COPY_TITLE = "Copy link";
 
 /** @returns {HTMLButtonElement} */
 export function copyLinkButton() {
-  const button = Object.assign(make("button", "button copy-link", TITLE), { type: "button" });
+  const button = Object.assign(make("button", "button copy-link", COPY_TITLE), { type: "button" });
   button.addEventListener("click", async () => {
     const isCopied = await copy(globalThis.location.href);
     button.textContent = isCopied ? "Copied" : "Copy it from the address bar";
-    setTimeout(() => (button.textContent = TITLE), CONFIRMED_MS);
+    setTimeout(() => (button.textContent = COPY_TITLE), CONFIRMED_MS);
   });
   return button;
 }
