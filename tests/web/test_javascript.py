@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from mha_viz.web.browser import component_script
 from tests.missing import skip_or_fail
 from tests.web.from_python import written
 
@@ -43,6 +44,18 @@ def node() -> str:
     if NODE is None or _version() < OLDEST:
         skip_or_fail(f"these tests need node {OLDEST} or newer, and none is on PATH")
     return NODE
+
+
+@pytest.mark.parametrize("name", ["workbench", "head_switches", "flow_graph", "first_sentence"])
+def test_modules_that_are_joined_declare_no_name_twice(
+    name: str, node: str, tmp_path: Path
+) -> None:
+    module = tmp_path / "joined.mjs"
+    module.write_text(component_script(name))
+    parsed = subprocess.run(
+        [node, "--check", str(module)], capture_output=True, text=True, timeout=60
+    )
+    assert parsed.returncode == 0, parsed.stderr
 
 
 @pytest.mark.parametrize("path", sorted(TESTS.glob("test_*.js")), ids=lambda path: path.stem)
