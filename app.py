@@ -15,7 +15,7 @@ from mha_viz.ui.corpus import page as corpus
 from mha_viz.ui.explore import page as explore
 from mha_viz.ui.intervene import page as intervene
 from mha_viz.ui.operating import figures, streamlit_run
-from mha_viz.ui.pages import FIRST, PAGES
+from mha_viz.ui.pages import FIRST, PAGES, TITLES
 from mha_viz.ui.run import page_lock, places, ready
 from mha_viz.ui.server import endpoints, gate, headers, lifecycle, page_style, uploads, websockets
 from mha_viz.ui.state import state
@@ -38,7 +38,7 @@ else:
     )
     tools = {}
     for key, module in zip(PAGES, (explore, compare, circuits, corpus, intervene), strict=True):
-        looks = {"title": key.capitalize(), "url_path": key, "default": key == FIRST}
+        looks = {"title": TITLES[key], "url_path": key, "default": key == FIRST}
         tools[key] = st.Page(module.page, **looks)
     labs = {
         "start": st.Page(learn.start, title="Start here", url_path="start"),

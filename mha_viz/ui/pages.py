@@ -2,3 +2,4 @@
 
 FIRST = "explore"
 PAGES = (FIRST, "compare", "circuits", "corpus", "intervene")
+TITLES = {key: key.capitalize() for key in PAGES} | {"explore": "Heads"}

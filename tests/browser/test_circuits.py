@@ -35,7 +35,7 @@ def test_circuits_from_a_pair_in_explore_to_its_scores_and_back(open_page: OpenP
     address = query(page)
     assert (address["circuit"], address["query"], address["key"]) == ("looks", "8", "3")
     with next_run(page):
-        page.get_by_role("button", name="Open in Explore").click()
+        page.get_by_role("button", name="Open in Heads").click()
     expect(page.get_by_role("button", name="Why this head looks there")).to_be_visible()
     assert query(page)["query"] == "8" and query(page)["key"] == "3"
 

@@ -36,7 +36,7 @@ def test_corpus_from_the_menu_to_an_example_in_explore(open_page: OpenPage) -> N
     expect(page.get_by_text("because →").first).to_be_visible()
     expect(page).to_have_url(re.compile("from_word=because"))
     with page.context.expect_page() as tab:
-        page.get_by_role("link", name="Open in Explore").last.click()
+        page.get_by_role("link", name="Open in Heads").last.click()
     explore = tab.value
     expect(explore).to_have_url(re.compile("text=.*query="))
     wait_ready(explore)

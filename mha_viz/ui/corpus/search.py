@@ -141,11 +141,11 @@ def marked(text: str, marks: Sequence[Mark] = ()) -> str:
 
 
 def in_explore(text: str, layer: int, head: int, query: int = -1, key: int = -1) -> str:
-    """Return a markdown link to a text in Explore, on a head and perhaps a pair of tokens."""
+    """Return a markdown link to a text in Heads, on a head and perhaps a pair of tokens."""
     view = state.of(views.Corpus)
     shown = views.View(model=view.model, device=view.device, dtype=view.dtype, text=text)
     shown = replace(shown, layer=layer, head=head, query=query, key=key)
-    return f"[Open in Explore](./?{urlencode(state.link_params(shown))})"
+    return f"[Open in Heads](./?{urlencode(state.link_params(shown))})"
 
 
 _EXAMPLES = 5

@@ -151,7 +151,7 @@ def token_boxes(width: int, also: Callable[[], None] | None = None) -> None:
 
 def open_in_explore() -> None:
     """Draw a button that leads to everything about the chosen head."""
-    page_button("explore", "Open in Explore")
+    page_button("explore", "Open in Heads")
 
 
 def page_button(page: str, label: str, number: int | str = "", **choices: views.Choice) -> None:
