@@ -24,6 +24,8 @@ const NO_VALUES = "This family does not show its values, only its attention weig
 const BAR = 34; // pixels of what stands above the heatmap
 const NARROW = 520; // pixels of a head below which its overview stands above the heatmap
 const TOO_MANY = "The text is too long to show all of its weights like this. Choose a part: drag across its words.";
+const READABLE_ROWS = 64; // of a heatmap that has cells of at least READABLE_CELL pixels
+const [READABLE_CELL, AXIS_LABELS] = [9, 90]; // pixels of a cell, and of the names of tokens above
 const LEAST = 260; // pixels that a picture is never lower than
 
 export class HeadView {
@@ -219,9 +221,12 @@ export class HeadView {
     return Math.max(LEAST, end - above);
   }
 
-  drawHeat(head, width, height) {
+  drawHeat(head, width, room) {
     const { bench } = this;
     const { header } = bench.weights.shown;
+    const { rows } = bench.part ?? bench.weights.size;
+    // A text of some lines is larger than the window rather than too small to be read.
+    const height = rows <= READABLE_ROWS ? Math.max(room, rows * READABLE_CELL + AXIS_LABELS) : room;
     const isWeighted = Boolean(bench.view.weighted && bench.settings.values);
     const weights = isWeighted ? bench.extras.shares : bench.weights;
     this.heat.draw({

@@ -1,7 +1,7 @@
 // @ts-check
 // Where every head looks from one token: a row a head, a column a token, the strongest first.
 
-import { clearCanvas, colourAt, formatShort, make, scaleWeight, tokenElement } from "../shared/shared.js";
+import { clearCanvas, colourAt, make, scaleWeight, tokenElement } from "../shared/shared.js";
 /* global PALETTE */
 
 const STRIP_HEIGHT = 14; // pixels of a head's cells
@@ -69,7 +69,7 @@ function tokenRowElement({ head, name, label, key, weight }, header) {
   button.type = "button";
   button.dataset.head = head;
   const end = make("span", "end");
-  end.append(tokenElement(header.key_labels[key], header.key_special[key]), make("b", "", formatShort(weight)));
+  end.append(tokenElement(header.key_labels[key], header.key_special[key]), make("b", "", weight.toFixed(2)));
   button.append(make("span", "name", name), make("span", "label", label), make("canvas", "strip"), end);
   return button;
 }
