@@ -41,10 +41,12 @@ IDLE = "[data-testid=stApp][data-test-script-state=notRunning]"
 # When a person acted, on the page's own clock.
 NOTE = """() => { for (const kind of ["pointerdown", "keydown"])
   addEventListener(kind, () => { window.acted = performance.now(); }, true); }"""
-# The grid's root; a component may live in a shadow tree of its own.
-GRID = """(() => { for (const host of document.querySelectorAll("*")) {
-  const found = host.shadowRoot?.querySelector("[data-painted]"); if (found) return found; }
-  return document.querySelector("[data-painted]"); })()"""
+# All heads, named by their text once they are painted; Intervene has switches in place of a grid.
+PAINTED = ":is(.head-grid, .head-switches)[data-painted]"
+# The same element; a component may live in a shadow tree of its own.
+GRID = f"""(() => {{ for (const host of document.querySelectorAll("*")) {{
+  const grid = host.shadowRoot?.querySelector("{PAINTED}"); if (grid) return grid; }}
+  return document.querySelector("{PAINTED}"); }})()"""
 # The head that is drawn beside the grid.
 DRAWN = """(() => { for (const host of document.querySelectorAll("*")) {
   const found = host.shadowRoot?.querySelector(".head-view[data-selected]");
@@ -55,7 +57,7 @@ def measure() -> list[Result]:
     with chromium() as browser, running() as (url, _):
         page = browser.new_context(viewport=VIEWPORT).new_page()
         page.goto(url)
-        page.wait_for_selector("[data-painted]")
+        page.wait_for_selector(PAINTED)
         page.wait_for_selector(IDLE)
         page.evaluate(NOTE)
         # The first sentences wait for the model, which is loaded behind the first picture.
@@ -160,7 +162,7 @@ def _click(page: Any, head: int, layer: int) -> float:
 
 def _enter(page: Any, i: int) -> float:
     """Type a sentence and press Enter -> seconds to all its heads."""
-    before = page.locator("[data-painted]").first.get_attribute("data-painted")
+    before = page.locator(PAINTED).first.get_attribute("data-painted")
     box = page.get_by_label("Sentence", exact=True)
     box.fill(_sentence(i))
     box.press("Enter")

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.app import GRID, IDLE, NOTE, SENTENCES, running
+from benchmarks.app import GRID, IDLE, NOTE, PAINTED, SENTENCES, running
 from benchmarks.browser import FLAGS, VIEWPORT, executable, painted
 from benchmarks.measure import Result, at_most
 from benchmarks.raw_session import RawSession, opened
@@ -191,7 +191,7 @@ async def _browsers(stack: AsyncExitStack, url: str, n: int) -> list[Any]:
     for i in range(n):
         page = await (await browser.new_context(viewport=VIEWPORT)).new_page()
         await page.goto(f"{url}?model={('tiny-bert', 'tiny-gpt2')[i % 2]}", timeout=300_000)
-        await page.wait_for_selector("[data-painted]", timeout=300_000)
+        await page.wait_for_selector(PAINTED, timeout=300_000)
         await page.wait_for_selector(IDLE, timeout=300_000)
         await page.evaluate(NOTE)
         pages.append(page)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from benchmarks.app import IDLE, NOTE, running
+from benchmarks.app import IDLE, NOTE, PAINTED, running
 from benchmarks.browser import VIEWPORT, chromium, until_painted
 from benchmarks.measure import Result, at_most, spread
 from benchmarks.memory import MIB, status
@@ -56,7 +56,7 @@ def measure() -> list[Result]:
     with chromium() as browser, running() as (url, process):
         page = browser.new_context(viewport=VIEWPORT).new_page()
         page.goto(url)
-        page.wait_for_selector("[data-painted]")
+        page.wait_for_selector(PAINTED)
         page.wait_for_selector(IDLE)
         for number, lab in enumerate(LABS, 1):
             before = _held(process)
