@@ -7,9 +7,10 @@ import pytest
 from playwright.sync_api import expect
 
 from mha_viz.ui.state.views import SHOWS
-from tests.browser.ready import next_run
+from tests.browser.ready import next_run, wait_ready
 from tests.browser.workbench_page import TEXT, choose_folder, grid, name_of, type_text
 
+PERSON = "Object.defineProperty(navigator, 'webdriver', { get: () => false })"
 ODD_TEXTS = {
     "emoji": "👩‍👩‍👧‍👦 👍🏽 🇩🇪 مرحبا שלום a\u202eb\u0000c\u0007",
     "markup": "<script>window.hacked = 1</script></div><img src=x onerror='window.hacked=1'> "
@@ -62,3 +63,20 @@ def test_the_first_page_opens_by_its_name(open_page) -> None:
     expect(name_of(page)).to_have_text("L2 H3")
     assert urlsplit(page.url).path == "/"
     expect(page.get_by_role("dialog")).to_have_count(0)
+
+
+def test_first_visit_alone_begins_with_the_way_to_the_first_lesson(open_page) -> None:
+    # A context of a time zone that no other test has: the script stays with the tab.
+    page = open_page("/glossary", timezone_id="Pacific/Kiritimati")
+    page.evaluate("localStorage.clear()")
+    page.add_init_script(PERSON)
+    welcome = page.locator(".st-key-welcome")
+    for path in (f"/?text={TEXT}", "/"):  # somebody's link shows what it names
+        page.goto(path)
+        expect(grid(page)).to_be_visible()
+        expect(welcome).to_be_visible(visible=path == "/")
+    welcome.get_by_role("link", name="Start here").click()
+    expect(page).to_have_url(re.compile("/start$"))
+    page.goto("/")
+    wait_ready(page)
+    expect(welcome).to_be_hidden()

@@ -145,7 +145,9 @@ class Scene:
 def compute(view: Shared) -> Scene:
     """Run the view's text, or find it among the recent ones."""
     if not view.text.strip():
-        raise NothingTyped("Type a sentence above and press Enter, or choose one of the examples.")
+        raise NothingTyped(
+            "Type a sentence above and press Enter, or choose an example in the options."
+        )
     scene = _of(view)
     memory.cache().show_text(scene)
     return _run_once("scene", scene)
