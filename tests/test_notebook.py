@@ -6,7 +6,6 @@ import io
 import json
 import subprocess
 import sys
-from html.parser import HTMLParser
 
 import plotly.io as pio
 import pytest
@@ -17,25 +16,23 @@ import mha_viz as mv
 from mha_viz.core.measure import measure
 from mha_viz.errors import ArgumentError
 from mha_viz.notebook import record_payload
+from tests.making import tags
 from tests.web.unpacked import grid_unpack
 
 HOSTILE = ["</script><img src=x onerror=alert(1)>", '"><svg onload=alert(2)>', "&lt;b&gt;$x^2$"]
 VOID = {"meta", "img", "br", "input", "link", "hr", "path", "circle", "line", "rect", "use"}
 
 
-class Tags(HTMLParser):
+class Tags(tags.Tags):
     """Every tag and attribute; complains where tags do not close in order."""
 
     def __init__(self, markup: str) -> None:
-        super().__init__()
         self.open: list[str] = []
-        self.tags: list[tuple[str, dict[str, str | None]]] = []
-        self.feed(markup)
-        self.close()
+        super().__init__(markup)
         assert self.open == []
 
     def handle_starttag(self, tag, attrs):
-        self.tags.append((tag, dict(attrs)))
+        super().handle_starttag(tag, attrs)
         if tag not in VOID:
             self.open.append(tag)
 
@@ -69,12 +66,11 @@ def record() -> mv.AttentionRecord:
 
 def test_a_record_shows_itself_as_the_grid_of_its_heads(record):
     markup = html_of(record)
-    tags = Tags(markup).tags
-    frame = tags[-1][1]
+    frame = Tags(markup).seen[-1][1]
     assert "allow-same-origin" not in frame["sandbox"].split()  # it cannot reach the notebook
     assert "tiny-bert" in markup
     page = frame["srcdoc"]
-    inner = Tags(page).tags
+    inner = Tags(page).seen
     assert not [
         t for t, a in inner if {"src", "href"} & a.keys() and t in ("script", "link", "img")
     ]
@@ -96,9 +92,9 @@ def test_the_grid_holds_the_records_numbers(record):
 def test_tokens_and_texts_are_never_markup(hostile):
     harmless = html_of(record_of(["a"] * 5))
     markup = html_of(record_of([hostile] * 5, text=hostile, text_pair=hostile, notes=(hostile,)))
-    outer, expected = Tags(markup).tags, Tags(harmless).tags
+    outer, expected = Tags(markup).seen, Tags(harmless).seen
     assert [tag for tag, _ in outer] == [tag for tag, _ in expected]
-    inside, plain = Tags(outer[-1][1]["srcdoc"]).tags, Tags(expected[-1][1]["srcdoc"]).tags
+    inside, plain = Tags(outer[-1][1]["srcdoc"]).seen, Tags(expected[-1][1]["srcdoc"]).seen
     assert [(tag, sorted(attrs)) for tag, attrs in inside] == [
         (tag, sorted(attrs)) for tag, attrs in plain
     ]
@@ -140,5 +136,5 @@ def test_a_notebook_stores_a_head_alive_and_as_a_picture(record, stored, monkeyp
     assert figure["data"][0]["type"] == "heatmap"
     json.dumps(figure)
     assert is_picture(data["image/png"], "The cat sat on the mat.")
-    (image,) = Tags(data["text/html"]).tags
+    (image,) = Tags(data["text/html"]).seen
     assert image[0] == "img" and image[1]["src"].endswith(data["image/png"])

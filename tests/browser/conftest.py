@@ -122,9 +122,9 @@ def app_url(chromium: str, app_log: Path) -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def demo_url(chromium: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The address of the demos, on a free port, with the theme of the real app."""
-    log = tmp_path_factory.mktemp("demos") / "demos.log"
-    with _running("tests/browser/demos.py", log, PYTHONPATH=str(ROOT)) as url:
+    """The address of the demo of figures, on a free port, with the theme of the real app."""
+    log = tmp_path_factory.mktemp("demo") / "demo.log"
+    with _running("tests/browser/demo_figures.py", log, PYTHONPATH=str(ROOT)) as url:
         yield url
 
 
@@ -186,28 +186,10 @@ def open_page(tabs: Tabs, pages: list[Page], app_url: str, app_log: Path) -> Ite
 
 
 @pytest.fixture
-def open_demo(tabs: Tabs, pages: list[Page], demo_url: str) -> Iterator[OpenPage]:
-    """Open pages of the demos as `open_page` does those of the app; their log is not read."""
+def show_figures(tabs: Tabs, pages: list[Page], demo_url: str) -> Iterator[OpenPage]:
+    """`show_figures(query, **context)` opens the demo as `open_page` the app; its log is unread."""
     with tabs.lent(demo_url, 1180, pages) as open_page:
-        yield open_page
-
-
-@pytest.fixture
-def show_figures(open_demo: OpenPage) -> OpenPage:
-    """`show_figures(query, **context)`: the demo of figures."""
-    return lambda query="", **context: open_demo(f"/demo_figures?{query}", **context)
-
-
-@pytest.fixture
-def show_flow(open_demo: OpenPage) -> OpenPage:
-    """`show_flow(query, **context)`: the demo of what flows into a token."""
-    return lambda query="", **context: open_demo(f"/demo_flow?{query}", **context)
-
-
-@pytest.fixture
-def show_switches(open_demo: OpenPage) -> OpenPage:
-    """`show_switches(query, **context)`: the demo of the head switches."""
-    return lambda query="", **context: open_demo(f"/demo_switches?{query}", **context)
+        yield lambda query="", **context: open_page(f"/?{query}", **context)
 
 
 @pytest.fixture

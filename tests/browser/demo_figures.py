@@ -9,7 +9,7 @@ import plotly.graph_objects as go
 import streamlit as st
 from streamlit import runtime
 
-from mha_viz.ui.run.ready import fragment
+from mha_viz.ui.run.ready import fragment, run_mark
 from mha_viz.ui.widgets.exports import figures
 from mha_viz.web import theme
 
@@ -43,7 +43,6 @@ def figure(title: str, dark: bool) -> go.Figure:
 
 @fragment()
 def drawn(name: str, dark: bool) -> None:
-    st.session_state["fragment_runs"] = st.session_state.get("fragment_runs", 0) + 1
     table = pd.DataFrame({"Head": [name, "#7 “a,b”"], "Weight": [1 / 3, 2e-7]})
     took = st.session_state.setdefault("took", [])
     figures.show(
@@ -57,27 +56,17 @@ def drawn(name: str, dark: bool) -> None:
     )
     st.text(f"clicked {took}")
     st.button("Run the fragment again")
-    st.text(f"fragment runs {st.session_state['fragment_runs']}")
 
 
 def main() -> None:
     st.set_page_config(layout="wide")
     st.session_state["app_runs"] = st.session_state.get("app_runs", 0) + 1
     name = HOSTILE if "hostile" in st.query_params else "tiny-bert"
-    dark = st.context.theme.type == "dark"
-    drawn(name, dark)
-    figures.show(
-        figure("A second figure", dark),
-        key="second",
-        how_to_read="The same once more.",
-        table=pd.DataFrame({"x": [1, 2]}),
-        caption="tiny-bert",
-        name="second",
-        height=300,
-    )
+    drawn(name, dark=st.context.theme.type == "dark")
     st.button("Run all again")
     st.text(f"app runs {st.session_state['app_runs']}")
 
 
 if runtime.exists():  # not while a test runner looks for doctests
-    main()
+    with run_mark():
+        main()

@@ -9,10 +9,6 @@ from tests.browser.ready import next_run, wait_ready
 from tests.browser.tabs import OpenPage
 from tests.browser.test_accessibility import AXE, faults
 
-SENTENCES = [
-    f"The {animal} number {i} sat on the mat." for i in range(150) for animal in ("cat", "dog")
-]
-
 
 def open_study(open_page: OpenPage, link: str = "/corpus", **options: object) -> Page:
     """Open the page and wait for its study, which the first visitor of a server has made."""
@@ -41,25 +37,6 @@ def test_corpus_from_the_menu_to_an_example_in_explore(open_page: OpenPage) -> N
     expect(explore).to_have_url(re.compile("text=.*query="))
     wait_ready(explore)
     expect(explore.get_by_label("Sentence", exact=True)).to_have_value(re.compile("because"))
-
-
-def test_corpus_study_of_a_visitors_texts_is_stopped_and_resumed(open_page: OpenPage) -> None:
-    page = open_study(open_page)
-    page.get_by_text("Study texts of your own").click()
-    page.get_by_label("Texts, one per line").fill("\n".join(SENTENCES))
-    page.locator(".st-key-own-study button").click()
-    stop = page.get_by_role("button", name="Stop", exact=True)
-    stop.click()
-    expect(stop).to_have_count(0)
-    resume = page.get_by_role("button", name="Go on")
-    if resume.is_visible():  # else the study was ready first
-        resume.click()
-    study = page.get_by_text("300 texts of your own")
-    expect(study).to_be_visible()
-    address = page.url
-    page.close()
-    again = open_page(address)  # the study outlives the page
-    expect(again.get_by_text("300 texts of your own")).to_be_visible()
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -18,9 +18,9 @@ from tests.browser.ready import next_run
 from tests.browser.tabs import OpenPage
 
 
-def open_export(page: Page, number: int = 0) -> None:
+def open_export(page: Page) -> None:
     with next_run(page):
-        page.get_by_role("button", name="Export").nth(number).click()
+        page.get_by_role("button", name="Export").click()
     page.get_by_role("button", name="HTML", exact=True).wait_for()
 
 

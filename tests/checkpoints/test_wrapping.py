@@ -1,7 +1,6 @@
 """A network in memory, ready to be looked at; what is no network or no tokenizer is said."""
 
 import copy
-from pathlib import Path
 
 import pytest
 import torch
@@ -102,37 +101,6 @@ def test_weights_that_are_codes_are_traced_and_not_taken_apart():
         mv.parameter_similarity(model, "W_QK")
     with pytest.raises(NotKeptError, match="output weights W_O"):
         record.head_output  # noqa: B018
-
-
-def _by_torchao(folder: Path) -> tf.PreTrainedModel:
-    quantization = pytest.importorskip("torchao.quantization", reason="torchao is not installed")
-    network = tf.AutoModelForMaskedLM.from_pretrained(folder)
-    quantization.quantize_(network, quantization.Int8WeightOnlyConfig())
-    return network
-
-
-def _by_bitsandbytes(folder: Path) -> tf.PreTrainedModel:
-    pytest.importorskip("bitsandbytes", reason="bitsandbytes is not installed")
-    pytest.importorskip("accelerate", reason="accelerate is not installed")
-    config = tf.BitsAndBytesConfig(load_in_8bit=True)
-    return tf.AutoModelForMaskedLM.from_pretrained(
-        folder, quantization_config=config, device_map="cpu", dtype=torch.float32
-    )
-
-
-@pytest.mark.extended
-@pytest.mark.parametrize("quantised", [_by_torchao, _by_bitsandbytes])
-def test_networks_in_int8_of_other_libraries_are_traced_as_they_compute(folder, quantised):
-    network = quantised(folder).eval()
-    own = copy.deepcopy(network)
-    own.set_attn_implementation("eager")
-    model = mv.wrap(network, tokenizer(pairs=True))
-    ids = torch.tensor([model.tokenizer(TEXT)["input_ids"]])
-    expected = torch.stack(own(ids, output_attentions=True).attentions)[:, 0].detach()
-    assert model.backend == "mha_viz"
-    close(model.trace(TEXT).pattern, expected)
-    with pytest.raises(NotKeptError, match="quantised"):
-        mv.parameter_similarity(model, "W_QK")
 
 
 class Adapted(torch.nn.Module):

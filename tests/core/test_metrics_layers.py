@@ -25,9 +25,6 @@ def random_pattern(query: int = N, key: int = 7, seed: int = 13, heads: int = HE
     return (torch.randn(LAYERS, heads, query, key, generator=dice) * 2).softmax(-1)
 
 
-# -- coverage ----------------------------------------------------------------------------------
-
-
 def test_pattern_coverage_agrees_with_the_svd_of_all_rows() -> None:
     pattern = random_pattern(query=11)
     found, stacked = layers.pattern_coverage(pattern), pattern.double().numpy()
@@ -43,9 +40,6 @@ def test_a_layer_that_writes_nothing_has_no_ratio() -> None:
     assert together[1] == apart[1] == 0 and ratio[1].isnan() and ratio[0].isfinite()
 
 
-# -- capacity ----------------------------------------------------------------------------------
-
-
 def test_the_bound_is_the_number_of_queries_where_heads_tell_more() -> None:
     pattern = torch.eye(5).expand(LAYERS, HEADS, 5, 5)
     total, best, pooled, bound = layers.capacity(pattern)
@@ -58,9 +52,6 @@ def test_the_bound_is_the_number_of_queries_where_heads_tell_more() -> None:
     close(layers.capacity(tall).bound, math.log(2))
     # ln 2 rounded to float32 would be off by 2e-9.
     close(layers.capacity(tall.double()).bound, math.log(2), atol=1e-12, rtol=0)
-
-
-# -- the statements ----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("query", "d_head", "d_model"), [(11, 5, 17), (1, 7, 3)])
@@ -78,6 +69,3 @@ def test_statements_agree_with_the_materialised_outputs(
     close(width, float(d_model))
     close(layers.variance_statement(z, W_O).ratio, of_sum / sum_of)
     close(layers.norm_statement(z, W_O).ratio, mean_square / d_model)
-
-
-# -- all of them -------------------------------------------------------------------------------

@@ -84,9 +84,6 @@ def test_a_tree_of_which_the_model_reads_no_word_is_left_out_and_counted() -> No
         assert shard.make_tables() is not None
 
 
-# --- prepared beforehand ------------------------------------------------------------------------
-
-
 def test_the_next_shard_is_read_while_one_is_measured(reader: Reader) -> None:
     taken = [threading.Event() for _ in range(4)]
 

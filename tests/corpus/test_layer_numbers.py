@@ -1,9 +1,5 @@
 """A study of a model with layers without attention names heads by the model's own numbers."""
 
-import json
-import shutil
-from pathlib import Path
-
 import pytest
 
 import mha_viz as mv
@@ -25,15 +21,3 @@ def test_tables_have_positions_and_figures_have_names(study):
     assert figures["heads"].table["Head"].tolist() == names
     assert list(figures["heads"].draw().layout.yaxis.ticktext) == ["L3", "L7"]
     assert "L7 H2" in figures["histogram"].name and "L7 H2" in figures["offset"].caption
-
-
-@pytest.mark.parametrize("numbers", [[3], [7, 3], [-1, 3], ["a", 3], 5])
-def test_a_manifest_with_other_numbers_is_refused(study, tmp_path: Path, numbers):
-    copy = Path(shutil.copytree(study.folder, tmp_path / "study"))
-    manifest = json.loads((copy / "study.json").read_text())
-    (copy / "study.json").write_text(json.dumps(manifest))
-    assert mv.Study.load(copy).layer_numbers == (3, 7)
-    manifest["model"]["layer_numbers"] = numbers
-    (copy / "study.json").write_text(json.dumps(manifest))
-    with pytest.raises(mv.errors.StudyError):
-        mv.Study.load(copy)

@@ -48,8 +48,6 @@ def test_a_folder_that_is_deleted_meanwhile_does_not_come_back(bert: Any, tmp_pa
     assert not (tmp_path / "study").exists()
 
 
-# -- at random moments ---------------------------------------------------------------------------
-
 CTRL_C, KILLED = range(12), range(12, 20)  # seeds
 DAILY = 2  # of them
 

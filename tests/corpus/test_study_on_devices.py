@@ -37,9 +37,6 @@ def test_a_process_that_dies_is_told_and_the_same_call_goes_on(
     assert files_of(tmp_path / "study") == files_of(whole.folder)
 
 
-# -- which devices ---------------------------------------------------------------------------------
-
-
 @pytest.fixture
 def three_cards(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)

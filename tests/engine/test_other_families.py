@@ -80,16 +80,6 @@ def test_a_loaded_falcon_shows_no_weight_of_the_future(tmp_path: Any) -> None:
     torch.testing.assert_close(record.pattern, own)
 
 
-def test_layoutlm_and_jetmoe_keep_what_the_others_keep() -> None:
-    layout = mv.wrap(tf.LayoutLMModel(tf.LayoutLMConfig(**SIZES)), tokenizer()).trace(TEXTS[0])
-    torch.testing.assert_close(layout.pattern.sum(-1), torch.ones(layout.shape[:3]))
-    config = tf.JetMoeConfig(vocab_size=4096, hidden_size=20, num_hidden_layers=2, kv_channels=4,
-                             num_key_value_heads=2, intermediate_size=12, num_local_experts=2,
-                             num_experts_per_tok=1)  # fmt: skip
-    model = mv.wrap(tf.JetMoeModel(config), tokenizer())
-    assert model.backend == "mha_viz" and model.trace(TEXTS[0]).z.shape == (2, 2, 2, 4)
-
-
 @pytest.mark.parametrize(
     ("make", "config", "limit"),
     [

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
-from html.parser import HTMLParser
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +19,7 @@ from mha_viz.cli.main import app
 from mha_viz.errors import MhaVizError
 from mha_viz.plots.table_text import csv_text
 from mha_viz.text.cleaning import clean_text
+from tests.making.tags import Tags
 from tests.strangers.fuzzing import LONG, fuzzed
 from tests.strangers.hostile_texts import LARGE, NAMED, texts
 from tests.strangers.spreadsheets import cells, formulas, undone
@@ -68,26 +68,10 @@ def traced(
 # -- what a record can be made into ----------------------------------------------------------------
 
 
-class Tags(HTMLParser):
-    """Every tag of a page with the names of its attributes: markup, and not what it says."""
-
-    def __init__(self, page: str) -> None:
-        super().__init__()
-        self.found: list[tuple[str, ...]] = []
-        self.feed(page)
-        self.close()
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.found.append((tag, *(name for name, _ in attrs)))
-
-    def handle_comment(self, data: str) -> None:
-        self.found.append(("!", data))
-
-
 def page_tags(record: mv.AttentionRecord, chosen: tuple[int, int] | None) -> list[tuple[str, ...]]:
     page = printed.picture(record, chosen, printed.Format.html)
     assert isinstance(page, str)
-    return Tags(page).found
+    return [(tag, *names) for tag, names in Tags(page).seen]
 
 
 @pytest.fixture(scope="module")

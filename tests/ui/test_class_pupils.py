@@ -121,17 +121,3 @@ def test_pupils_follow_their_teacher_from_stop_to_stop(cookies):
     late = AppTest.from_function(_linked, args=("class",), default_timeout=300)
     late.query_params["class"] = code
     assert where(late.run()) == STOPS[3].page
-
-
-def test_a_page_that_a_late_question_has_emptied_is_opened_anew(monkeypatch):
-    """As where a fragment of the page before is run once more after the new page is drawn."""
-    asked: list[str] = []
-
-    def page_hash() -> str:
-        asked.append("")
-        return "the page before" if len(asked) == 2 else "the new page"
-
-    monkeypatch.setattr("mha_viz.ui.operating.streamlit_run.page_hash", page_hash)
-    page = AppTest.from_function(_linked, args=("class",), default_timeout=300)
-    page.query_params["class"] = classes().open("teacher")
-    assert where(page.run()) == "class" and len(asked) == 4 and page.main.title

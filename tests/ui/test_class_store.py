@@ -1,7 +1,6 @@
 """The store of classes: votes are counted once each, bounded, and gone when a class is over."""
 
 import contextlib
-import shutil
 import sqlite3
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -101,22 +100,13 @@ def shared(tmp_path, operated, monkeypatch):
 
 
 @contextlib.contextmanager
-def unusable(folder: Path, how: str):
-    """A file of classes that another process holds, or was overwritten, or deleted."""
-    file, aside = folder / class_answers.FILE, folder.with_name("aside")
-    if how == "held":
-        with contextlib.closing(sqlite3.connect(file, isolation_level=None)) as other:
-            other.execute("begin exclusive")
-            yield
-            other.rollback()
-        return
-    folder.rename(aside)
-    if how == "overwritten":
-        folder.mkdir()
-        file.write_bytes(b"no data base " * 1000)
-    yield
-    shutil.rmtree(folder, ignore_errors=True)
-    aside.rename(folder)
+def held(folder: Path):
+    """Classes whose file another process holds."""
+    file = folder / class_answers.FILE
+    with contextlib.closing(sqlite3.connect(file, isolation_level=None)) as other:
+        other.execute("begin exclusive")
+        yield
+        other.rollback()
 
 
 def test_a_run_that_waits_for_the_class_lets_others_run(shared, monkeypatch):
@@ -127,7 +117,7 @@ def test_a_run_that_waits_for_the_class_lets_others_run(shared, monkeypatch):
         with turns.run():
             return code in classes(), turns.short.running
 
-    with ThreadPoolExecutor(1) as thread, unusable(shared, "held"):
+    with ThreadPoolExecutor(1) as thread, held(shared):
         answer = thread.submit(run)
         wait_for(lambda: turns.under_way == 0 and turns.short.figures()["turns"] > 0, "no turn")
         assert turns.short.running == 0 and not answer.done()

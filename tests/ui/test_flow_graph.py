@@ -15,7 +15,7 @@ from mha_viz.ui.widgets.components.flow_graph import (
     prediction_payload,
 )
 from mha_viz.web.payload import unpack
-from tests.browser.demo_flow import made_up, made_up_prediction
+from tests.making.flow_graphs import made_up, made_up_prediction
 
 GRAPH = made_up(layers=3, n=6, heads=2)
 

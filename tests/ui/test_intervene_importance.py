@@ -11,8 +11,6 @@ from tests.making.comparing import close, near
 from tests.ui.compare_app import check, said, table
 from tests.ui.intervene_app import TEXT, intact, intervene, off, press
 
-MANY = "\n".join(f"The dog number {i} ran home." for i in range(40))
-
 
 def test_importance_is_that_of_the_library_by_both_methods():
     more = "The cat sat on the mat.\nTom had a red ball."
@@ -69,24 +67,3 @@ def test_one_token_of_one_text_has_nothing_to_be_measured_by():
     app.text_area(key="ask_text").input("a dog")
     press(app, "measure")
     check(app)
-
-
-def test_odd_texts_to_measure_over():
-    app = intervene(more="", method="gradient")
-    counts = {
-        "\n \n\t\n": 1,
-        "A cat sat.\n\n\nA cat sat.\n A dog ran. ": 3,
-        MANY: 32,
-        "the dog ran " * 1500: 2,
-    }
-    for more, count in counts.items():
-        app.session_state.measured_importance = {}
-        app.text_area(key="ask_more").input(more)
-        press(app, "measure")
-        check(app)
-        held = app.session_state.measured_importance
-        assert [one.n_texts for one in held.values()] == [count], more[:20]
-    app.text_area(key="ask_more").input("a good line\n\x07\x00")  # which cannot be used
-    press(app, "measure")
-    assert len(app.error) <= 1
-    intact(app)

@@ -11,15 +11,10 @@ from mha_viz.ui.state import state as states
 from mha_viz.web.theme import format_number
 from tests.making.hybrids import jamba
 from tests.ui import explore_app, intervene_app
-from tests.ui.circuits_app import circuits
-from tests.ui.compare_app import check, said
+from tests.ui.compare_app import said
 
 COUNTED = re.compile(r"\bL[01]\b")  # what layers 3 and 7 were called, counted as they come
 TEXT = "ba da fa ba da fa ka"
-PAIRS = """ba da fa | ba ka fa | da | ka
-ba ka fa | ba da fa | ka | da
-fa da ba | fa ka ba | da | ka
-fa ka ba | fa da ba | ka | da"""
 
 
 @pytest.fixture(scope="module")
@@ -87,15 +82,3 @@ def test_intervene_switches_the_head_that_is_named(model):
     found = mv.ablate(model, TEXT, [(7, 2)])
     assert app.metric[0].value == format_number(found.kl)
     assert "1 changed: L7 H2." in said(app) and not COUNTED.search(said(app))
-
-
-def test_circuits_test_and_propose_heads_by_their_numbers(model):
-    link = {"model": model.name, "text": TEXT, "layer": "7", "head": "1", "tested": "3.1,7.2"}
-    app = circuits(**link, circuit="writes")
-    assert not app.exception and "layers without attention" in app.info[0].value
-    app = circuits(**link, circuit="test", task="own", pairs=PAIRS)
-    check(app)
-    assert app.multiselect(key="ask_tested").value == [(0, 1), (1, 2)]
-    app.button(key="test_heads").click().run()
-    check(app)
-    assert at(app, "tested") == "3.1,7.2" and not COUNTED.search(said(app))

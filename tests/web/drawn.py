@@ -8,6 +8,7 @@ from mha_viz.circuits.flow.pins import Pin
 from mha_viz.core.metrics import LABELS
 from mha_viz.core.record.record import AttentionRecord
 from mha_viz.plots.pictures import MatrixLook, number_matrix
+from mha_viz.text.from_weights import record
 from mha_viz.ui.state.views import BENCH, DEFAULT, SCALES, SHOWS
 from mha_viz.ui.widgets.components import head_switches
 from mha_viz.ui.widgets.components.flow_graph import graph_payload, prediction_payload
@@ -15,10 +16,8 @@ from mha_viz.web import theme
 from mha_viz.web.browser import script
 from mha_viz.web.payload import grid_payload, head_payload, notes_payload
 from tests.browser.demo_components import attention, entropy_of
-from tests.browser.demo_flow import made_up as flow
-from tests.browser.demo_flow import made_up_prediction
-from tests.browser.demo_switches import drawn as patterns
-from tests.browser.demo_switches import importance
+from tests.making.flow_graphs import made_up as flow
+from tests.making.flow_graphs import made_up_prediction
 
 DRAWING = (
     *("figure_download", "flow_graph", "head_grid", "head_switches", "number_table", "player"),
@@ -111,10 +110,10 @@ def _colours(made: AttentionRecord, dark: bool) -> list[tuple[int, int, int]]:
 
 def _switches(layers: int, heads: int) -> dict[str, object]:
     """Return the values of tiles, their colours, and patterns with their labels."""
-    kinds = {kind: importance(layers, heads, kind) for kind in ("positive", "signed", "gaps")}
+    kinds = {kind: _importance(layers, heads, kind) for kind in ("positive", "signed", "gaps")}
     signed = kinds["signed"].ravel()
     places = ((signed / np.abs(signed).max() + 1) / 2).tolist()
-    held = patterns(layers, heads)
+    held = _patterns(layers, heads)
     return {
         "values": {kind: head_switches._coloured(v, (layers, heads)) for kind, v in kinds.items()},
         "colours": [
@@ -124,6 +123,28 @@ def _switches(layers: int, heads: int) -> dict[str, object]:
         "payload": text_of(held["payload"]),
         "notes": text_of(held["notes"]),
     }
+
+
+def _importance(layers: int, heads: int, kind: str) -> np.ndarray:
+    """Return a value for each head: "positive", "signed", or with "gaps"."""
+    values = np.random.default_rng(5).gamma(0.7, 0.02, (layers, heads))
+    values[0, 1] = 0.0123
+    if kind == "signed":
+        values -= 0.01
+    if kind == "gaps":
+        values[0, 2] = values[1, 0] = np.nan
+    return values
+
+
+def _patterns(layers: int, heads: int) -> dict[str, bytes]:
+    """Return patterns of 60 tokens; head (1, 1) looks at the first, and has two labels."""
+    pattern = np.random.default_rng(3).dirichlet(np.ones(60), (layers, heads, 60))
+    pattern[1, 1] = np.eye(60)[0]
+    labels = [["Sink", "<b>Other</b>"] if i == heads + 1 else [] for i in range(layers * heads)]
+    payload = grid_payload(record(pattern.astype("f4"), [f"t{i}" for i in range(60)]))
+    badges = [held[0] if held else "" for held in labels]
+    notes = notes_payload(payload, "notes", {"labels": labels, "badges": badges})
+    return {"payload": payload, "notes": notes}
 
 
 def _numbers(rows: int, columns: int) -> dict[str, object]:

@@ -14,7 +14,7 @@ from mha_viz.circuits.tasks import tested_heads
 from mha_viz.circuits.tasks.tested_heads import Faithfulness, Outcome
 from mha_viz.errors import RecordError
 from mha_viz.ui.widgets.components.flow_graph import prediction_payload
-from tests.browser.demo_flow import made_up_prediction
+from tests.making.flow_graphs import made_up_prediction
 from tests.strangers.files.damage import as_json, damaged, forged
 from tests.strangers.fuzzing import fuzzed
 

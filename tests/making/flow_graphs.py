@@ -1,19 +1,11 @@
-"""A small app that shows the graph of what flows into a token, for its tests.
-
-Query parameters: layers, n (tokens), heads, hostile (labels that are markup).
-"""
+"""Graphs of what flows into a token, and into a prediction, made up."""
 
 import numpy as np
 import pandas as pd
-import streamlit as st
-from streamlit import runtime
 
 from mha_viz.circuits.flow.graph import FlowGraph
 from mha_viz.circuits.flow.signed_graph import COLUMNS, PredictionGraph, named_edges
 from mha_viz.core.record.fields import Token
-from mha_viz.ui.run.ready import fragment
-from mha_viz.ui.widgets.components.flow_graph import flow_graph
-from mha_viz.ui.widgets.look import dark
 
 HOSTILE = [
     "<img src=x onerror=alert(1)>",
@@ -71,16 +63,3 @@ def made_up_prediction() -> PredictionGraph:
     tokens = tuple(Token(word, i) for i, word in enumerate("The cat sat on the".split()))
     about = (1.75, 0.25, 4, 0.9, (), "mat", "dog", tokens, 2, 3, 1, "made-up", "a text")
     return PredictionGraph(edges, *about)
-
-
-@fragment()
-def flow() -> None:
-    params = st.query_params
-    sizes = {name: int(params[name]) for name in ("layers", "n", "heads") if name in params}
-    graph = made_up(**sizes, hostile="hostile" in params)
-    flow_graph(graph, key="flow", dark=dark(), on_choose=lambda pair: None)
-
-
-if runtime.exists():  # not while a test runner looks for doctests
-    st.set_page_config(layout="wide")
-    flow()
