@@ -11,8 +11,6 @@ from tests.browser.compare_page import query
 from tests.browser.ready import next_run, wait_ready
 from tests.browser.tabs import OpenPage
 
-PLAYED = {"reduced_motion": "no-preference"}  # a film plays only where motion is wanted
-
 
 def press(page: Page, slider: Locator, key: str) -> None:
     """Press a key on a slider, which moves it."""
@@ -44,22 +42,6 @@ def test_lab_from_its_question_to_the_steps_of_another(open_page: OpenPage) -> N
     for step in "qkv":
         press(page, slider, "ArrowRight")
         expect(page).to_have_url(re.compile(f"step={step}(&|$)"))
-
-
-def test_lab_film_plays_to_its_end_as_one_step_of_the_history(open_page: OpenPage) -> None:
-    page = open_page("/lab-soft-lookup?temperature=0.2", **PLAYED)
-    slider = page.get_by_role("slider", name="Temperature T")
-    play = page.get_by_role("button", name="Play: the temperature")
-    steps = page.evaluate("history.length")
-    play.click()
-    expect(page).to_have_url(re.compile("temperature=0.05"))  # not before it rests
-    expect(slider).to_have_value("0.05")
-    assert page.evaluate("history.length") == steps + 1
-    play.click()  # from its end, it begins again, and Pause stops it on the way
-    expect(slider).to_have_value(re.compile("^[345]"))
-    page.get_by_role("button", name="Pause: the temperature").click()
-    expect(page).to_have_url(re.compile("temperature=[1-5]"))
-    assert float(slider.input_value()) > 0.3
 
 
 def test_lab_pattern_is_painted_by_click_and_by_key(open_page: OpenPage) -> None:
@@ -98,22 +80,3 @@ def test_lab_takes_a_picture_and_a_click_on_its_pixel(open_page: OpenPage) -> No
     expect(page).to_have_url(re.compile(r"row=\d+&column=\d+"))
     row = page.get_by_role("slider", name="Pixel’s row")
     expect(row).to_have_value(query(page)["row"])
-
-
-@pytest.mark.parametrize(
-    ("link", "start"),
-    [
-        ("own-reflection?steps=5000", "Train"),
-        ("what-heads-learn?kind=coreference", "Run it yourself"),
-    ],
-)
-def test_lab_work_can_be_stopped_and_begun_again(
-    open_page: OpenPage, link: str, start: str
-) -> None:
-    page = open_page(f"/lab-{link}")
-    page.get_by_role("button", name=start, exact=True).click()
-    stop = page.get_by_test_id("stMain").get_by_role("button", name="Stop")
-    stop.click()
-    expect(stop).to_have_count(0)
-    wait_ready(page)
-    expect(page.get_by_role("button", name=start, exact=True)).to_be_enabled()

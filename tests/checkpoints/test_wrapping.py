@@ -121,11 +121,3 @@ class Adapted(torch.nn.Module):
 def test_what_is_no_network(network, message):
     with pytest.raises(ArgumentError, match=message):
         mv.wrap(network, tokenizer(pairs=True))
-
-
-@pytest.mark.parametrize(
-    "given", ["bert-base-uncased", None, tokenizer(pairs=True).backend_tokenizer]
-)
-def test_what_is_no_tokenizer(given):
-    with pytest.raises(ArgumentError, match="must be the transformers tokenizer"):
-        mv.wrap(bert(), given)

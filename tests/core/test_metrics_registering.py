@@ -64,17 +64,6 @@ def test_ones_own_is_replaced_and_the_librarys_is_not():
         mv.register_metric(lambda pattern: pattern.sum((-2, -1)), key="entropy")
 
 
-@pytest.mark.parametrize("key", ["", "two words"])
-def test_a_key_is_a_name(key):
-    with pytest.raises(ArgumentError, match="key must be a name such as my_metric"):
-        mv.register_metric(lambda pattern: pattern, key=key)
-
-
-def test_needs_are_known_ones():
-    with pytest.raises(ArgumentError, match="got tokens"):
-        mv.register_metric(lambda pattern: pattern, key="mine", needs=["tokens"])
-
-
 def test_a_number_for_each_head_is_asked_for():
     mv.register_metric(lambda pattern: pattern.sum(-1), key="mine")
     with pytest.raises(ShapeError, match=r"mine must return .* = \(2, 3\), got shape \(2, 3, 7\)"):

@@ -218,11 +218,6 @@ def test_the_standard_streams_go_on_where_they_are(tmp_path):
     assert log.read_bytes() == piped == b"before " + b"here " * 4 + b"after"
 
 
-def test_a_stream_that_is_not_open():
-    with pytest.raises(WriteError, match="Bad file descriptor"):
-        write_file("/dev/fd/987", NEW)
-
-
 def test_json_files_hold_no_numbers_that_json_has_not():
     kind = JsonKind("kind", 1, 1000, "called", "writers")
     assert json.loads(kind.to_bytes({"x": 1.5}))["x"] == 1.5

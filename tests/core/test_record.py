@@ -5,7 +5,6 @@ import pytest
 import torch
 
 from mha_viz.core.measure import head_similarity
-from mha_viz.core.record import display
 from mha_viz.core.record.record import AttentionRecord
 from mha_viz.errors import ArgumentError, NotKeptError, RecordError
 from tests.core.records import (
@@ -32,10 +31,6 @@ def test_sizes_labels_and_parts():
         torch.full((1, 1, 2, 3), 1 / 3), tokens_of(0, 1), tokens_of(4, 5, 6), part="cross"
     )
     assert cross.is_cross and len(cross.labels) == 2 and len(cross.key_labels) == 3
-
-
-def test_repr_of_a_long_text_is_short():
-    assert len(repr(make(text="a very long text " * 100))) < 200
 
 
 def test_equality_is_by_value_and_there_is_no_hash():
@@ -198,12 +193,6 @@ def test_two_heads_compare_as_all_heads_do(measure):
     assert hybrid.compare((0, 1), (-1, 2)).name == "L3 H1 and L7 H2" and hybrid.layer_of(7) == 1
     everything = head_similarity(record, measure)
     assert found[measure] == near(float(everything[1, HEADS + 2]))
-
-
-def test_plot_without_the_package_is_refused(monkeypatch):
-    monkeypatch.setattr(display, "head_plotter", None)
-    with pytest.raises(NotKeptError):
-        make().plot(0, 0)
 
 
 def test_what_was_not_kept_is_not_compared():

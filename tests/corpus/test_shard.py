@@ -14,7 +14,6 @@ from mha_viz.corpus.measure.padded import KINDS, is_punctuation
 from mha_viz.corpus.measure.profiles import FAR, LATE, N_BINS, edges, histogram
 from mha_viz.corpus.measure.scores import SCORES
 from mha_viz.corpus.measure.shard import Settings, Shard, measure_shard
-from mha_viz.errors import ArgumentError
 from tests.corpus.reference import TEXTS, chance_alone, items, scores_alone, small, traced
 from tests.making.comparing import close, near
 
@@ -146,9 +145,3 @@ def test_a_text_that_cannot_be_read_is_counted_and_skipped() -> None:
     assert shard.tables["sentences"]["text_id"].to_pylist() == [0, 2]
     nothing = measure_shard(small("gpt2"), items((" ",)), SETTINGS)
     assert nothing.counts["n_texts"] == 0 and nothing.tables == {}
-
-
-@pytest.mark.parametrize("wrong", [{"batch_tokens": 0}, {"min_weight": 1.5}])
-def test_settings_that_mean_nothing_are_refused(wrong: dict) -> None:
-    with pytest.raises(ArgumentError, match=next(iter(wrong))):
-        Settings(**wrong)

@@ -10,7 +10,7 @@ from safetensors.torch import load_file, save_file
 import mha_viz as mv
 from mha_viz.corpus.measure.batches import batches
 from mha_viz.corpus.sources.source import Item
-from mha_viz.errors import AttentionUnavailableError, BrokenCheckpointError, RecordError
+from mha_viz.errors import AttentionUnavailableError, BrokenCheckpointError
 
 SIZES: dict[str, Any] = {"hidden_size": 20, "num_hidden_layers": 2, "num_attention_heads": 5}
 SIZES |= {"intermediate_size": 12, "vocab_size": 4096}
@@ -126,17 +126,3 @@ def test_computed_positions_are_not_missing_and_renamed_weights_are(tmp_path: An
     save_file({f"module.{k}": v for k, v in weights.items()}, file, {"format": "pt"})
     with pytest.raises(BrokenCheckpointError, match=r"module\..*would be random"):
         mv.load(str(tmp_path))
-
-
-def test_capture_of_a_network_built_eager_says_how_to_switch() -> None:
-    network = tf.BertModel(tf.BertConfig(**SIZES, attn_implementation="eager")).eval()
-    for switch in (False, True):
-        if switch:
-            network.set_attn_implementation("sdpa")
-        with mv.capture(network) as taken:
-            network(torch.ones(1, 5, dtype=torch.long))
-        if switch:
-            assert taken.record([*"abcde"]).shape == (2, 5, 5, 5)
-            continue
-        with pytest.raises(RecordError, match=r"set_attn_implementation\('sdpa'\)"):
-            taken.record([*"abcde"])

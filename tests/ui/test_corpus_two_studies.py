@@ -1,24 +1,19 @@
 """Two studies beside each other on the Corpus page, head by head."""
 
-from dataclasses import replace
-
 import pytest
 
 import mha_viz as mv
 from mha_viz.corpus.query.comparison import (
-    compare,
     compare_matched,
     compare_trees,
     compare_with_random,
 )
 from mha_viz.ui.corpus import two_studies
 from mha_viz.ui.run import studies
-from mha_viz.ui.state.views import DEFAULT, SAME_MODEL
+from mha_viz.ui.state.views import SAME_MODEL
 from tests.making.comparing import close
 from tests.ui.compare_app import check, said, table
 from tests.ui.corpus_app import corpus, making
-
-TEXTS = "The cat sat on the mat.\nA dog ran home because it was late.\nBirds sing.\n"
 
 COLUMNS = {
     "Standard errors": "standard_errors",
@@ -96,14 +91,6 @@ def test_two_studies_are_compared_by_what_heads_find_in_trees(by):
     assert f": {sure} of {known} differ" in said(app)
     better = {"a": "the other", "b": "this study"}
     assert shown["Better"].tolist() == [better.get(one, one) for one in expected["better"]]
-
-
-def test_a_study_is_compared_with_the_same_model_s_on_other_texts(study):
-    key = studies.studies().add_texts(TEXTS.encode(), "mine.txt")
-    app = two(corpus_model_b=SAME_MODEL, corpus_b=key)
-    check(app)
-    other = studies.studies().find(replace(DEFAULT, corpus=key)).study
-    check_table(app, compare(other, study))
 
 
 def test_what_is_not_there_to_compare_with_is_said():

@@ -28,17 +28,3 @@ def test_run_mark_whole_run_is_counted_once(button: str | None) -> None:
         next(each for each in page.button if each.label == button).click()
     page.run()
     assert page.session_state.run_number == 2
-
-
-def test_run_mark_superseded_run_has_no_number() -> None:
-    def page() -> None:
-        import streamlit as st
-
-        from mha_viz.ui.run.ready import run_mark
-
-        with run_mark():
-            if not st.session_state.get("again"):
-                st.session_state.again = True
-                st.rerun()
-
-    assert AppTest.from_function(page).run().session_state.run_number == 1
