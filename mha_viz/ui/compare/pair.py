@@ -46,8 +46,8 @@ def one_head(scene: Scene, report: Report) -> None:
     name = words.head_name(*place)
     _heatmap(scene.record, place, "chosen", words.settings(scene), name, NARROW)
     exports.pin_button(scene.record, lambda: place, "pin_chosen", name)
-    st.markdown(words.plain(in_words(scene.record)))
-    labels(report)
+    st.markdown(words.plain(in_words(scene.record, place)))
+    labels(report, place)
 
 
 def chosen_pair(scene: Scene) -> None:

@@ -17,24 +17,24 @@ from mha_viz.ui.explore import TEXTS
 from mha_viz.ui.run import memory, reporting
 from mha_viz.ui.run.scene import Scene
 from mha_viz.ui.state import state
-from mha_viz.ui.state.views import Corpus, Explore
+from mha_viz.ui.state.views import Corpus
 from mha_viz.ui.widgets.messages import words
 from mha_viz.web.payload import finite
 
 
-def labels(report: Report) -> None:
-    """Write the labels of the chosen head, and why it has them."""
-    view = state.of(Explore)
-    found = report.labels[view.layer][view.head]
+def labels(report: Report, head: tuple[int, int]) -> None:
+    """Write the labels of a head, and why it has them."""
+    layer, index = head
+    found = report.labels[layer][index]
     if not found:
         st.markdown("No label: none of its scores passes a threshold, the baselines and chance.")
     for one in found:
         st.markdown(f":material/label: **{one.label.title}.** {one.label.meaning}")
         st.caption(words.plain(one.why))
-    if by_chance := report.withheld[view.layer][view.head]:
+    if by_chance := report.withheld[layer][index]:
         titles = ", ".join(label.title for label in by_chance)
         st.caption(f"Withheld, because as many heads may reach it by chance: {titles}.")
-    if short := report.too_short(view.layer):
+    if short := report.too_short(layer):
         st.caption(f"Too short to tell: {', '.join(label.title for label in short)}.")
 
 
@@ -58,7 +58,6 @@ def head_numbers(scene: Scene, report: Report, head: tuple[int, int]) -> dict[st
         "texts": "" if among is None else among.texts,
         "unusual": "" if among is None else _unusual_line(among, report, head),
         "notes": notes,
-        "random": not reporting.has_random(state.of(Explore)),
     }
 
 

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 import streamlit as st
 
 from mha_viz.core.metrics import LABELS, METRICS
-from mha_viz.core.record.record import AttentionRecord
 from mha_viz.core.record.views import weight_among
 from mha_viz.ui.explore import TEXTS, payloads
 from mha_viz.ui.explore.predicted import fit_off, prediction_payload
@@ -86,8 +85,8 @@ def model_notes(model: ModelFacts | AttentionModel) -> None:
         st.warning(plain(note), icon=":material/info:")
 
 
-def fit_grid(scene: Scene) -> None:
-    """Replace an order, a kind of heads or a pair of tokens that this scene does not have."""
+def fit_grid(scene: Scene) -> Explore:
+    """Replace what the view has and this scene has not; return the view as it is then."""
     if missing := fit_off(scene):
         state.add_problem(missing)
     view = state.of(Explore)
@@ -110,6 +109,7 @@ def fit_grid(scene: Scene) -> None:
     if view.only and view.only not in LABELS:
         state.add_problem(f"There is no kind of head {view.only!r}. Showing all heads.")
         state.change(only="")
+    return state.of(Explore)
 
 
 def heads(scene: Scene, in_motion: bool = False) -> None:
@@ -122,12 +122,10 @@ def _heads(scene: Scene, urls: exports.Urls, in_motion: bool) -> None:
     """Draw the heads in a fragment of their own; `urls` live until the page runs again."""
     with stop_on_error():
         fit_head(scene)  # anyone can send anything
-        fit_grid(scene)
-        payload = payloads.grid(scene, state.of(Explore), urls)
-        settings = _settings(scene, state.of(Explore))
-        _follow_bench(state.of(Explore))
-        workbench(payload, settings, key="bench", take=_take)
-        record = displayed_record(scene, state.of(Explore))
+        view = fit_grid(scene)
+        payload = payloads.grid(scene, view, urls)
+        _follow_bench(view)
+        workbench(payload, _settings(scene, view), key="bench", take=_take)
         # Fragments within follow; they must stand at the same place in every run.
         with st.container(gap=None):
             state.push_url()  # before what may take its time
@@ -136,22 +134,22 @@ def _heads(scene: Scene, urls: exports.Urls, in_motion: bool) -> None:
             yield_slot()
             if not in_motion and scene.is_long:
                 carry(payloads.metrics(scene, payload), key="bench-facts")
-            if state.of(Explore).off:
-                carry(prediction_payload(scene, payload, state.of(Explore)), key="bench-prediction")
+            if view.off:
+                carry(prediction_payload(scene, payload, view), key="bench-prediction")
             # Until they come, the workbench says that they are on their way.
-            if not in_motion or state.of(Explore).only:
-                carry(payloads.labels(scene, payload), key="bench-notes")
-            if not in_motion and state.of(Explore).show == "numbers":
-                carry(payloads.numbers(scene, payload, state.of(Explore)), key="bench-numbers")
+            if not in_motion or view.only:
+                carry(payloads.labels(scene, payload, view), key="bench-notes")
+            if not in_motion and view.show == "numbers":
+                carry(payloads.numbers(scene, payload, view), key="bench-numbers")
         with st.container(horizontal=True, vertical_alignment="center"):
             exports.menu(scene, payloads.explored)
             exports.pin_button(scene.record, lambda: state.of(Explore).chosen, "pin")
             if pins := state.of(Compare).pins:
                 controls.page_button("compare", f"Pins ({len(pins)})", section="pins")
         with st.container():
-            _status(scene, record)
+            _status(scene, view)
         # Streamlit keeps what draws it, so that it must not hold the record.
-        shown = partial(st.caption, RESTS) if in_motion else partial(_table, scene)
+        shown = partial(st.caption, RESTS) if in_motion else partial(_table, scene, view)
         lazy_sections.expander("All heads as a table", "heads-table", shown)
         if not in_motion and scene.head_count > 1:
             carry(payloads.nearest(scene, payload), key="bench-twins")
@@ -163,8 +161,7 @@ def _exact(scene: Scene, payload: bytes) -> None:
     with stop_on_error():
         exact_requests(key="bench-requests", take=_take)
         fit_head(scene)
-        fit_grid(scene)
-        view, record = state.of(Explore), scene.record
+        view, record = fit_grid(scene), scene.record
         # Other axes are made in the browser of what the model left, but where cells are pooled.
         if payloads.is_pooled(record):
             record = displayed_record(scene, view)
@@ -217,17 +214,18 @@ def _settings(scene: Scene, view: Explore) -> dict[str, Any]:
     }
 
 
-def _status(scene: Scene, record: AttentionRecord) -> None:
+def _status(scene: Scene, view: Explore) -> None:
+    record = displayed_record(scene, view)
     layers, n_heads, queries, keys = record.shape
     size = words.count(queries, "word" if record.merged else "token")
     if queries != keys:
         size = f"{words.count(queries, 'query', 'queries')} × {words.count(keys, 'key')}"
     heads = f"{words.count(layers, 'layer')} × {words.count(n_heads, 'head')}"
     st.caption(f"{heads} · {size} · {scene.origin}")
-    if "induction" in (state.of(Explore).sort, state.of(Explore).only):
+    if "induction" in (view.sort, view.only):
         st.caption(words.INDUCTION)
     if record.removed_mass is not None:
-        chosen, removed = state.of(Explore).chosen, record.removed_mass
+        chosen, removed = view.chosen, record.removed_mass
         shares = {"mean": float(removed.mean()), "mine": float(removed[chosen])}
         st.caption(TEXTS("drawing.left_out", name=words.head_name(*chosen), **shares))
 
@@ -254,8 +252,7 @@ def _title(key: str) -> str:
     return "Weight among the chosen tokens" if key == AMONG else METRICS[key].title
 
 
-def _table(scene: Scene) -> None:
-    view = state.of(Explore)
+def _table(scene: Scene, view: Explore) -> None:
     facts = scene.facts | _sorted_by(scene, view)
     earned = reporting.report(scene, view).labels
     titles = [", ".join(one.label.title for one in row) for layer in earned for row in layer]

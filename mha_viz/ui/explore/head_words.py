@@ -2,20 +2,17 @@
 
 from mha_viz.core.record.record import AttentionRecord
 from mha_viz.ui.explore import TEXTS
-from mha_viz.ui.state import state
-from mha_viz.ui.state.views import Explore
 from mha_viz.ui.widgets.messages import words
 from mha_viz.web.theme import format_weight
 
 Place = tuple[int, int]
 
 
-def in_words(record: AttentionRecord) -> str:
-    """Describe the picture of the chosen head in a sentence."""
-    view = state.of(Explore)
-    name = words.head_name(*view.chosen)
-    query, key = strongest_pair(record, view.chosen)
-    weight = float(record.head(*view.chosen)[query, key])
+def in_words(record: AttentionRecord, head: Place) -> str:
+    """Describe the picture of a head in a sentence."""
+    name = words.head_name(*head)
+    query, key = strongest_pair(record, head)
+    weight = float(record.head(*head)[query, key])
     if weight == 0:
         return f"{name} attends to nothing on this text."
     first = "word" if record.merged else "token"

@@ -16,8 +16,8 @@ from mha_viz.reports.report import Report
 from mha_viz.ui.explore import card
 from mha_viz.ui.run import memory, reporting
 from mha_viz.ui.run.scene import Facts, Scene, displayed_record
-from mha_viz.ui.state import allowed, state
-from mha_viz.ui.state.views import Explore
+from mha_viz.ui.state import allowed
+from mha_viz.ui.state.views import Explore, Shared
 from mha_viz.ui.widgets.exports import exports
 from mha_viz.web.head_details import has_vectors, scores_payload
 from mha_viz.web.payload import MAX_SIDE, finite, grid_payload, notes_payload, pack, unpack
@@ -91,7 +91,8 @@ def numbers(scene: Scene, payload: bytes, view: Explore) -> bytes:
     header = {"kind": "numbers", "of": name, "head": number, "id": f"{name} numbers {number}"}
     if reporting.has_random(view):
         header["id"] += " random"
-    return pack(header | card.head_numbers(scene, report, view.chosen), b"")
+    numbers = card.head_numbers(scene, report, view.chosen)
+    return pack(header | numbers | {"random": not reporting.has_random(view)}, b"")
 
 
 def metrics(scene: Scene, payload: bytes) -> bytes:
@@ -107,9 +108,9 @@ def sort_titles(scene: Scene, known: Facts) -> dict[str, str]:
     return {key: metric.title for key, metric in METRICS.items() if key in {*known, *probed}}
 
 
-def labels(scene: Scene, payload: bytes) -> bytes:
+def labels(scene: Scene, payload: bytes, view: Shared) -> bytes:
     """Pack the labels, which take longer than the weights."""
-    report = reporting.report(scene, state.of(Explore))
+    report = reporting.report(scene, view)
     earned = [row for layer in report.labels for row in layer]
     notes = {
         "labels": [[one.label.title for one in row] for row in earned],

@@ -53,7 +53,7 @@ def draw_controls(scene: Scene) -> None:
         _presets(scene)
     st.caption(HOW_HELP[state.of(Intervene).how])
     # They take longer than the patterns.
-    carry(payloads.labels(scene, _patterns(scene)), key="switches-notes")
+    carry(payloads.labels(scene, _patterns(scene), state.of(Intervene)), key="switches-notes")
 
 
 def _patterns(scene: Scene) -> bytes:
