@@ -72,8 +72,9 @@ def scores_payload(
 
     Of a short text these are all. Of one that the grid pools they are `query` alone and its keys,
     of more than `MAX_KEYS` the strongest ones and `key`. Arrays in the body, float32: queries and
-    keys by dimension, and their weights, -0 where the query cannot see the key. `gaps` in the
-    header are the largest difference between a row and the softmax of its products.
+    keys by dimension, and their weights, -0 where the query cannot see the key. In the header,
+    `seen` is how many keys each query can see, and `gaps` the largest difference between its row
+    and the softmax of its products.
 
     Raises:
         ArgumentError: the text is long, and there is no such query.
@@ -95,6 +96,7 @@ def scores_payload(
         "keys": listed,
         "d_head": keys.shape[-1],
         "scale": float(record.scale[layer]),
+        "seen": seen.sum(-1).tolist(),
         "gaps": finite(_softmax_gaps(vectors, keys, weights, float(record.scale[layer]))),
     }
     if len(queries) == 1:

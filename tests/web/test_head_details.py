@@ -78,6 +78,7 @@ def test_softmax_of_scores_from_the_payload_is_the_row(model: str) -> None:
         assert (np.abs(weights) == record.head(*head).numpy()).all()
         assert header["queries"] == header["keys"] == list(range(len(record.tokens)))
         assert max(header["gaps"]) < 1e-5
+        assert header["seen"] == (~np.signbit(weights)).sum(-1).tolist()
 
 
 def test_gap_is_the_largest_difference_that_products_leave_in_a_row() -> None:
@@ -110,7 +111,7 @@ def test_of_a_long_text_one_row_is_sent_with_all_or_its_strongest_keys(
         assert set(np.argsort(-row)[:10]) <= set(header["keys"])
     assert header["queries"] == [query] and len(q) == 1
     assert (np.abs(weights[0]) == row[header["keys"]]).all()
-    assert header["gaps"][0] < 1e-4  # of the whole row
+    assert header["gaps"][0] < 1e-4 and header["seen"] == [n]  # of the whole row
     with pytest.raises(ArgumentError):
         scores_payload(grid_payload(record), record, (1, 2), -1)
 

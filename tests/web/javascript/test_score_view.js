@@ -29,7 +29,8 @@ function scores(of, head, { queries = [...Array(N).keys()], keys = [...Array(N).
     ...keys.flatMap((key) => dimensions.map((dimension) => k(key, dimension))),
     ...queries.flatMap((query) => keys.map((key) => rowOf(query)[key])),
   ];
-  const header = { kind: "scores", of, head, id: `${of} scores ${head} ${queries} ${keys} ${gap}`, queries, keys, d_head: SIZE, scale: SCALE, gaps: queries.map(() => gap) };
+  const header = { kind: "scores", of, head, id: `${of} scores ${head} ${queries} ${keys} ${gap}`, queries, keys, d_head: SIZE, scale: SCALE, gaps: queries.map(() => gap),
+    seen: queries.map((query) => [...Array(N).keys()].filter((key) => SEEN(query, key)).length) };
   return packed(header, Float32Array.from(numbers));
 }
 

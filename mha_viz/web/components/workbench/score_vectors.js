@@ -29,13 +29,13 @@ export class ScoreVectors {
   }
 
   /**
-   * A query, its product with every key that is there, and the largest difference between the row
-   * and the softmax of its scores. The strongest key comes first.
+   * A query, its product with every key that is there, how many keys it can see, and the largest
+   * difference between the row and the softmax of its scores. The strongest key comes first.
    * @param {number} query
-   * @returns {{ q: Float32Array, terms: Term[], gap: number }}
+   * @returns {{ q: Float32Array, terms: Term[], seen: number, gap: number }}
    */
   row(query) {
-    const { queries, keys, d_head: size, scale, gaps } = this.header;
+    const { queries, keys, d_head: size, scale, seen, gaps } = this.header;
     const at = queries.indexOf(query);
     const q = this.queries.subarray(at * size, (at + 1) * size);
     const terms = keys.map((key, place) => {
@@ -47,7 +47,7 @@ export class ScoreVectors {
       return { key, k, products, product, score: product * scale, weight, seen: !Object.is(weight, -0) };
     });
     terms.sort((a, b) => Number(b.seen) - Number(a.seen) || b.weight - a.weight || a.key - b.key);
-    return { q, terms, gap: gaps[at] };
+    return { q, terms, seen: seen[at], gap: gaps[at] };
   }
 
   /**

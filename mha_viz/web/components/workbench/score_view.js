@@ -52,7 +52,8 @@ export class ScoreView {
     this.empty.hidden = Boolean(shown);
     this.why.hidden ||= !bench.settings.explained;
     this.title.textContent = shown ? `How “${header.query_labels[shown.query]}” → “${header.key_labels[shown.key]}” gets its weight` : "How a score arises";
-    this.note.textContent = shown && !shown.chosen ? `the strongest pair of ${bench.name(bench.chosen)}` : "";
+    const strongest = bench.view.query < 0 ? `the strongest pair of ${bench.name(bench.chosen)}` : "the strongest key of this row";
+    this.note.textContent = shown && !shown.chosen ? strongest : "";
     const looks = JSON.stringify([shown?.vectors.header.id, shown?.query, shown?.key, theme, header.id]);
     if (!shown) this.empty.textContent = this.whyEmpty();
     else if (looks !== this.drawn) this.fill(shown, header, theme);
@@ -83,13 +84,12 @@ export class ScoreView {
   }
 
   fill({ vectors, query, key }, header, theme) {
-    const { q, terms, gap } = vectors.row(query);
+    const { q, terms, seen, gap } = vectors.row(query);
     const { scale } = vectors.header;
     const term = terms.find((one) => one.key === key);
-    const seen = terms.filter((one) => one.seen);
-    const listed = terms.length < header.keys ? `the strongest ${terms.length} of ${header.keys.toLocaleString("en")} keys` : `${seen.length} keys`;
-    this.sum.replaceChildren(...sumParts(term, scale, seen.length));
-    const reach = Math.max(...seen.map(({ products }) => magnitude(products)), 0);
+    const listed = terms.length < header.keys ? `the strongest ${terms.length} of ${seen.toLocaleString("en")} keys` : `${seen} keys`;
+    this.sum.replaceChildren(...sumParts(term, scale, seen));
+    const reach = Math.max(...terms.map((one) => (one.seen ? magnitude(one.products) : 0)));
     const names = [`q: ${header.query_labels[query]}`, `k: ${header.key_labels[key]}`, "q × k"];
     const strips = [[q, magnitude(q)], [term.k, magnitude(term.k)], [term.products, reach]];
     this.strips.replaceChildren(...strips.flatMap(([values, most], at) => [
