@@ -68,11 +68,12 @@ def shares_payload(
 def scores_payload(
     payload: bytes, record: AttentionRecord, head: Head, query: int = -1, key: int = -1
 ) -> bytes:
-    """Pack queries, keys and weights of one head, from which a browser computes its scores.
+    """Pack queries and keys of one head, from which a browser computes its scores.
 
-    Of a short text these are all. Of one that the grid pools they are `query` alone and its keys,
-    of more than `MAX_KEYS` the strongest ones and `key`. Arrays in the body, float32: queries and
-    keys by dimension, and their weights, -0 where the query cannot see the key. In the header,
+    Of a short text these are all; their weights are those of `head_payload`. Of one that the grid
+    pools they are `query` alone and its keys, of more than `MAX_KEYS` the strongest ones and `key`,
+    and their weights, -0 where the query cannot see the key. Arrays in the body, float32: queries
+    and keys by dimension, and the weights where they are sent. In the header,
     `seen` is how many keys each query can see, and `gaps` the largest difference between its row
     and the softmax of its products.
 
@@ -81,28 +82,29 @@ def scores_payload(
     """
     n_queries, n_keys = record.shape[2:]
     layer, number = head
-    queries = list(range(n_queries))
-    if max(n_queries, n_keys) > MAX_SIDE:
-        if not 0 <= query < n_queries:
-            raise ArgumentError(f"There is no query {query} among {n_queries}.")
-        queries = [query]
+    is_long = max(n_queries, n_keys) > MAX_SIDE
+    if is_long and not 0 <= query < n_queries:
+        raise ArgumentError(f"There is no query {query} among {n_queries}.")
+    queries = [query] if is_long else list(range(n_queries))
     vectors = record.kept("query")[layer, number, queries].cpu().float()
     keys = record.for_query_heads("key", layer)[number].cpu().float()
     weights = record.rows(layer, number, queries).cpu()
     seen = visible_keys(record, layer, slice(queries[0], queries[-1] + 1)).cpu()
-    listed = _listed_keys(weights, key)
+    listed = _listed_keys(weights, key) if is_long else list(range(n_keys))
+    scale = float(record.scale[layer])
     header = _header(payload, record, head, "scores") | {
         "queries": queries,
         "keys": listed,
         "d_head": keys.shape[-1],
-        "scale": float(record.scale[layer]),
+        "scale": scale,
         "seen": seen.sum(-1).tolist(),
-        "gaps": finite(_softmax_gaps(vectors, keys, weights, float(record.scale[layer]))),
+        "gaps": finite(_softmax_gaps(vectors, keys, weights, scale)),
     }
-    if len(queries) == 1:
+    if is_long:
         header["id"] += f" {query} {len(listed)} {key if len(listed) < n_keys else ''}".rstrip()
-    weights = torch.where(seen, weights, -0.0)[:, listed]
-    body = (vectors, keys[listed], weights)
+    body = [vectors, keys[listed]]
+    if is_long:
+        body.append(torch.where(seen, weights, -0.0)[:, listed])
     return pack(header, b"".join(_bytes(array) for array in body))
 
 

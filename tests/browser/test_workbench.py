@@ -43,7 +43,7 @@ def test_choices_while_the_server_is_busy_all_reach_the_address(open_page) -> No
 def test_all_heads_and_the_chosen_head_are_in_the_window_without_scrolling(open_page, size) -> None:
     width, height = size
     page = open_page(LINK, viewport={"width": width, "height": height})
-    for part in (".head-grid .cells", ".grid-view .legend", ".heat-cells", ".head-view .numbers"):
+    for part in (".head-grid .cells", ".grid-view .legend", ".heat-cells", ".head-view .heat-bar"):
         expect(page.locator(part).first).to_be_in_viewport(ratio=1)
     grid, heat = (page.locator(part).bounding_box() for part in (".head-grid", ".heat-cells"))
     assert grid["x"] + grid["width"] <= heat["x"]  # covers it nowhere

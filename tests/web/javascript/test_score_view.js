@@ -21,13 +21,15 @@ function rowOf(query, queries = N) {
   return scores.map((score, key) => (SEEN(query, key) ? score / sum : -0)).slice(0, queries);
 }
 
+const WEIGHTS = Float32Array.from([...Array(N).keys()].flatMap((query) => rowOf(query)));
+
 /** A payload of head_details.py for some queries and keys. */
-function scores(of, head, { queries = [...Array(N).keys()], keys = [...Array(N).keys()], gap = 0 } = {}) {
+function scores(of, head, { isLong = false, queries = [...Array(N).keys()], keys = [...Array(N).keys()], gap = 0 } = {}) {
   const dimensions = [0, 1, 2];
   const numbers = [
     ...queries.flatMap((query) => dimensions.map((dimension) => q(query, dimension))),
     ...keys.flatMap((key) => dimensions.map((dimension) => k(key, dimension))),
-    ...queries.flatMap((query) => keys.map((key) => rowOf(query)[key])),
+    ...(isLong ? queries.flatMap((query) => keys.map((key) => rowOf(query)[key])) : []),
   ];
   const header = { kind: "scores", of, head, id: `${of} scores ${head} ${queries} ${keys} ${gap}`, queries, keys, d_head: SIZE, scale: SCALE, gaps: queries.map(() => gap),
     seen: queries.map((query) => [...Array(N).keys()].filter((key) => SEEN(query, key)).length) };
@@ -36,7 +38,9 @@ function scores(of, head, { queries = [...Array(N).keys()], keys = [...Array(N).
 
 /** The page with its score, of the chosen head 7. */
 function opened(view = {}, { settings = {}, bring = {} } = {}) {
-  const page = openBench(view, { more: { vectors: true, explained: true, ...settings } });
+  const page = openBench(view, { exact: null, more: { vectors: true, explained: true, ...settings } });
+  const { id } = page.header;
+  putPayload(packed({ kind: "head", id: `${id} head 7`, of: id, head: 7 }, WEIGHTS));
   putPayload(scores(page.header.id, 7, bring));
   const rows = () => page.all(".score-rows tr").slice(1);
   const sent = [];
@@ -47,6 +51,7 @@ function opened(view = {}, { settings = {}, bring = {} } = {}) {
 test("products sum to the scores whose softmax is the row", () => {
   const { header, body } = unpack(scores("x", 0));
   const vectors = new ScoreVectors(header, body);
+  vectors.weights = WEIGHTS;
   for (const query of [0, 4, 10]) {
     const { q: own, terms } = vectors.row(query);
     assert.deepEqual([...own], [0, 1, 2].map((dimension) => q(query, dimension)));
@@ -136,7 +141,7 @@ test("of a long text the row of a chosen token is asked for at once, and its str
   pass(50);
   assert.equal(requests.at(-1).query, "9");
   assert.match(page.text(".score-empty"), /^Fetching/);
-  putPayload(scores(page.header.id, 1 * page.header.heads + 2, { queries: [9], keys: [2, 5, 9] }));
+  putPayload(scores(page.header.id, 1 * page.header.heads + 2, { isLong: true, queries: [9], keys: [2, 5, 9] }));
   assert.match(page.text(".score-rows caption"), /the strongest 3 of \d+ keys/);
   assert.equal(page.all(".score-rows tr").length, 4);
 });

@@ -13,6 +13,7 @@ export class HeadExtras {
    * @param {() => void} changed is called when more has arrived
    */
   constructor(weights, changed) {
+    this.weights = weights;
     this.pooled = weights.pooled;
     this.shares = new ShareWeights(weights, changed);
     /** @type {Map<string, ScoreVectors>} */
@@ -39,7 +40,8 @@ export class HeadExtras {
   /** The vectors of a head that have a row and a key of it; null while they are not there. @type {(head: number, query: number, key: number) => ScoreVectors | null} */
   scores(head, query, key) {
     const vectors = this.vectors.get(this.pooled ? `${head} ${query}` : `${head}`);
-    return vectors && (query < 0 || vectors.has(query, key)) ? vectors : null;
+    if (vectors && !vectors.weights) vectors.weights = this.weights.exact.of(head);
+    return vectors?.weights && (query < 0 || vectors.has(query, key)) ? vectors : null;
   }
 
   /**

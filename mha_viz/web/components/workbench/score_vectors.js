@@ -16,11 +16,13 @@ export class ScoreVectors {
     const { queries, keys, d_head: size } = header;
     const numbers = new Float32Array(/** @type {ArrayBuffer} */ (body.slice().buffer));
     const [first, second] = [queries.length * size, (queries.length + keys.length) * size];
-    if (numbers.length !== second + queries.length * keys.length) throw new Error("its data is cut short.");
+    const sizes = [second, second + queries.length * keys.length];
+    if (!sizes.includes(numbers.length)) throw new Error("its data is cut short.");
     this.header = header;
     this.queries = numbers.subarray(0, first);
     this.keys = numbers.subarray(first, second);
-    this.weights = numbers.subarray(second);
+    /** Row by row; of a short text those that the browser has of the head. @type {Float32Array | null} */
+    this.weights = numbers.length > second ? numbers.subarray(second) : null;
   }
 
   /** @type {(query: number, key: number) => boolean} */
