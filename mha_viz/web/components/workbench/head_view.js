@@ -87,7 +87,7 @@ export class HeadView {
     this.switch = Object.assign(make("button", "button switch"), { type: "button" });
     this.switch.addEventListener("click", () => this.bench.toggleOff(this.bench.chosen));
     this.copyLink = copyLinkButton();
-    this.about.append(this.title, this.badges, this.twin, this.switch, this.copyLink);
+    this.about.append(this.title, this.switch, this.copyLink, this.badges, this.twin);
     this.top.append(this.about, this.shows);
   }
 
@@ -130,6 +130,7 @@ export class HeadView {
     if (!labels) badges.push(make("span", "none", bench.settings.later ? "labels are on their way …" : ""));
     else if (!labels.length) badges.push(make("span", "none", "no label"));
     this.badges.replaceChildren(...badges);
+    this.badges.title = (labels ?? []).join(", "); // where there is no room for all
     const isOff = bench.offHeads.includes(head);
     this.switch.hidden = this.copyLink.hidden = !bench.settings.switches;
     this.switch.textContent = isOff ? "Switch on" : "Switch off";
