@@ -6,6 +6,7 @@ import { paintCells } from "../shared/grid_paint.js";
 import { clearCanvas, make } from "../shared/shared.js";
 
 const MAP = 132; // pixels of the longer side
+const READABLE_TOKENS = 24; // of a head that nobody needs to zoom into; the wheel and "+" still do
 const FRAME = 6; // pixels of the frame
 
 export class Overview {
@@ -41,6 +42,7 @@ export class Overview {
   draw(scene) {
     this.scene = scene;
     const { header, view, size, zoomed, pooled, comes } = scene;
+    this.nearer.hidden = this.farther.hidden = !zoomed && Math.max(size.rows, size.cols) <= READABLE_TOKENS;
     this.farther.disabled = !zoomed;
     this.whole.hidden = this.map.hidden = !zoomed;
     const pool = pooled ? `Each cell is the largest of ${header.pool} × ${header.pool} weights` : "";
