@@ -91,6 +91,7 @@ _EXTENDED = [
         "labs/test_what_heads_learn.py",
         "models/test_recipe.py",
         "strangers/files",
+        "strangers/test_boxes.py",
         "strangers/test_pages.py",
         "strangers/test_texts.py",
         "test_benchmarks.py",

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from mha_viz.ui.server.connections import MAX_MESSAGE, SECONDS
-from tests.strangers.raw import REST, frame, has_ended, opened, websocket
+from mha_viz.ui.server.connections import MAX_FRAGMENTS, MAX_MESSAGE, SECONDS
+from tests.strangers.raw import BINARY, REST, frame, has_ended, opened, websocket
 from tests.ui.serving import OpenPage, served
 from tests.waiting import wait_for
 
@@ -71,6 +71,14 @@ def test_unfinished_messages_are_small_and_end(hurried: Server) -> None:
     wait_until_ended(connections)
 
 
+def test_empty_fragments_without_end_close_their_websocket(server: Server) -> None:
+    port, _ = server
+    connection, _ = websocket(port)
+    parts = frame(b"", REST, last=False) * 10 * MAX_FRAGMENTS
+    send(connection, frame(b"", BINARY, last=False), parts)
+    wait_until_ended([connection])
+
+
 def test_half_requests_end_and_pages_stay_open(hurried: Server) -> None:
     port, _ = hurried
     with OpenPage(port) as page:
@@ -92,3 +100,11 @@ def test_body_that_nobody_reads_is_not_kept_and_ends(hurried: Server) -> None:
             send(connections[-1], *[b"100000\r\n" + bytes(2**20) + b"\r\n"] * 40)
     assert memory(ask) - before < 40 * MB
     wait_until_ended(connections)
+
+
+def test_file_of_an_invented_session_is_refused_before_any_other_check(server: Server) -> None:
+    port, _ = server
+    path = f"/_stcore/upload_file/{'x' * 50_000}/file"
+    head = f"PUT {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nConnection: close\r\n\r\n"
+    with opened(port, head) as connection:
+        assert connection.recv(100).split()[1] == b"400"

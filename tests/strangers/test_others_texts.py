@@ -1,12 +1,72 @@
 """Texts that others gave: named on the pages of who sits at the machine, and to nobody else."""
 
+import socket
+from collections.abc import Iterator
 from types import SimpleNamespace
 
 import pytest
+from streamlit.proto.BackMsg_pb2 import BackMsg
+from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
+from websockets.sync.client import connect
 
 from mha_viz.ui.state import own_address
+from tests.ui.serving import PATIENCE, served
 
+NAME = "earlier.txt"
+GIVE = (
+    f"from mha_viz.ui.run.studies import studies; answer = studies().add_texts(b'A b.', {NAME!r})"
+)
 pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
+    names = "localhost heads.example.org"
+    folder = tmp_path_factory.mktemp("own")
+    with served(folder, STREAMLIT_SERVER_ALLOWED_HOSTS=f"{names} 127.0.0.1") as (port, ask):
+        ask(GIVE)
+        yield port
+
+
+def corpus(port: int, **headers: str) -> bytes:
+    """All that the server sends of the page, to a browser that claims to be on this machine."""
+    message = BackMsg()
+    message.rerun_script.page_name = "corpus"
+    message.rerun_script.context_info.url = f"http://localhost:{port}/corpus"
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    protocols: list = ["streamlit"]
+    uri = f"ws://{named.pop('Host', f'127.0.0.1:{port}')}/_stcore/stream"
+    with connect(
+        uri,
+        sock=socket.create_connection(("127.0.0.1", port)),
+        subprotocols=protocols,
+        additional_headers=named,
+        max_size=None,
+    ) as page:
+        page.send(message.SerializeToString())
+        told, sent = ForwardMsg(), b""
+        while told.WhichOneof("type") != "script_finished":
+            part = page.recv(timeout=PATIENCE)
+            assert isinstance(part, bytes)
+            told.ParseFromString(part)
+            sent += part
+        return sent
+
+
+def test_page_of_this_machine_names_the_texts_of_earlier_visits(port: int) -> None:
+    assert NAME.encode() in corpus(port)
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Host": "heads.example.org"},
+        {"x_forwarded_for": "8.8.8.8"},
+    ],
+    ids=str,
+)
+def test_page_through_a_proxy_names_none_whatever_the_browser_claims(port: int, headers) -> None:
+    assert NAME.encode() not in corpus(port, **headers)
 
 
 @pytest.mark.parametrize(

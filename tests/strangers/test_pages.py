@@ -9,7 +9,7 @@ from streamlit.testing.v1.element_tree import TextArea, TextInput
 from mha_viz.ui.state.views import CIRCUITS, SECTIONS
 from tests.strangers.addresses import opened, sendable
 from tests.strangers.fuzzing import LONG
-from tests.strangers.hostile_texts import NAMED
+from tests.strangers.hostile_texts import LARGE, NAMED
 from tests.strangers.shown import TYPED, alive
 from tests.strangers.test_addresses import stands
 
@@ -66,6 +66,12 @@ def test_what_is_typed_is_shown_and_never_read_as_markup(page, more) -> None:
     typed(app, page, TYPED)
 
 
+def test_what_is_searched_in_the_glossary_is_shown_as_it_is() -> None:
+    app = opened("glossary", {"find": TYPED})
+    stands(app)
+    assert not alive(app)
+
+
 @pytest.mark.parametrize("page", BOXES)
 def test_a_link_is_told_of_as_it_is(page) -> None:
     app = opened(page, {"section": TYPED, "circuit": TYPED, "sort": TYPED, "model_b": TYPED[:40]})
@@ -82,6 +88,15 @@ def test_named_texts_in_explore(name) -> None:
     app = opened("explore", {"model": "tiny-gpt2", "show": "lines"})
     app.text_area(key="ask_text").set_value(sendable(NAMED[name])).run()
     stands(app)
+
+
+@pytest.mark.parametrize("name", LARGE if LONG else ["marks of all kinds"])
+def test_a_megabyte_in_explore(name) -> None:
+    """The page cuts what it cannot read of it, and no address carries it."""
+    app = opened("explore", {"model": "tiny-gpt2", "show": "lines"})
+    app.text_area(key="ask_text").set_value(sendable(LARGE[name])).run()
+    stands(app)
+    assert len(app.query_params.get("text", "")) < 10_000
 
 
 def _box(app: AppTest, name: str) -> TextInput | TextArea | None:

@@ -15,7 +15,7 @@ from pyarrow import parquet
 
 import mha_viz as mv
 from mha_viz.corpus.query.study_tables import AXES
-from mha_viz.corpus.store.integrity import HASHES, sealed
+from mha_viz.corpus.store.integrity import HASHES, sealed, with_hashes
 from mha_viz.corpus.treebank.trees import sample_lines
 from mha_viz.errors import MhaVizError, StudyError
 from tests.corpus.small_studies import resealed
@@ -102,6 +102,29 @@ def test_names_of_files_are_no_sql(folder: Path, tmp_path: Path) -> None:
     os.mkfifo(place / "pipe.parquet")
     assert not told(place)
     assert not Path("gone").exists() and not (place / "gone").exists()
+
+
+@pytest.mark.parametrize(
+    ("part", "name", "value"),
+    [
+        *(("model", "n_heads", value) for value in (-1, 10**6, float("nan"), 10**400)),
+        *(("counts", "n_texts", value) for value in (0, 10**12)),
+        ("counts", "n_truncated", "many"),
+        ("model", "name", "\ud800"),
+    ],
+)
+def test_what_a_study_says_of_itself_is_held_against_what_can_be(
+    folder: Path, tmp_path: Path, part: str, name: str, value: Any
+) -> None:
+    content = json.loads((folder / "study.json").read_text("utf-8"))
+    content[part][name] = value
+    sealed = as_json(with_hashes(content, folder / "study.json"))
+    place = changed(folder, tmp_path, "study.json", sealed)
+    with pytest.raises(StudyError, match="study\\.json was changed"):
+        mv.Study.load(place)
+
+
+# -- its files -------------------------------------------------------------------------------------
 
 
 def files(folder: Path) -> list[Path]:

@@ -3,6 +3,7 @@
 import json
 
 from tests.making.conll_2012 import FILE
+from tests.strangers.fuzzing import LONG
 
 WORDS = "Ärger A cat sat on the mat. The dog slept."
 
@@ -100,12 +101,19 @@ CASES: dict[str, tuple[str, bytes]] = {
     "columns of other names": ("a.conllu", b"# global.columns = ID FORM\n1\tA\n\n"),
 }
 
+_OF_ANY_KIND = {
+    "NUL": bytes(1_000),
+    "UTF-16": WORDS.encode("utf-16"),
+    "a picture": b"\x89PNG\r\n\x1a\n" + bytes(range(256)) * 50,
+    "blank lines": b"\n" * 500_000 + b"x",
+    "one line of two megabytes": b"a " * 990_000,
+    "marks upon a letter": ("e" + "\u0301" * 400_000).encode(),
+}
 _ANY_KIND = ("a.txt", "a.csv", "a.jsonl", "a.conllu")
 CASES |= {
-    "blank lines": ("a.jsonl", b"\n" * 500_000 + b"x"),
-    "one line of two megabytes": ("a.conllu", b"a " * 990_000),
-    "marks upon a letter": ("a.txt", ("e" + "\u0301" * 400_000).encode()),
-    "UTF-16": ("a.csv", WORDS.encode("utf-16")),
+    f"{what} in a {name}": (name, content)
+    for number, (what, content) in enumerate(_OF_ANY_KIND.items())
+    for name in (_ANY_KIND if LONG else _ANY_KIND[number % 4 :: 4])  # daily in one of them
 }
 CASES |= {
     f"line ends of old Macs in a {name}": (name, WHOLE[name[1:]].replace(b"\n", b"\r"))
