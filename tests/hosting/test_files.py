@@ -1,7 +1,12 @@
 """Dockerfile, compose.yaml, Caddyfile and Binder's list name what is there and agree."""
 
+import json
+import os
 import re
+import shutil
+import subprocess
 
+import pytest
 import yaml
 
 from mha_viz.ui.operating.settings import read
@@ -10,6 +15,8 @@ from tests.hosting.ignored import ROOT, copied_files
 DOCKERFILE = re.sub(r"\\\n\s*", "", (ROOT / "Dockerfile").read_text("utf-8"))
 CADDYFILE = ROOT / "Caddyfile"
 SERVICES = yaml.safe_load((ROOT / "compose.yaml").read_text("utf-8"))["services"]
+SITE = SERVICES["proxy"]["environment"]
+ONE_MACHINE = {"SITE_NAME": "heads.example.org", "SITE_APPS": "to 127.0.0.1:8501 127.0.0.1:8502"}
 
 
 def test_dockerfile_copies_the_app_and_nothing_of_the_workshop() -> None:
@@ -22,6 +29,18 @@ def test_dockerfile_copies_the_app_and_nothing_of_the_workshop() -> None:
     sources = [line.split()[:-1] for line in instructions]
     assert sources == [["requirements.txt"], ["."]]
     assert "requirements.txt" in copied
+
+
+def test_dockerfile_starts_the_public_app_as_a_user_without_rights() -> None:
+    final = DOCKERFILE.rpartition("\nFROM ")[2]
+    assert "\nUSER 1000:1000\n" in final and "MHA_VIZ_PUBLIC=1" in final
+    assert '\nCMD ["mha-viz", "app"]' in final
+    (port,) = re.findall(r"^EXPOSE (\d+)$", final, re.M)
+    assert f"STREAMLIT_SERVER_PORT={port}" in final and "STREAMLIT_SERVER_ADDRESS=0.0.0.0" in final
+    (check,) = re.findall(r"^HEALTHCHECK .*CMD (\[.*\])$", final, re.M)
+    assert f"http://localhost:{port}/healthz" in check
+    assert SERVICES["app"]["healthcheck"]["test"] == ["CMD", *json.loads(check)]
+    assert SITE["SITE_APPS"] == f"dynamic a app {port}"
 
 
 def test_compose_gives_no_rights_and_one_folder_to_all_processes() -> None:
@@ -37,6 +56,21 @@ def test_compose_gives_no_rights_and_one_folder_to_all_processes() -> None:
     ours = {name: value for name, value in app["environment"].items() if name.startswith("MHA_")}
     settings = read(ours).settings
     assert app["volumes"] == [f"shared:{settings.shared}"] and settings.trusted_proxies
+
+
+@pytest.mark.parametrize("site", [SITE, ONE_MACHINE], ids=["compose", "own"])
+def test_caddy_keeps_a_visitor_at_one_healthy_process(site: dict[str, str]) -> None:
+    text = CADDYFILE.read_text("utf-8")
+    assert set(site) <= set(re.findall(r"\{\$(\w+)", text))
+    assert "lb_policy cookie " in text and "health_uri /healthz" in text
+    if not shutil.which("caddy"):
+        pytest.skip("no caddy on PATH")
+    values = {name: re.sub(r"^\$\{\w+:-(.*)\}$", r"\1", value) for name, value in site.items()}
+    command = ["caddy", "adapt", "--validate", "--config", CADDYFILE, "--adapter", "caddyfile"]
+    done = subprocess.run(command, env=os.environ | values, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    policy = {"name": "mha_viz_process", "policy": "cookie"}
+    assert json.dumps({"selection_policy": policy})[1:-1].replace(" ", "") in done.stdout
 
 
 def test_binder_has_the_torch_of_the_requirements_for_every_python() -> None:

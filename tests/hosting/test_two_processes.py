@@ -1,11 +1,20 @@
 """Two processes of the app with one shared folder, and Caddy before them."""
 
 import asyncio
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import urllib.error
+import urllib.request
 from collections.abc import Awaitable, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlencode
 
 import pytest
@@ -15,12 +24,19 @@ from benchmarks.raw_session import RawSession, opened
 from mha_viz.ui.state.class_answers import FILE, Classes
 from mha_viz.ui.state.link_values import reference
 from mha_viz.web.payload import unpack
+from tests.hosting.test_files import CADDYFILE
 from tests.ui.serving import served
+from tests.waiting import PATIENCE, wait_for
 
 pytestmark = [pytest.mark.slow, pytest.mark.extended]
 
 LONG = "The sentence is long. " * 80  # for an address
 OPTIONS = ("Equal weights for all keys", "The values themselves")  # of a question of a lab
+VISITORS = (
+    "from streamlit import runtime\n"
+    "every = runtime.get_instance()._session_mgr.list_active_sessions()\n"
+    "answer = {one.client.client_context.remote_ip for one in every}"
+)
 
 
 @dataclass
@@ -46,6 +62,43 @@ def processes(shared: Path, tmp_path: Path) -> Iterator[list[Process]]:
             (tmp_path / name).mkdir()
             both.append(Process(*running.enter_context(served(tmp_path / name, **env))))
         yield both
+
+
+@pytest.fixture
+def site(processes: list[Process], tmp_path: Path) -> Iterator[int]:
+    """The port of Caddy before both."""
+    if not shutil.which("caddy"):
+        pytest.skip("no caddy on PATH")
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    env = os.environ | {
+        "SITE_NAME": f"http://127.0.0.1:{port}",
+        "SITE_APPS": "to " + " ".join(f"127.0.0.1:{one.port}" for one in processes),
+        **dict.fromkeys(("HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME"), str(tmp_path)),
+    }
+    command = ["caddy", "run", "--config", CADDYFILE, "--adapter", "caddyfile"]
+    with (tmp_path / "caddy.log").open("w") as log:
+        caddy = subprocess.Popen(command, env=env, stdout=log, stderr=log)
+    try:
+        wait_for(lambda: get(port, "/healthz")[0] == 200, (tmp_path / "caddy.log").read_text)
+        yield port
+    finally:
+        caddy.terminate()
+        caddy.wait(30)
+
+
+def get(port: int, path: str = "/", body: bytes | None = None, **headers: str) -> tuple[int, Any]:
+    """Return status and headers of an answer; 0 where nobody answers."""
+    url = f"http://127.0.0.1:{port}{path}"
+    method = "GET" if body is None else "PUT"
+    asked = urllib.request.Request(url, body, headers, method=method)
+    try:
+        with urllib.request.urlopen(asked, timeout=PATIENCE) as found:
+            return found.status, found.headers
+    except urllib.error.HTTPError as error:
+        return error.code, error.headers
+    except OSError:
+        return 0, {}
 
 
 def beside(visits: Awaitable[None]) -> None:
@@ -90,3 +143,39 @@ def test_two_processes_with_one_folder_answer_alike(processes: list[Process], sh
         assert "2 answers so far" in await votes(second, code, 1)
 
     beside(visits())
+
+
+def test_caddy_keeps_visitors_at_a_process_until_it_dies(
+    site: int, processes: list[Process]
+) -> None:
+    def cookie() -> str:
+        status, headers = get(site)
+        assert status == 200
+        (given,) = (one for one in headers.get_all("Set-Cookie") if "mha_viz_process" in one)
+        return str(given).partition(";")[0]
+
+    async def visits() -> None:
+        by_process = {}
+        while len(by_process) < 2:  # each process is as likely
+            headers = {"Cookie": cookie(), "X-Forwarded-For": "8.8.8.8"}
+            for _ in range(3):
+                async with opened(f"http://127.0.0.1:{site}/", "teach", headers=headers):
+                    visitors = [one.ask(VISITORS) for one in processes]
+                assert sorted(visitors) == ["set()", "{'127.0.0.1'}"]  # not what was made up
+                process = processes[visitors.index("{'127.0.0.1'}")]
+                wait_for(lambda process=process: process.ask(VISITORS) == "set()", "it is left")
+            by_process[process.port] = headers["Cookie"]
+        dying = int(processes[0].ask("import os; answer = os.getpid()"))
+        os.kill(dying, signal.SIGKILL)
+        for one in by_process.values():
+            assert get(site, Cookie=one)[0] == 200
+            await sees_link(site, {"Cookie": one})
+
+    beside(visits())
+
+
+def test_caddy_refuses_figures_and_large_bodies(site: int) -> None:
+    assert get(site, "/metrics")[0] == 404
+    status, _ = get(site, "/_stcore/upload_file/nobody/nothing", bytes(7_000_000))
+    assert status in (0, 400, 413)  # it may hang up in the middle, and the app may be faster
+    assert re.search("default-src 'self'", get(site)[1]["content-security-policy"])
