@@ -3,7 +3,7 @@
 from pathlib import Path
 from urllib.parse import urlencode
 
-from playwright.sync_api import Page
+from playwright.sync_api import Page, expect
 
 from mha_viz.plots.heatmap import head_html
 from mha_viz.text.from_weights import record
@@ -57,3 +57,13 @@ def test_nothing_of_a_link_or_a_text_runs_in_the_app(open_page) -> None:
         assert TYPED in page.get_by_role("textbox").first.input_value()
         assert page.locator(LIVE_MARKUP).count() == 0
         assert not opened
+
+
+def test_tables_have_no_download_that_keeps_formulas(open_page) -> None:
+    page = open_page("/?text=" + "%3D1%2B1+the+cat")
+    page.get_by_text("All heads as a table").click()
+    table = page.get_by_test_id("stDataFrame").last
+    table.hover()
+    tools = page.get_by_test_id("stElementToolbar").last
+    expect(tools.get_by_role("button").first).to_be_visible()
+    assert tools.get_by_role("button", name="Download as CSV").count() == 0
