@@ -8,11 +8,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, expect
 
 from mha_viz.ui.state.link_values import reference
 from tests.browser.ready import next_run, wait_ready
-from tests.browser.tabs import PATIENCE
+from tests.browser.test_left_behind import open_tab
 from tests.browser.workbench_page import type_text
 from tests.faults.wire import wire
 from tests.ui.serving import served
@@ -31,15 +31,6 @@ states = [each.session_state for each in sessions if each._state.name != "SHUTDO
 views = [state["view"] for state in states if "view" in state]
 answer = sorted((len(view.text), view.model, view.off) for view in views)
 """
-
-
-def open_tab(browser: Browser, address: str) -> Page:
-    """Open an address in a context of its own, and wait until it is ready."""
-    page = browser.new_context().new_page()
-    page.set_default_timeout(PATIENCE)
-    page.goto(address)
-    wait_ready(page)
-    return page
 
 
 def wait_for_answer(ask: Callable[[str], str], code: str, expected: object) -> None:
