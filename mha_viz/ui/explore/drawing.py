@@ -158,7 +158,7 @@ def _heads(scene: Scene, urls: exports.Urls, in_motion: bool) -> None:
 @fragment()
 def _exact(scene: Scene, payload: bytes) -> None:
     """Send exact weights of what is shown; the browser can run it alone, for what is new to it."""
-    with stop_on_error():
+    with stop_on_error(), st.container(gap=None):  # what comes and goes takes no room
         exact_requests(key="bench-requests", take=_take)
         fit_head(scene)
         view, record = fit_grid(scene), scene.record
