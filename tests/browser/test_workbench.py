@@ -28,7 +28,7 @@ def test_choices_while_the_server_is_busy_all_reach_the_address(open_page) -> No
     """The server reads only the last of the messages that wait."""
     page = open_page(LINK)
     page.get_by_text("All heads as a table").click()  # a run that takes a while
-    page.locator(".head-view .top").scroll_into_view_if_needed()
+    name_of(page).scroll_into_view_if_needed()
     for layer, head in ((3, 7), (2, 5)):
         click_head(page, layer, head)
         expect(page.locator("html")).to_have_attribute("data-ready", "working")

@@ -2,11 +2,11 @@
 
 import assert from "node:assert/strict";
 
-import { formatWeight } from "../../../mha_viz/web/components/shared/shared.js";
+import { formatWeight, putPayload } from "../../../mha_viz/web/components/shared/shared.js";
 import { openBench } from "./bench_page.js";
 import { paintedOn } from "./canvas.js";
 import { click, enter, lay, pass, point, press, serve, settled, test } from "./dom.js";
-import { python, weightsIn } from "./python.js";
+import { packed, python, weightsIn } from "./python.js";
 
 const N = 11;
 const weights = weightsIn(python.heads.exact);
@@ -82,6 +82,49 @@ function kept(head, share) {
   }
   return found;
 }
+
+test("the gap has at least 45 % of any width, and the tokens and numbers the rest", async () => {
+  for (const width of [340, 560, 744, 1300]) {
+    document.body.replaceChildren();
+    lay(() => ({ width }));
+    const { find } = await shown();
+    const columns = find(".token-lines .stage").style.gridTemplateColumns.split(" ").map(parseFloat);
+    assert.ok(columns[2] >= 0.45 * width, `${columns[2]} of ${width}`);
+    assert.ok(columns.reduce((sum, column) => sum + column, 0) <= width);
+    assert.ok(columns[1] >= 60 && columns[3] === columns[1]);
+  }
+});
+
+test("the tokens across are tinted by the weight of the one that is pointed at", async () => {
+  const { hover, queries, keys, rows } = await shown({ heads: [] });
+  const luminance = (row) => row.style.background.match(/\d+/g).map(Number).reduce((sum, part) => sum + part);
+  hover(queries, 3);
+  const order = [...Array(N).keys()].sort((a, b) => weight(0, 3, a) - weight(0, 3, b));
+  const tints = order.map((key) => luminance(rows(keys)[key]));
+  assert.deepEqual(tints, [...tints].sort((a, b) => b - a)); // the more weight, the darker
+  assert.ok(tints[0] > tints.at(-1));
+  assert.ok(rows(queries).every((row) => !row.style.background));
+  point(queries, "pointerleave");
+  pass(16);
+  assert.ok(rows(keys).every((row) => !row.style.background));
+});
+
+test("of more than 80 tokens only the lines of the chosen one are drawn", () => {
+  const { grid, exact } = python.pooled;
+  const page = openBench({ show: "lines" }, { grid, exact: null });
+  const { id, keys: size } = page.header;
+  const head = 1 * page.header.heads + 2;
+  const own = weightsIn(exact).slice(head * size * size, (head + 1) * size * size);
+  putPayload(packed({ kind: "head", id: `${id} head ${head}`, of: id, head }, own));
+  pass(16);
+  const canvas = page.find(".token-lines canvas");
+  assert.ok(size > 80 && page.find(".token-lines").dataset.painted);
+  assert.deepEqual(paintedOn(canvas, "stroke"), []);
+  click(page.all(".token-lines .queries .row")[9]);
+  pass(200);
+  const froms = paintedOn(canvas, "stroke").flatMap(({ path }) => [...path.matchAll(/M2 ([\d.-]+)/g)].map(([, from]) => from));
+  assert.ok(froms.length > 0 && new Set(froms).size === 1);
+});
 
 test("how many lines are hidden is said, heads can be left out, and the slider changes the share", async () => {
   const { text, all, find, told } = await shown();
