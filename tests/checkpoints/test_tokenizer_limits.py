@@ -125,6 +125,15 @@ def test_too_many_added_tokens(folder, tmp_path):
     check_written(change(folder, tmp_path / "good", added_tokens=added(20_000)))
 
 
+@pytest.mark.parametrize("key", ["extra_special_tokens", "additional_special_tokens"])
+def test_too_many_added_tokens_in_the_settings(folder, tmp_path, key):
+    path = copy(folder, tmp_path / "bad") / "tokenizer_config.json"
+    listed = [f"<{i}>" for i in range(20_001)]
+    path.write_text(json.dumps(json.loads(path.read_text()) | {key: listed}))
+    with pytest.raises(UnsafeCheckpointError, match="20,001 added tokens"):
+        check_written(path.parent)
+
+
 def test_too_large_a_vocabulary(folder, tmp_path, monkeypatch):
     monkeypatch.setattr(tokenizer_limits, "MAX_TOKENS", 1000)
     words = {f"w{i}": i for i in range(1001)}
@@ -142,6 +151,13 @@ def test_too_large_a_vocabulary(folder, tmp_path, monkeypatch):
     tokenizer.add_tokens(sorted(words))
     with pytest.raises(UnsafeCheckpointError, match="tokens"):
         check_built("bad", tokenizer)
+
+
+def test_a_template_that_adds_thousands_of_tokens(folder, tmp_path):
+    processor = json.loads((folder / "tokenizer.json").read_text())["post_processor"]
+    processor["special_tokens"]["[CLS]"] |= {"ids": [2] * 5000, "tokens": ["[CLS]"] * 5000}
+    with pytest.raises(UnsafeCheckpointError, match=r"5,\d+ special tokens around"):
+        mv.load(str(change(folder, tmp_path / "bad", post_processor=processor)))
 
 
 def test_a_tokenizer_that_makes_hundreds_of_tokens_of_a_character(monkeypatch):

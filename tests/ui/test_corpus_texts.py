@@ -41,6 +41,25 @@ def test_texts_of_one_s_own_are_studied_and_the_link_finds_them_again(tmp_path):
     assert again.session_state.view.corpus == ""
 
 
+@pytest.mark.parametrize(
+    ("given", "called"),
+    [
+        ("Größe (2).CSV", "Größe (2).CSV"),
+        ("../../up.csv", "up.csv"),
+        ("..\\*?<b>\n.csv", "..____b__.csv"),
+        ("é" * 300 + ".csv", "é" * 50 + ".csv"),
+    ],
+)
+def test_a_file_keeps_its_name_in_what_is_said_of_it(given, called):
+    kept = studies.Studies()
+    view = replace(DEFAULT, corpus=kept.add_texts(b"year,month\n1999,12\n2000,1\n", given))
+    kept.begin(view, mv.load("tiny-bert"))
+    found = kept.find(view)
+    found.wait()
+    assert found.texts.parent.parent == kept._folder
+    assert f"of {called}" in str(found.error)
+
+
 def test_what_cannot_be_studied_is_a_sentence():
     app = corpus("own-texts")
     app = app.button(key="own-study").click().run()

@@ -63,6 +63,22 @@ def test_a_link_that_names_another_model_opens_on_a_shipped_one_and_says_so(oper
     assert not app.button  # nothing offers to fetch it
 
 
+def test_a_folder_that_somebody_typed_before_is_not_opened(operated, models, monkeypatch):
+    operated(public=1)
+    app = page(model=models["one"])
+    assert chosen(app) == "tiny-bert"
+    with pytest.raises(LimitError):
+        memory.model(models["one"], "cpu", "float32")
+
+
+def test_a_browser_that_asks_for_the_box_of_names_gets_none(operated):
+    operated(public=1)
+    app = page()
+    app.session_state.typing_name = True
+    app.run()
+    assert not app.text_input
+
+
 def test_a_long_text_is_cut_to_the_tokens_that_are_allowed_and_the_page_says_so(operated):
     operated(public=1, max_tokens=16)
     app = explore(model="tiny-gpt2", text="one two three " * 30)
