@@ -1,13 +1,10 @@
 """Refusals before a model is loaded: file names as texts, --out, devices."""
 
-import os
 from pathlib import Path
 
 import pytest
-import typer
 
 from mha_viz.checkpoints import loading
-from mha_viz.cli import main as cli
 from mha_viz.errors import ArgumentError
 from tests.cli.command import TEXT, call
 
@@ -56,60 +53,6 @@ def refusal(*arguments: str) -> str:
     done = call(*arguments, code=2)
     assert done.stderr.startswith("error: ") and done.stderr.count("\n") == 1 and not done.stdout
     return done.stderr
-
-
-def test_the_list_holds_every_command_with_a_format() -> None:
-    found, groups = set(), [("", typer.main.get_command(cli.app))]
-    for before, group in groups:
-        for key, command in group.commands.items():  # type: ignore[attr-defined]
-            if hasattr(command, "commands"):
-                groups.append((f"{before}{key} ", command))
-            elif any("--format" in param.opts for param in command.params):
-                found.add(f"{before}{key}")
-    # These print what --format names; their --out, if any, is no table.
-    found -= {"study set", "trace", "models"}
-    assert found == set(map(name, TABLES))
-
-
-@pytest.mark.parametrize("command", TABLES, ids=name)
-def test_out_of_an_ending_that_nobody_knows_is_refused_with_those_that_are(
-    command: tuple[str, ...],
-) -> None:
-    assert "--out heads.csv.bak" in refusal(*command, "--out", "heads.csv.bak")
-    for out in ("heads.csv", "heads.svg", "heads.pdf"):  # it would not hold what it is called
-        told = refusal(*command, "--out", out, "--json")
-        assert f"--out {out}" in told and ".json" in told
-    assert not os.listdir()
-
-
-@pytest.mark.parametrize("file", ["NOFILE.CSV", "./texts", "/no/texts", "~/a"])
-def test_a_file_that_is_not_there_is_no_text(file: str) -> None:
-    Path("here").mkdir()
-    Path("table.tsv").write_text("clean\tcorrupt\na\tb")
-    for command in ("importance", "prune"):
-        assert file in refusal(command, file)
-        assert "table.tsv" in refusal(command, "table.tsv")  # its lines are no texts
-
-
-def test_a_command_that_takes_a_text_reads_no_file_and_measures_no_name() -> None:
-    Path("notes.txt").write_text(TEXT)
-    for command in TABLES:
-        if TEXT in command and not set(command) & {"importance", "prune", "map"}:
-            given = ["notes.txt" if part == TEXT else part for part in command]
-            assert "notes.txt" in refusal(*given)
-    assert "notes.txt" in refusal("trace", TEXT, "--pair", "notes.txt")
-
-
-@pytest.mark.parametrize(
-    "text", ["and/or", "e.g.", "I read nofile.txt", "Well...", "/", "3.14", "example.com"]
-)
-def test_a_text_with_a_dot_or_a_slash_is_a_text(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    def loaded(name: str, **_: str) -> None:
-        raise KeyboardInterrupt  # the end of the command, without an error
-
-    monkeypatch.setattr(loading, "load", loaded)
-    for command in ("trace", "importance"):
-        call(command, text, code=130)
 
 
 @pytest.mark.parametrize(

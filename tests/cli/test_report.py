@@ -70,23 +70,6 @@ def test_report_prints_a_line_for_each_head():
     assert "nan" not in out
 
 
-WIDE = (
-    ("report", TEXT),
-    ("circuits", "paths", TEXT, "The walking dog sat"),
-    ("circuits", "composition"),
-    ("circuits", "logits", TEXT),
-)
-
-
-@pytest.mark.parametrize("columns", ["60", "120"])
-@pytest.mark.parametrize("command", WIDE, ids=lambda command: command[1])
-def test_a_table_in_few_columns_breaks_no_word(command, columns):
-    wide, narrow = (
-        call(*command, env={"COLUMNS": width}).stdout.replace("─", "") for width in ("300", columns)
-    )
-    assert sorted(wide.split()) == sorted(narrow.split())
-
-
 def test_report_says_what_is_not_defined(monkeypatch):
     table = reported(baseline=False).assign(twin=None)
     table["entropy"] = np.nan
@@ -97,12 +80,3 @@ def test_report_says_what_is_not_defined(monkeypatch):
     table.loc[0, "distance"] = np.inf
     heads = json.loads(cli.formats.report(record, table, cli.ReportFormat.json))["heads"]
     assert heads[0]["entropy"] is heads[0]["twin"] is heads[0]["distance"] is None
-
-
-def test_a_model_too_short_for_the_probe_is_reported_with_and_without_baseline(monkeypatch) -> None:
-    model = mv.load("tiny-gpt2")
-    monkeypatch.setattr(model, "n_ctx", 3)
-    monkeypatch.setattr(loading, "load", lambda name, **_: model)
-    for option in ("--baseline", "--no-baseline"):
-        done = call("report", "a b", option)
-        assert done.stderr.startswith("note: ")

@@ -9,7 +9,6 @@ import pandas as pd
 import pytest
 
 import mha_viz as mv
-from mha_viz.cli import notes
 from tests.cli.command import call
 
 LINES = "The cat sat because it was tired.\nRain fell all night.\n\nHe saw her because she came.\n"
@@ -29,18 +28,6 @@ def study(texts: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     assert "3 texts" in call("study", *given).stdout
     assert "3 texts" in call("study", *given).stdout  # opened, not measured
     return out
-
-
-def test_progress_without_a_terminal_is_a_line_now_and_then(
-    texts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    make = ("study", str(texts), "--out")
-    monkeypatch.setattr(notes, "PROGRESS_SECONDS", 1e9)
-    assert "of 3" not in call(*make, str(tmp_path / "soon")).stderr  # done before it is due
-    monkeypatch.setattr(notes, "PROGRESS_SECONDS", 0.0)
-    lines = call(*make, str(tmp_path / "told")).stderr.splitlines()
-    assert any("3 of 3" in line for line in lines) and not any("\r" in line for line in lines)
-    assert call(*make, str(tmp_path / "quiet"), "--quiet").stderr == ""
 
 
 def test_show_labels_or_a_metric(study: Path) -> None:
