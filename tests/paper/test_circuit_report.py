@@ -7,7 +7,7 @@ import pytest
 
 import mha_viz as mv
 from mha_viz.circuits.tasks.task_runs import attended
-from mha_viz.errors import ArgumentError, AttentionUnavailableError
+from mha_viz.errors import AttentionUnavailableError
 from mha_viz.paper import circuit_report as report
 
 pytestmark = pytest.mark.extended
@@ -85,9 +85,3 @@ def test_pairs_of_one_s_own_are_kept_and_only_text(model, tmp_path: Path, monkey
         one.clean.input_ids for one in task.examples
     ]
     assert not task.left_out
-
-
-def test_a_share_that_is_none_is_refused(model, task, tmp_path: Path) -> None:
-    with pytest.raises(ArgumentError, match="enough"):
-        mv.circuit_report(model, task, tmp_path / "none", enough=1.5)
-    assert not (tmp_path / "none").exists()

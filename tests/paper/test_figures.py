@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 import mha_viz as mv
-from mha_viz.errors import ArgumentError
 from mha_viz.paper.figures import fitting_limits
 from mha_viz.plots.column_image import FORMATS
 
@@ -27,15 +26,6 @@ def test_every_figure_has_its_numbers_and_saves_as_pdf_and_svg(study: mv.Study, 
     rows = study.heads.query("metric == 'distance'")
     np.testing.assert_array_equal(found["heads"].table["Low"], rows["low"])
     assert "L1 H2" in found["offset"].name
-
-
-def test_what_the_study_does_not_have_is_refused(study: mv.Study) -> None:
-    with pytest.raises(ArgumentError, match="'charm'"):
-        study.figures("charm")
-    with pytest.raises(ArgumentError, match="head"):
-        study.figures(head=(0, 8))
-    with pytest.raises(ArgumentError, match="gif"):
-        study.figures()["heads"].save("heads.gif")
 
 
 def test_a_histogram_has_bins_that_fit_the_texts_and_stored_ones_without_texts(study, tmp_path):

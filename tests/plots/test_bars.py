@@ -1,9 +1,7 @@
 """Parts of a number, drawn: every part is there, with its sign, and texts stay texts."""
 
 import numpy as np
-import pytest
 
-from mha_viz.errors import ShapeError
 from mha_viz.plots.bars import share_matrix, signed_rows, stacked_shares
 from tests.plots.drawn import HOSTILE, is_neutral
 
@@ -16,16 +14,6 @@ def test_piles_have_every_part_and_a_mark_at_their_sum():
     np.testing.assert_array_equal([trace.y for trace in bars], [heads, rest])
     (mark,) = (trace for trace in figure.data if trace.type == "scatter")
     np.testing.assert_array_equal(mark.y, heads + rest)
-
-
-def test_a_matrix_is_drawn_around_0_with_squares():
-    values = np.array([[1.0, -3.0], [0.0, np.nan], [2.0, 0.5]])
-    figure = share_matrix(values, ["a", "b", "c"], ["x", "y"], "of it")
-    cells = next(trace for trace in figure.data if trace.type == "heatmap")
-    np.testing.assert_array_equal(cells.z, values.astype(np.float32))
-    assert (cells.zmin, cells.zmax) == (-3.0, 3.0)
-    with pytest.raises(ShapeError):
-        share_matrix(values, ["a", "b"], ["x", "y"])
 
 
 def test_names_are_texts():

@@ -28,11 +28,3 @@ def test_each_line_has_both_sides_in_the_row_of_its_claim():
     assert [one.text for one in figure.layout.annotations] == ["one", "two"]
     low, high = figure.layout.xaxis.range
     assert low < -0.5 and high > 1.0
-
-
-def test_a_claim_without_a_line_or_a_number_has_a_label_and_no_mark():
-    empty = Claim("<b>none</b>", np.zeros(0), np.zeros(0), [], [])
-    unknown = Claim("odd", np.array([np.nan]), np.array([np.nan]), ["not defined"], ["?"])
-    figure, by_name = drawn(empty, unknown)
-    assert set(by_name) == {"right"}
-    assert "<b>" not in figure.layout.annotations[0].text

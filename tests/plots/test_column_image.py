@@ -8,7 +8,6 @@ import plotly.graph_objects as go
 import pytest
 
 from mha_viz.core.compare.twins import head_order
-from mha_viz.errors import ArgumentError
 from mha_viz.plots.bars import histogram_bars, token_bars
 from mha_viz.plots.column_image import column_image
 from mha_viz.plots.difference import difference_heatmap, head_changes
@@ -54,10 +53,3 @@ def test_pdf_has_its_width_and_embeds_truetype_and_says_what_it_is():
     assert box and [float(n) for n in box[1].split()][2] == pytest.approx(72 * 3.25)
     assert b"/FontFile2" in data and b"/Type3" not in data  # TrueType, no shapes of letters
     assert b"/Title (Entropy \\(all\\))" in data and b"/Subject (tiny-bert 196 texts)" in data
-
-
-def test_other_formats_and_widths_are_refused():
-    with pytest.raises(ArgumentError, match="gif"):
-        column_image(FIGURES["map"], file_format="gif")
-    with pytest.raises(ArgumentError, match="column"):
-        column_image(FIGURES["map"], column="triple")

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from mha_viz.errors import ArgumentError, ShapeError
 from mha_viz.plots.head_values import by_layer, layer_lines
 from tests.plots.drawn import HOSTILE, is_neutral
 
@@ -33,18 +32,6 @@ def test_the_mean_leaves_out_what_is_not_defined() -> None:
     want = [VALUES[0].mean(), np.nan, np.delete(VALUES[2], [3, 5]).mean()]
     assert mean.y == pytest.approx(want, nan_ok=True) and mean.connectgaps is False
     assert mean.customdata.tolist() == [7, 0, 5]
-
-
-def test_lines_keep_gaps() -> None:
-    series = {f"W_{i}": np.arange(5.0) + i for i in range(11)}
-    series["W_3"][2] = np.nan
-    figure = layer_lines(series, "diversity", "share")
-    assert [trace.name for trace in figure.data] == list(series)
-    assert np.isnan(figure.data[3].y[2]) and figure.data[3].connectgaps is False
-    with pytest.raises(ArgumentError):
-        layer_lines({}, "diversity", "share")
-    with pytest.raises((ShapeError, TypeError)):
-        layer_lines({"a": np.ones(3), "b": np.ones(5)}, "diversity", "share")
 
 
 def test_text_stays_text() -> None:

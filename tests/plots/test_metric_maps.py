@@ -18,18 +18,3 @@ def test_each_metric_has_its_values_and_its_own_scale():
         assert (trace.zmin, trace.zmax) == pytest.approx((values.min(), values.max()))
         assert f"{values.min():.3g} to {values.max():.3g}" in text.text
     assert "<script" not in figure.layout.annotations[3].text
-
-
-def test_what_is_not_defined_is_hatched_and_not_zero():
-    holed = {name: values.copy() for name, values in MAPS.items()}
-    holed["a"][2, 5] = np.nan
-    holed["b"][:] = np.inf
-    figure = metric_maps(holed, {"b": "nats"})
-    first, second = [trace for trace in figure.data if trace.type == "heatmap"][:2]
-    assert np.isnan(first.z).sum() == 1 and np.isnan(first.z[2, 5])
-    assert first.zmin == pytest.approx(np.nanmin(holed["a"]))
-    assert np.isnan(second.z).all()
-    assert "not defined" in figure.layout.annotations[1].text
-    missing = [t for t in figure.data if t.hovertemplate and "not defined" in t.hovertemplate]
-    assert [len(trace.customdata) for trace in missing] == [1, 21]
-    assert missing[0].customdata.tolist() == [[0, 2, 5]]

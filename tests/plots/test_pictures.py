@@ -79,17 +79,6 @@ def test_titles_are_no_markup():
     assert figure.layout.annotations[0].text == "&lt;b&gt;&#36;x&#36;"
 
 
-def test_pictures_that_are_none():
-    with pytest.raises(ShapeError):
-        pictures({})
-    with pytest.raises(ShapeError):
-        pictures({"a": np.zeros((1, 1)), "b": np.zeros((1, 2))})
-    with pytest.raises(ShapeError, match="red, green and blue"):
-        pictures({"a": np.zeros((1, 1, 2))})
-    with pytest.raises(ArgumentError, match="64 x 64"):
-        pictures({"a": np.zeros((65, 1))})
-
-
 def test_a_tile_is_the_window_around_the_pixel():
     pattern = np.zeros((3, 4, 4))
     pattern[0, 0, 0], pattern[1, 1, 1], pattern[2, 3, 3] = 1.0, 0.25, 1.0

@@ -34,18 +34,6 @@ def test_bars_are_sorted_and_the_change_is_written() -> None:
 # -- a text, token by token ------------------------------------------------------------------------
 
 
-def test_cells_hold_label_number_and_place() -> None:
-    figure = token_strip(WORDS, np.array([np.nan, -0.5, 0.25, 0.0]), "Change in loss", "nats")
-    known, missing = figure.data
-    assert clicked(figure) == [[1], [2], [3], [0]] and isinstance(known.customdata[0], list)
-    assert list(known.text) == WORDS[1:] and list(missing.text) == ["[CLS]"]
-    assert (known.marker.cmin, known.marker.cmax) == (-0.5, 0.5)
-    assert "+0.25 nats" in known.hovertext[1]
-    for labels, values in ((["a"], [1.0, 2.0]), ([], [])):
-        with pytest.raises(ShapeError):
-            token_strip(labels, values, "t", "")
-
-
 # -- importance ------------------------------------------------------------------------------------
 
 

@@ -31,16 +31,6 @@ def holed(*heads: int) -> np.ndarray:
     return matrix
 
 
-def points_over_cells(figure) -> dict[tuple[int, int], tuple[list[int], float | None]]:
-    found = {}
-    for trace in figure.data:
-        if trace.type == "scatter" and trace.marker.maxdisplayed == 1:
-            values = [None] * len(trace.x) if trace.marker.color is None else trace.marker.color
-            for x, y, place, value in zip(trace.x, trace.y, trace.customdata, values, strict=True):
-                found[int(y), int(x)] = (place, value)
-    return found
-
-
 @pytest.mark.parametrize("by", ["cluster", "layer"])
 def test_cells_follow_the_order(by: str) -> None:
     found = head_order(APART, by)
@@ -49,19 +39,6 @@ def test_cells_follow_the_order(by: str) -> None:
     assert figure.data[0].z == pytest.approx(APART[np.ix_(order, order)].astype(np.float32))
     assert list(figure.layout.yaxis.ticktext) == [NAMES[i] for i in order]
     assert list(figure.layout.xaxis.ticktext) == [NAMES[i] for i in order]
-
-
-def test_a_click_names_both_heads() -> None:
-    found = head_order(holed(6))
-    figure = draw(holed(6), NAMES, found, n_heads=5)
-    cells = points_over_cells(figure)
-    assert len(cells) == 15 * 15
-    for (row, column), (place, value) in cells.items():
-        assert list(place) == [found.order[row], found.order[column]]
-        if 6 in place:
-            assert value is None  # said to be not defined, never 0
-        else:
-            assert value == pytest.approx(APART[tuple(place)])
 
 
 @pytest.mark.parametrize("size", [13, 149])
