@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 import torch
 
-from mha_viz.errors import ArgumentError, ShapeError
 from mha_viz.learn.labs.any_pattern import numbers as any_pattern
 from mha_viz.learn.labs.any_pattern import patterns
 from mha_viz.learn.labs.any_pattern.patterns import pattern_of, preset
@@ -114,22 +113,3 @@ def test_patterns_and_outputs_are_compared_with_their_own_kind():
     assert (
         one_hot.output == one_hot.pattern == near(one_hot.bound)
     )  # there the output is the pattern
-
-
-def test_what_is_no_pattern():
-    for rows in ((), ("1",), ("111",) * 3, ("1" * 13,) * 13):
-        with pytest.raises(ArgumentError, match="rows"):
-            pattern_of(rows)
-    for row in ("123", "12345", "12-4", "١٢٣٤", "abcd"):
-        with pytest.raises(ArgumentError, match="4 digits"):
-            pattern_of(("1111", row, "1111", "1111"))
-    with pytest.raises(ArgumentError):
-        preset("cat", 4)
-    with pytest.raises(ArgumentError):
-        preset("first", 3)
-    with pytest.raises(ShapeError):
-        any_pattern.fit(torch.ones(4, 5))
-    with pytest.raises(ArgumentError, match="sum to 1"):
-        any_pattern.fit(torch.ones(4, 4))
-    with pytest.raises(ArgumentError, match="steps"):
-        any_pattern.fit(torch.eye(4), steps=0)

@@ -110,41 +110,12 @@ def test_both_stacks_of_an_encoder_decoder_and_shared_keys_are_counted():
     assert own.cache == 2 * 2 * 10 * 3 * 14 * 4
 
 
-@pytest.mark.parametrize(
-    ("given", "error", "words"),
-    [
-        (dict(n=0), ArgumentError, "n must lie"),
-        (dict(n_heads=5), ShapeError, "Take 4 heads"),
-        (dict(n_heads=8, n_kv_heads=3), ShapeError, "Take 2 key heads"),
-        (dict(n=10**12), ArgumentError, "n must lie"),
-        (dict(batch=0), ArgumentError, "batch must lie"),
-    ],
-)
-def test_sizes_that_make_no_layer(given, error, words):
-    with pytest.raises(error, match=words):
-        lab.Sizes(**dict(n=4, d_model=64, n_heads=8) | given)
-
-
 def test_largest_sizes_make_a_layer():
     sizes = lab.Sizes(**lab.MOST)
     assert sizes.n_kv_heads == sizes.n_heads == 100_000
 
 
 # -- measured
-
-
-def test_measuring_goes_through_every_layer_and_tells_how_far_it_is():
-    told = []
-    found = measured.measure([(n, 32, 4) for n in (16, 64, 257)], on_step=told.append)
-    assert set(found.seconds) == set(found.fastest) == set(measured.WAYS)
-    assert all(len(times) == 3 and min(times) > 0 for times in found.seconds.values())
-    assert found.pattern == [4 * 4 * n**2 for n in (16, 64, 257)]
-    assert found.speed > 1e8 and found.threads == torch.get_num_threads()
-    assert told == list(range(1, 10))
-    pairs = [(found.fastest[way], found.seconds[way]) for way in measured.WAYS]
-    assert all(low <= mid for both in pairs for low, mid in zip(*both, strict=True))
-    last = found.part(slice(2, None))
-    assert last.pattern == found.pattern[2:] and last.seconds["fused"] == found.seconds["fused"][2:]
 
 
 def test_long_texts_are_done_some_heads_at_a_time_and_give_the_same_bytes(monkeypatch):

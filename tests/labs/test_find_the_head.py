@@ -95,24 +95,6 @@ def test_what_is_not_defined_is_no_answer():
         board_of_scores(SELF, [[1.0], [1.0, 2.0]], [])
 
 
-@pytest.mark.parametrize(("seed", "shape"), [(0, (1, 2)), (5, (6, 4))])
-def test_hints_are_true_and_the_same_every_time(seed, shape):
-    scores = torch.rand(shape, generator=torch.Generator().manual_seed(seed))
-    board = board_of_scores(SELF, scores, [])
-    looks, where, who = game.hints(board, seed)
-    assert (looks, where, who) == game.hints(board, seed)
-    layer = board.best[0][0]
-    assert f"L{layer}" in where and game.names(board.best) in who
-    assert who.count("H") == min(3, scores.numel())
-    assert where.count("L") == (2 if shape[0] > 2 else 1)
-
-
 def test_hints_for_two_heads():
     board = board_of_pairs(BY_KEY["twins"], [[0, 0.5, 0.1], [0.5, 0, 0.4], [0.1, 0.4, 0]], 1)
     assert game.hints(board)[1:] == ("They are in L0 and L2.", "One of the two is L0 H0.")
-
-
-def test_preselected_heads_are_never_right():
-    for scores, passing in (([[0.9, 0.1, 0.5]], [(0, 0)]), ([[0.9, 0.8, 0.7]], [(0, 0), (0, 1)])):
-        board = board_of_scores(SELF, scores, passing)
-        assert points(board, board.start) < 100

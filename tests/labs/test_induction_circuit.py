@@ -1,7 +1,5 @@
 """Lab 13's numbers, beside hooks on transformers' own model and other ways to the same number."""
 
-from unittest.mock import MagicMock
-
 import numpy as np
 import pytest
 import torch
@@ -74,16 +72,6 @@ def test_a_pair_is_ranked_among_all(model, found):
     block = z[:8, 24:].flatten()  # of the first layer and the last
     ranks = [lab.ranked(model, (0, 1), (3, head)).rank_between for head in (2, 5)]
     assert ranks == [1 + int((block > z[1, 24 + head]).sum()) for head in (2, 5)]
-
-
-def test_explaining_tells_of_each_of_its_four_steps(model, monkeypatch):
-    done, findings = [], MagicMock(return_value=MagicMock(spec=lab.Findings))
-    for name in ("make_task", "task_accuracy", "task_attribution", "find_heads", "faithfulness",
-                 "edge_effects", "edge_faithfulness"):  # fmt: skip
-        monkeypatch.setattr(lab, name, MagicMock())
-    monkeypatch.setattr(lab, "Findings", findings)
-    lab.explain(model, on_step=done.append)
-    assert done == [1, 2, 3, 4]
 
 
 def test_why_a_word_looks_behind_its_first_place(model, found):

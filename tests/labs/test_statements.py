@@ -10,7 +10,6 @@ import torch
 
 import mha_viz as mv
 from mha_viz.core.stored_runs import read
-from mha_viz.errors import ArgumentError, ShapeError
 from mha_viz.interventions.pruning import PruningCurve
 from mha_viz.interventions.robustness import Robustness
 from mha_viz.learn.labs.statements import measured, numbers
@@ -224,13 +223,6 @@ def test_a_query_that_looks_at_nothing_and_texts_that_are_too_long(monkeypatch):
     sides = measured.of_pattern(pattern())
     assert judge(BY_KEY["redundancy"], sides["redundancy"])[0].word == UNDEFINED
     assert judge(BY_KEY["best-head"], sides["best-head"])[0].word == HOLDS
-
-
-def test_what_is_no_pattern_and_too_few_draws():
-    with pytest.raises(ShapeError):
-        measured.of_pattern(torch.ones(3, 3))
-    with pytest.raises(ArgumentError, match="2 draws"):
-        measured.sampled_information(pattern(), n_draws=1)
 
 
 # -- loss ------------------------------------------------------------------------------------------

@@ -56,14 +56,6 @@ def test_the_mask_can_be_switched_on_and_off(shipped):
     assert other.differences["pattern"][0] > 0.1
 
 
-def test_where_the_mask_is_not_all_it_cannot_be_switched():
-    model = build("t5")
-    for part in ("encoder", "cross"):
-        record = model.trace("the cat sat", "a cat", part=part, keep=EVERYTHING)
-        with pytest.raises(ArgumentError, match="own mask"):
-            lab.step_by_step(model, record, 0, 0, record_activations(model, record, 0), True)
-
-
 @pytest.mark.parametrize(
     ("text", "on"), [(TEXT, True), (TEXT, False), ("quotes \" and ' and \\n </code>", None)]
 )

@@ -10,8 +10,6 @@ from typing import Any
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from mha_viz.ui.run import memory
-
 RUNS = ("mha_viz.engine.model.AttentionModel.trace", "mha_viz.ui.run.reporting.make_report")
 
 
@@ -79,14 +77,6 @@ def _remembering(function: Callable[..., Any]) -> Callable[..., Any]:
         return known[key][0]
 
     return call
-
-
-def run_every_model_as(monkeypatch: pytest.MonkeyPatch, model: object) -> None:
-    """Let pages run this model, whatever its name, with a cache for this test alone."""
-    cache = memory.Cache()
-    monkeypatch.setattr(memory, "model", lambda *args: model)
-    monkeypatch.setattr(memory, "stored_run", lambda *args: None)
-    monkeypatch.setattr(memory, "cache", lambda: cache)
 
 
 def link(app: AppTest) -> dict[str, str]:

@@ -32,10 +32,6 @@ def _page() -> None:
     messages.problems()
 
 
-DEFAULTS = {
-    "few": 2, "menu": "a", "segments": False, "draw": 0, "on": False,
-    "count": 7, "whole": 3, "real": 0.5, "place": 1, "text": "a cat",
-}  # fmt: skip
 CHOSEN = {
     "few": 4, "menu": "b", "segments": True, "draw": 9, "on": True,
     "count": 99, "whole": 8, "real": 0.25, "place": 3, "text": "two dogs",
@@ -79,19 +75,3 @@ def test_what_is_chosen_goes_into_the_link():
     app.slider(key=key("place-3")).set_value(3)
     app.text_input(key=key("text")).set_value("two dogs").run()
     assert found(app) == CHOSEN and link(app) == WRITTEN
-
-
-def test_what_no_control_offers_is_told_and_left_out():
-    bad = {
-        "few": "3", "menu": "First", "segments": "2", "draw": "10", "on": "yes",
-        "count": "100", "whole": "1.5", "real": "2", "place": "10",
-    }  # fmt: skip
-    app = page(**bad)
-    assert found(app) == DEFAULTS and link(app) == {}
-    assert sorted(bad) == sorted(warning.value.split("=")[0].split()[-1] for warning in app.warning)
-
-
-def test_a_place_beyond_the_end_is_kept_for_when_there_are_as_many():
-    app = page(place="9", text="x" * 20)
-    assert found(app) == DEFAULTS | {"place": 3, "text": "x" * 8}
-    assert link(app) == {"place": "9", "text": "x" * 8}

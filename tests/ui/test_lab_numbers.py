@@ -18,7 +18,7 @@ from mha_viz.learn.labs.any_pattern import patterns
 from mha_viz.learn.labs.convolution import inputs, learning
 from mha_viz.learn.labs.convolution import numbers as convolution
 from mha_viz.learn.labs.cost import measured
-from mha_viz.learn.labs.cost.numbers import PUBLISHED, Sizes, costs
+from mha_viz.learn.labs.cost.numbers import Sizes, costs
 from mha_viz.learn.labs.induction_circuit import numbers as induction
 from mha_viz.learn.labs.own_reflection import numbers as reflection
 from mha_viz.learn.labs.shared_keys import numbers as shared_keys
@@ -220,25 +220,6 @@ def test_any_pattern_fits_are_shown_and_kept_under_their_settings(few_fit_steps)
         assert len(figures(app)) == n
 
 
-def test_any_pattern_typed_digits_are_painted_and_kept_in_the_link():
-    app = lab("any-pattern", tokens="4")
-    app.text_area(key="any-pattern-typed-4").set_value("1000\n0030\n\n0000 9999").run()
-    check(app)
-    assert link(app) == {"tokens": "4", "pattern": "own", "own4": "1000-0030-0000-9999"}
-    assert cells(app, "Painted").tolist() == [[1, 0, 0, 0], [0, 0, 1, 0], [0.25] * 4, [0.25] * 4]
-    again = lab("any-pattern", **link(app))
-    assert (cells(again, "Painted") == cells(app, "Painted")).all()
-
-
-@pytest.mark.parametrize("typed", ["", "12\n34", "abcd\n" * 4, "<b>"])
-def test_any_pattern_typed_text_that_is_no_pattern_is_refused_until_it_is_one(typed):
-    app = lab("any-pattern", tokens="4")
-    for text, n_warnings in ((typed, 1), ("1111\n" * 4, 0)):
-        app.text_area(key="any-pattern-typed-4").set_value(text).run()
-        check(app)
-        assert len(app.warning) == n_warnings
-
-
 # -- cost ------------------------------------------------------------------------------------------
 
 
@@ -259,14 +240,6 @@ def test_cost_tables_follow_the_controls():
     assert fused.loc["memory, fused", "n = 100"] == of_bytes(4 * 8 * 8 * 100)
     assert fused.loc["key-value cache", "n = 100"] == of_bytes(4 * 2 * 8 * 200 * 2 * 64)
     assert {name: link(app)[name] for name in sizes} == {k: str(v) for k, v in sizes.items()}
-
-
-def test_cost_of_sizes_that_make_no_layer_is_refused_and_can_be_mended():
-    app = lab("cost", models="1", n_heads="7")
-    assert not app.exception and len(app.error) == 1
-    assert len(table(app, "Model", "Parameters")) == len(PUBLISHED) + 1  # the rest stays
-    app.number_input(key="cost-n_heads").set_value(8).run()
-    check(app)
 
 
 # -- induction circuit -----------------------------------------------------------------------------

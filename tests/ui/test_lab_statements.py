@@ -1,9 +1,8 @@
 """Lab 10's page: the table, verdicts, controls, odd texts and models."""
 
 import mha_viz as mv
-from mha_viz.learn.labs.statements.measured import of_loss, of_outputs, of_pattern, of_weights
+from mha_viz.learn.labs.statements.measured import of_outputs, of_pattern, of_weights
 from mha_viz.learn.labs.statements.numbers import BY_KEY, STATEMENTS, judge
-from mha_viz.ui.state.views import DEFAULT
 from tests.making.comparing import near
 from tests.ui.compare_app import TEXT, check, figures, table
 from tests.ui.lab_app import lab
@@ -36,15 +35,3 @@ def test_table_and_figure_have_the_verdicts_and_sides_of_the_library():
     ratios = (outputs["variance"].right / outputs["variance"].left).clamp(max=1).tolist()
     points = zip(right["x"], right["y"], strict=True)
     assert [x for x, y in points if row <= y < row + 1] == near(ratios)
-
-
-def test_failure_is_stored_for_the_example_and_measured_on_request_for_others():
-    stored = lab("statements", "verdicts", text=DEFAULT.text)
-    app = lab("statements", "verdicts", text=TEXT, model="tiny-gpt2")
-    title = BY_KEY["failure"].title
-    assert verdicts(app)[title] == "on request" != verdicts(stored)[title]
-    app.button(key="statements-failures").click().run()
-    check(app)
-    trained, random = next(iter(app.session_state["statements-failures-results"].values()))
-    assert random.change.abs().max() < trained.change.abs().max()
-    assert verdicts(app)[title] == judge(BY_KEY["failure"], of_loss(trained, 4)["failure"])[0].word

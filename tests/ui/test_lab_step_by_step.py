@@ -63,16 +63,6 @@ def test_chosen_cell_is_written_out_as_a_sum():
     assert link(app)["column_dim"] == "31"
 
 
-def test_code_with_a_mistake_fails_or_gives_other_weights():
-    app = lab(KEY, text=TEXT, bugs="1")
-    assert app.code[0].value.startswith("AttributeError") and "d_k" in app.code[0].value
-    for bug in ("view", "mask"):
-        app.segmented_control(key=f"{KEY}-bug").set_value(bug).run()
-        check(app)
-        assert written(app, "weights, wrong") != written(app, "weights, right")
-    assert [row[0] for row in written(app, "weights, wrong")[:2]] == ["0.00", "0.00"]
-
-
 def test_tokens_are_shown_as_they_are():
     text = check(lab(KEY, text="<b>$x$ [a](b) :smile: **c**", step="scores", row_token="1"))
     assert "<b>$x" not in text

@@ -74,12 +74,6 @@ def test_map_and_sentences_are_those_of_the_best_head(stored, findings):
     assert view.text == finding.relation.sentences[0].text
 
 
-@pytest.mark.parametrize(("head", "n_warnings"), [("0.1", 0), ("7.1", 1)])
-def test_head_of_a_link_is_shown_or_refused_by_name(head, n_warnings):
-    app = lab(NAME, sentences="1", **{"head-0": head})
-    assert f"L{head[0]} H1" in check(app) and len(app.warning) == n_warnings
-
-
 def test_a_causal_model_is_asked_only_what_it_sees(models, monkeypatch):
     monkeypatch.setattr(numbers, "measure", partial(numbers.measure, n_seeds=1))
     app = lab(NAME, model=models["gpt2"], kind="coreference")
