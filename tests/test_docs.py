@@ -124,7 +124,3 @@ def test_the_commands_run(line: str, tmp_path: Path, monkeypatch: pytest.MonkeyP
         assert file.stat().st_size > 100
     else:
         assert done.stdout.strip()
-
-
-def test_the_examples_cover_the_command() -> None:
-    assert {shlex.split(line)[1] for line in commands()} == set(COMMAND.commands)

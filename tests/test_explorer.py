@@ -36,24 +36,6 @@ def test_a_choice_in_the_browser_can_be_read(record):
     assert (explorer.selected, explorer.pair) == ((2, 5), (None, None))
 
 
-@pytest.mark.parametrize(
-    "sent",
-    [
-        {},
-        {"view": None},
-        {"view": {"layer": "4", "head": "99"}},
-        {"view": {"layer": "1e0", "head": "²", "query": "9" * 5000, "key": "--1"}},
-        {"view": {"layer": 1, "head": None, "query": [0]}},
-    ],
-)
-def test_what_makes_no_sense_changes_nothing(record, sent):
-    explorer = Explorer(record, (1, 6))
-    choose(explorer, query=2)
-    explorer.sent = sent
-    assert explorer.selected == (1, 6)
-    assert explorer.pair in [(2, None), (None, None)]
-
-
 def test_it_begins_with_the_chosen_head_and_all_the_weights(record):
     explorer = Explorer(record, (3, 1))
     assert explorer.settings["view"] == {"layer": 3, "head": 1, "scale": "sqrt"}

@@ -12,8 +12,6 @@ from pathlib import Path
 
 import pytest
 
-import mha_viz
-
 ROOT = Path(__file__).parents[1]
 LOADS = {
     ("script", "src"),
@@ -76,27 +74,3 @@ def test_nothing_is_loaded_from_another_host(site: Path, pages: dict[Path, Page]
         loaded |= set(re.findall(r"url\(\s*[\"']?(.*?)[\"']?\s*\)", sheet.read_text("utf-8")))
     foreign = [value for value in loaded if re.match(r"(https?:)?//", value)]
     assert loaded and not foreign
-
-
-def test_formulas_are_drawn_and_none_is_left_as_source(site: Path, pages: dict[Path, Page]) -> None:
-    metrics = (site / "metrics.html").read_text("utf-8")
-    assert metrics.count("<math") > len(mha_viz.METRICS)
-    for path in pages:
-        text = path.read_text("utf-8")
-        assert "\\(" not in re.sub(r"(?s)<(pre|code|script).*?</\1>", "", text), path
-        left = re.findall(r"<m[ionstex]+[^>]*>[^<]*\\[^<]*</m", text)
-        assert not left, path
-
-
-def test_the_reference_has_every_public_name(site: Path, pages: dict[Path, Page]) -> None:
-    ids = pages[site / "reference.html"].ids
-    missing = [
-        name
-        for name in mha_viz.__all__
-        if callable(getattr(mha_viz, name))
-        and name != "MhaVizError"
-        and f"mha_viz.{name}" not in ids
-    ]
-    assert not missing
-    functions = {f"{m.function.__module__}.{m.function.__name__}" for m in mha_viz.METRICS.values()}
-    assert not functions - ids
