@@ -57,16 +57,3 @@ def test_tour_leads_from_a_labelled_head_to_switching_it_off(open_page) -> None:
     wait_ready(page)
     expect(page).to_have_url(re.compile(rf"[?&]off={layer}\.{head}"))
     expect(tour(page)).to_have_count(0)
-
-
-def test_tour_of_a_text_of_ones_own_keeps_the_text(open_page) -> None:
-    page = open_page("/?text=One little cat slept.&model=tiny-bert")
-    address = page.url
-    begin(page)
-    expect(tour(page)).to_be_visible()
-    page.keyboard.press("Escape")
-    expect(tour(page)).to_have_count(0)
-    expect(page.get_by_role("button", name="View", exact=True)).to_be_focused()
-    expect(page.get_by_label("Sentence", exact=True)).to_have_value("One little cat slept.")
-    wait_ready(page)
-    assert page.url == address

@@ -48,12 +48,3 @@ def test_each_number_says_on_how_many_texts_the_head_has_less_or_more(key):
                 assert word in said[metric]["among"]
     assert (found["higher"] == 1).any() or (found["lower"] == 1).any()
     assert str(study.n_texts) in sent["texts"] and sent["unusual"]
-
-
-def test_numbers_without_a_study_begin_none(key):
-    before = len(studies()._made)
-    app = explore(text=TEXT, layer="1", head="2", corpus=key, model="tiny-gpt2", show="numbers")
-    check(app)
-    sent = brought(app, "numbers")
-    assert not sent["texts"] and not any(row.get("among") for row in sent["rows"])
-    assert len(studies()._made) == before

@@ -12,7 +12,6 @@ from mha_viz.ui.widgets.messages.messages import plain
 from tests.making.comparing import close
 from tests.ui.compare_app import HOSTILE, OTHER, TEXT, check, compare, figures, said
 from tests.ui.explore_app import choose, explore
-from tests.ui.lab_app import link
 
 A = Pin("tiny-bert", TEXT, "", "self", 1, 2, "first")
 B = Pin("tiny-gpt2", OTHER, "", "self", 0, 3)
@@ -73,21 +72,6 @@ def test_cards_show_two_models_and_two_sentences_with_the_numbers_of_their_runs(
     expected = [labels for pin in (A, B, C) if (labels := labels_of(pin))]
     captions = [part.value.partition(":material/label:") for part in app.caption]
     assert [labels.strip() for _, icon, labels in captions if icon] == expected
-
-
-def test_pins_are_moved_noted_and_removed() -> None:
-    app = open_board(A, B, C)
-    app.button(key="pin-arrow_forward-0").click().run()
-    assert pinned(app) == [B, A, C]
-    app.button(key="pin-arrow_back-2").click().run()
-    assert pinned(app) == [B, C, A] and app.text_input(key="pin-note-2").value == "first"
-    app.text_input(key="pin-note-0").set_value("looks back").run()
-    assert pinned(app) == [B._replace(note="looks back"), C, A]
-    assert app.button(key="pin-arrow_back-0").disabled
-    assert app.button(key="pin-arrow_forward-2").disabled
-    app.button(key="pin-close-1").click().run()
-    assert pinned(app) == [B._replace(note="looks back"), A]
-    assert link(app)["pins"] == written(tuple(pinned(app)))
 
 
 def test_what_cannot_be_shown_has_a_card_that_says_why_and_the_others_stay() -> None:

@@ -14,15 +14,6 @@ from tests.ui.circuits_app import circuits
 from tests.ui.compare_app import check, said, table
 
 
-def test_a_share_of_nearly_nothing_is_refused_on_the_page(models):
-    link = dict(model="tiny-bert", text="the cat sat", circuit="test", tested="0.1")
-    app = circuits(**link, task="agreement")
-    app.button(key="test_heads").click().run()
-    check(app)
-    assert len(app.info) == 1 and "L0 H1" in app.info[0].value
-    assert len(app.get("plotly_chart")) == 1
-
-
 def percent(outcome):
     """The share that the choice carries alone, as the page writes it."""
     return f"{round(100 * outcome.share(outcome.alone))}%".replace("-", "−")
@@ -38,19 +29,6 @@ FOUR_PAIRS = """The boy took | The girl took | his | her
 The girl took | The boy took | her | his
 The man lost | The woman lost | his | her
 The woman lost | The man lost | her | his"""
-
-
-def test_an_example_of_own_pairs_is_shown_until_there_are_some():
-    app = circuits(model="tiny-bert", **OWN, tested="0.7")
-    check(app)
-    assert "pairs" not in app.query_params and "→ **his**" in said(app)
-    assert len(app.success) == 1 and not app.warning
-    app.text_area(key="ask_pairs").set_value("nothing").run()
-    assert len(app.error) == 1 and app.query_params["pairs"] == "nothing"
-    app.text_area(key="ask_pairs").set_value(PAIRS[: PAIRS.index("\n")]).run()
-    check(app)
-    app.button(key="test_heads").click().run()
-    assert not app.exception and "4 pairs" in app.error[0].value
 
 
 def test_own_pairs_are_tested_with_their_corrupted_texts(models):

@@ -12,7 +12,6 @@ from mha_viz.ui.run.memory import SHOWN_SEED
 from mha_viz.ui.state.examples import EXAMPLES
 from tests.making.comparing import close
 from tests.ui.compare_app import (
-    MODELS,
     NAMES,
     OTHER,
     TEXT,
@@ -118,13 +117,3 @@ def test_a_causal_model_beside_one_that_sees_all_is_not_said_to_give_the_future_
     assert shown.shape == (5, 5)  # [CLS] and [SEP] are in B alone
     assert np.array_equal(np.isfinite(shown[1:-1, 1:-1]), np.tri(3, dtype=bool))
     assert "0 cells only in A L0 H0 (rising), 19 only in" in said(app)
-
-
-@pytest.mark.parametrize("name", MODELS)  # BERT puts [CLS] and [SEP] into every text
-def test_of_texts_without_a_common_token_no_difference_is_drawn(name):
-    app = compare(
-        model=name, text="xx yy zz", section="sides", text_b="When did?", layer="0", head="0"
-    )
-    check(app)
-    assert len(app.info) == 1 and len(app.get("plotly_chart")) == 3  # two heads and their metrics
-    assert not [part for part in app.dataframe if "Change" in part.value]

@@ -12,7 +12,6 @@ from mha_viz.corpus.run.sample_study import shipped_steps
 from mha_viz.corpus.run.study_set import formed
 from mha_viz.corpus.treebank.parts_of_speech import PARTS
 from mha_viz.corpus.treebank.relations import head_vs_tree
-from mha_viz.ui.run.studies import studies
 from tests.making.comparing import near
 from tests.ui.compare_app import check, figures, said, table
 from tests.ui.corpus_app import corpus, making
@@ -147,13 +146,6 @@ def test_the_search_asks_for_parts_of_speech_relations_and_the_previous_one(stud
     check(app)
     found = study.search(key=",", previous=True, min_weight=0.5)
     assert f": **{len(found)}**" in said(app) and len(found)
-
-
-def test_texts_without_trees_say_so_and_leave_out_what_asks_for_them():
-    key = studies().add_texts(TEXTS.encode(), "")
-    app = corpus(corpus=key, kind="relation", from_upos="VERB", along="obj.to_head", gold="1")
-    check(app)
-    assert app.info and not app.session_state.view.along and len(lines_of(app)) == 3
 
 
 def test_a_metric_over_the_steps_of_a_training_is_that_of_the_table():

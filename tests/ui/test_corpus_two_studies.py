@@ -10,7 +10,6 @@ from mha_viz.corpus.query.comparison import (
 )
 from mha_viz.ui.corpus import two_studies
 from mha_viz.ui.run import studies
-from mha_viz.ui.state.views import SAME_MODEL
 from tests.making.comparing import close
 from tests.ui.compare_app import check, said, table
 from tests.ui.corpus_app import corpus, making
@@ -91,13 +90,3 @@ def test_two_studies_are_compared_by_what_heads_find_in_trees(by):
     assert f": {sure} of {known} differ" in said(app)
     better = {"a": "the other", "b": "this study"}
     assert shown["Better"].tolist() == [better.get(one, one) for one in expected["better"]]
-
-
-def test_what_is_not_there_to_compare_with_is_said():
-    app = corpus(corpus_model_b="nobody/nothing", corpus_b="own_gone")
-    assert not app.exception and not app.error
-    assert "nobody/nothing" in said(app)
-    view = app.session_state.view
-    assert (view.corpus_model_b, view.corpus_b) == ("", "")
-    app.selectbox(key="ask_corpus_model_b").select(SAME_MODEL).run()
-    assert not app.exception and len(app.info) == 1

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-import mha_viz as mv
 from mha_viz.circuits.flow.pins import Pin
 from mha_viz.ui.widgets.components.flow_graph import (
     HeadPair,
@@ -38,13 +37,6 @@ def test_the_payload_holds_every_part_from_the_top_down():
     rows = sources[["layer", "head", "query", "key"]].itertuples(index=False)
     assert packed == {tuple(map(int, row)) for row in rows}
     assert (header["position"], header["step"], header["start"]) == (5, 1, 0.02)
-
-
-def test_a_graph_of_nothing_but_its_token_is_drawn():
-    graph = mv.flow_graph(mv.load("tiny-gpt2"), "The cat", -1, threshold=1)
-    header, body = unpack(graph_payload(graph))
-    assert (header["parts"], header["labels"], len(body)) == (0, ["The", "cat"], 0)
-    assert header["start"] == 1 and (graph.kept, graph.cut) == (0, 1)
 
 
 def test_labels_are_cut_and_made_visible():

@@ -2,12 +2,10 @@
 
 from typing import Any
 
-import numpy as np
 import pytest
 
 from mha_viz.ui.widgets.components import head_switches as module
-from mha_viz.ui.widgets.components.head_switches import _coloured, _switched, head_switches
-from mha_viz.web import theme
+from mha_viz.ui.widgets.components.head_switches import _switched, head_switches
 
 
 def sent(off: Any, of: Any = (3, 4)) -> dict[str, Any]:
@@ -34,19 +32,6 @@ def test_a_set_comes_back_ordered_and_without_duplicates() -> None:
 )
 def test_anything_else_is_no_change(off: Any) -> None:
     assert _switched(sent(off), 3, 4) is None
-
-
-def test_colours_run_from_zero_or_symmetrically_around_it() -> None:
-    positive = _coloured(np.array([[0.5, 2.0], [np.nan, 1 / 3]]), (2, 2))
-    assert (positive["low"], positive["high"]) == (0.0, 2.0)
-    assert positive["numbers"] == [0.5, 2.0, None, 0.333333]
-    assert positive["dark"] == list(theme.sequential.dark)
-    signed = _coloured(np.array([[-3.0, 2.0]]), (1, 2))
-    assert (signed["low"], signed["high"]) == (-3.0, 3.0)
-    assert signed["light"] == list(theme.diverging.light)
-    for level in (0.0, np.nan, np.inf):
-        flat = _coloured(np.full((2, 2), level), (2, 2))
-        assert (flat["low"], flat["high"]) == (0.0, 1.0)
 
 
 def test_what_goes_to_the_browser_and_what_comes_back(monkeypatch: pytest.MonkeyPatch) -> None:

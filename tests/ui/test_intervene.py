@@ -75,19 +75,6 @@ def test_going_on_with_and_without_heads():
     assert [found.value for found in app.text] == [expected[0]] * 2
 
 
-def test_undo_and_all_on():
-    app = intervene(off="0.3", layer="0")
-    assert app.button(key="undo").disabled and not app.button(key="all_on").disabled
-    press(app, "all_on")
-    assert off(app) == () and app.button(key="all_on").disabled
-    app.selectbox(key="ask_preset").select("all of layer 0").run()
-    press(app, "undo")
-    assert off(app) == ()
-    press(app, "undo")
-    assert off(app) == ((0, 3),) and app.button(key="undo").disabled
-    assert app.query_params["off"] == "0.3"
-
-
 @pytest.fixture
 def counted(monkeypatch):
     """Names of the costly steps, in the order in which they were done."""
@@ -139,20 +126,6 @@ def test_a_text_without_a_gap_gets_one_by_a_click():
     assert app.text_area(key="ask_text").value == "The dog saw the [MASK] run."
     check(app)
     assert len(app.metric) == 1 and off(app) == ((1, 1),)
-
-
-def test_several_gaps_and_where_they_are():
-    text = "The [MASK] dog saw the [MASK] run."
-    app = intervene(model="tiny-bert", text=text, off="1.1")
-    check(app)
-    places = app.selectbox(key="ask_place")
-    assert len(places.options) == 2
-    record = mv.load("tiny-bert").trace(text)
-    second = [i for i, token in enumerate(record.tokens) if token.text == "[MASK]"][1]
-    places.select(second).run()
-    expected = ablation.ablate(mv.load("tiny-bert"), text, [(1, 1)], position=second)
-    assert app.metric[0].value == format_number(expected.kl)
-    assert app.query_params["place"] == str(second)
 
 
 def test_nearest_group_is_of_the_other_heads_with_the_most_similar_rows(monkeypatch):

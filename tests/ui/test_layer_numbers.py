@@ -8,9 +8,8 @@ from streamlit.testing.v1 import AppTest
 import mha_viz as mv
 from mha_viz.ui.state import layer_numbers, views
 from mha_viz.ui.state import state as states
-from mha_viz.web.theme import format_number
 from tests.making.hybrids import jamba
-from tests.ui import explore_app, intervene_app
+from tests.ui import explore_app
 from tests.ui.compare_app import said
 
 COUNTED = re.compile(r"\bL[01]\b")  # what layers 3 and 7 were called, counted as they come
@@ -66,19 +65,3 @@ def test_explore_shows_the_head_that_an_address_names(model):
     assert "L7 H1" in said(app) and not COUNTED.search(said(app))
     app = explore_app.choose(app, layer=0, head=2)  # a click on the first row of the grid
     assert at(app, "layer") == "3" and "L3 H2" in said(app)
-
-
-def test_a_layer_without_attention_is_said_to_have_none(model):
-    app = explore_app.explore(model=model.name, text=TEXT, layer="1", head="1")
-    text = said(app).replace("\\", "")
-    assert "There is no L1 H1" in text and "layers with attention are 3, 7" in text
-    assert "Showing L3 H0" in text and at(app, "layer") == "3"
-
-
-def test_intervene_switches_the_head_that_is_named(model):
-    app = intervene_app.intervene("prediction", model=model.name, text=TEXT, off="7.2")
-    assert not app.exception and at(app, "off") == "7.2"
-    assert intervene_app.off(app) == ((1, 2),)
-    found = mv.ablate(model, TEXT, [(7, 2)])
-    assert app.metric[0].value == format_number(found.kl)
-    assert "1 changed: L7 H2." in said(app) and not COUNTED.search(said(app))

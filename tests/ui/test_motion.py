@@ -53,21 +53,6 @@ def test_what_is_no_step_changes_nothing(player):
     assert choices.chosen == {} and not choices.moving
 
 
-def test_an_address_is_written_once_a_choice_rests(monkeypatch):
-    written = []
-    monkeypatch.setattr(
-        "mha_viz.ui.state.state.push_url", lambda *given, **named: written.append(1)
-    )
-    monkeypatch.setattr("mha_viz.learn.frame.choices._params", lambda stored: {})
-    choices = _Choices()
-    choices._stored, choices.moving = None, True
-    choices.publish()
-    assert not written
-    choices.moving = False
-    choices.publish()
-    assert written == [1]
-
-
 def test_an_error_of_a_step_becomes_a_sentence_on_the_page(player, monkeypatch):
     choices = _Choices()
     monkeypatch.setattr(choices, "set", lambda *given: check_index("step", 2, 2))

@@ -30,15 +30,6 @@ def get(tmp_path_factory):
         yield ask
 
 
-@pytest.mark.parametrize("path", ["/", "/compare?text=a", "/lab-soft-lookup"])
-def test_a_page_has_the_style_after_all_that_streamlit_brings(get, path):
-    answer, body = get(path, **HTML)
-    page = body.decode()
-    assert answer.status == 200 and int(answer.headers["content-length"]) == len(body)
-    assert page.count(STYLE) == 1 and page.endswith("</html>\n")
-    assert page.index('id="root"') < page.index(STYLE) < page.index("</body>")
-
-
 @pytest.mark.parametrize("path", ["/media/export.html", "/some/page"])
 def test_a_document_that_is_not_streamlits_page_is_passed_on(path):
     """A downloaded export is a document of its own, also where a browser opens it as a page."""

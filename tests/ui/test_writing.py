@@ -57,16 +57,6 @@ def test_a_link_with_a_seed_opens_the_same_text_and_its_record(page):
     assert set(settings) | {"written"} <= set(app.query_params)
 
 
-def test_another_sentence_begins_without_what_was_written(page):
-    app = page(written="3", branches="5.300")
-    assert app.session_state["writing_desk"].writing is not None
-    app.session_state["writing-open"] = False
-    app.text_area(key="ask_text").input("The cat sat").run()
-    assert "writing_desk" not in app.session_state  # nor the model that it held
-    assert page.scenes[-1].record.text == "The cat sat"
-    assert {"written", "branches"}.isdisjoint(dict(app.query_params))
-
-
 def test_the_prediction_stands_under_the_sentence(page):
     gpt, bert = mv.load("tiny-gpt2"), mv.load("tiny-bert")
     best = mv.predict(gpt, TEXT, top_k=1)
@@ -85,11 +75,6 @@ def test_the_prediction_stands_under_the_sentence(page):
 
 def best_of(found) -> str:
     return plain(found.candidates[0])
-
-
-def test_chosen_tokens_that_the_model_lacks_are_a_warning(page):
-    app = page(written="2", branches="4.99999999,5.0")
-    assert len(written(page)) == 2 and len(app.warning) == 1
 
 
 @pytest.mark.parametrize(
