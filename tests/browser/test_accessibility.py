@@ -75,7 +75,7 @@ def test_a_page_with_its_menus_open_has_no_fault(open_page, path, scheme) -> Non
 
 def test_a_list_that_scrolls_and_a_code_have_no_fault(open_page) -> None:
     page = open_page(f"/?text={TEXT * 4}&show=table", viewport={"width": 1280, "height": 720})
-    page.get_by_role("button", name="Link").click()
+    page.get_by_role("button", name="Link", exact=True).click()
     with next_run(page):
         page.get_by_text("QR code", exact=True).click()
     expect(page.get_by_role("img", name="QR code")).to_be_visible()
