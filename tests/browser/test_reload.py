@@ -15,9 +15,12 @@ ADDRESS = "/intervene?model=tiny-gpt2&off=0.1,1.2&place=300"
 
 
 def shows_view(page: Page, text: str, head: str, position: int | None) -> None:
-    """Expect the text, the head in its frame, above its picture and in it, and the chosen word."""
+    """Expect the text, the head in the grid, above its picture and in it, and the chosen word."""
     expect(page.get_by_label("Sentence", exact=True)).to_have_value(text)
-    expect(page.locator(".head-grid").first).to_have_attribute("data-selected", head)
+    if position is None:
+        expect(page.locator(".head-grid").first).to_have_attribute("data-selected", head)
+    else:  # where each head looks from the word stands in place of the grid
+        expect(page.locator(".token-rows .row[aria-pressed=true] .name")).to_have_text(head)
     expect(name_of(page)).to_have_text(head)
     expect(page.locator(".heat")).to_have_attribute("data-painted", head)
     pressed = page.locator(".head-view .word[aria-pressed=true]")

@@ -1,5 +1,7 @@
 """The Explore page without a browser: what it draws and says."""
 
+import threading
+
 import pytest
 
 import mha_viz as mv
@@ -147,7 +149,8 @@ def test_an_address_of_a_former_picture_opens_the_heatmap_that_shows_it(former, 
 
 
 @pytest.mark.parametrize("model", ["tiny-bert", "tiny-gpt2"])
-def test_numbers_of_a_head_are_those_of_the_report(model):
+def test_numbers_of_a_head_are_those_of_the_report(model, monkeypatch):
+    monkeypatch.setattr(memory, "has_studies", threading.Event())  # other tests may have made one
     text = "the quick brown fox jumps over the lazy dog and the quick brown fox sleeps"
     app = run(model=model, text=text, layer="1", head="3", show="numbers", no_first="1")
     network = mv.load(model)

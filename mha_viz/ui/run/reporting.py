@@ -85,10 +85,10 @@ def offer_random(view: Shared) -> None:
         return
 
     label, icon = "Add random weights as a baseline", ":material/casino:"
-    take = guarded(request_random)
-    st.button(label, on_click=take, args=(view,), icon=icon, help=_ABOUT_RANDOM)
+    st.button(label, on_click=request_random, args=(view,), icon=icon, help=_ABOUT_RANDOM)
 
 
+@guarded
 def request_random(view: Shared) -> None:
     """Take random weights of the view's model as a baseline from now on."""
     st.session_state.setdefault("random_wanted", set()).add(view.checkpoint)

@@ -50,8 +50,8 @@ def bar(text: bool = True, parts: Sequence[str] = ()) -> Bar:
             _sentence_box(parts)
         with columns[2]:
             hint = "The same as Enter in the sentence"
-            run = guarded(_forget_stopped)
-            st.button("Run", key="run_text", type="primary", on_click=run, help=hint)
+            look: dict[str, Any] = {"key": "run_text", "type": "primary", "help": hint}
+            st.button("Run", on_click=_forget_stopped, **look)
     with columns[-1]:
         return Bar(*_options(text), second_row)
 
@@ -68,6 +68,7 @@ def _options(text: bool) -> tuple[DeltaGenerator, DeltaGenerator]:
         return pair_switch, st.container()
 
 
+@guarded
 def _forget_stopped() -> None:
     """Let a sentence run that was stopped."""
     st.session_state.stopped = None
