@@ -56,6 +56,7 @@ export class HeadView {
     this.bar.append(this.cells, this.how, this.heat.overview.root);
     this.picture.append(this.heat.root, this.lines.root, this.pairs.root, this.numbers.root, this.wait);
     this.middle.append(this.bar, this.picture);
+    this.sentence.under.append(this.twin);
     this.root.append(this.top, this.sentence.root, this.middle, this.live);
     this.resized = new ResizeObserver(() => this.draw());
     this.resized.observe(this.root);
@@ -87,7 +88,7 @@ export class HeadView {
     this.switch = Object.assign(make("button", "button switch"), { type: "button" });
     this.switch.addEventListener("click", () => this.bench.toggleOff(this.bench.chosen));
     this.copyLink = copyLinkButton();
-    this.about.append(this.title, this.switch, this.copyLink, this.badges, this.twin);
+    this.about.append(this.title, this.switch, this.copyLink, this.badges);
     this.top.append(this.about, this.shows);
   }
 

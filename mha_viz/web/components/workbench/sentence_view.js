@@ -105,6 +105,7 @@ export class SentenceView {
     else if (far) this.hint.textContent = `“${label("query", pair.query)}” looks at “${label("key", pair.key)}”: ${weight}`;
     else if (pair.query >= 0) this.hint.textContent = `Tinted by how much “${label("query", pair.query)}” looks at each. Choose a second one.`;
     else this.hint.textContent = `Click a token to see what it looks at; drag to show a part${several}.`;
+    this.hint.title = this.hint.textContent; // where there is no room for all of it
   }
 
   /** Whether a word is on an axis of the part that is shown, or would be by what is dragged over. */
