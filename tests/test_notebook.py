@@ -124,7 +124,7 @@ def test_a_head_is_a_heatmap_of_exact_weights(record):
 
 @pytest.fixture
 def stored():
-    """What a notebook stores of an object, by IPython's own display machinery."""
+    """Return what a notebook stores of an object, by IPython's own display machinery."""
     formatters = pytest.importorskip("IPython.core.formatters")
     return lambda shown: formatters.DisplayFormatter().format(shown)[0]
 

@@ -21,7 +21,7 @@ TEXTS = ["The cat sat, still.", "Er sagte: „Überall Öl“; ja.", "猫は座�
 def read_passages(
     content: bytes, name: str, column: str | None = None
 ) -> tuple[list[Passage], list[tuple[str, str]]]:
-    """What can be read, and what was skipped."""
+    """Return the texts that can be read, and the number of those that were skipped."""
     skipped: list[tuple[str, str]] = []
     file = OpenFile(io.BytesIO(content), name, column, lambda *skip: skipped.append(skip))
     return list(passages(file, ending_of(name))), skipped

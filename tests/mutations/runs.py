@@ -60,7 +60,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a run ended.
+    """The end of a run.
 
     Args:
         run: what was run.

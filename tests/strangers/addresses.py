@@ -122,5 +122,5 @@ def opened(page: str, address: Address) -> AppTest:
 
 
 def last(address: Address) -> dict[str, str]:
-    """What an address says of each name: the last one counts."""
+    """Return the value of each name in an address: the last one counts."""
     return {name: value if isinstance(value, str) else value[-1] for name, value in address.items()}

@@ -138,7 +138,7 @@ def test_what_any_text_is_made_into(model, harmless, tmp_path, text) -> None:
 
 @pytest.mark.parametrize("name", LARGE if LONG else LARGE_DAILY)
 def test_a_megabyte(model, name) -> None:
-    """What took more than time in proportion would not end here."""
+    """Reading takes time in proportion to a text: anything more would not end here."""
     traced(model, LARGE[name])
 
 

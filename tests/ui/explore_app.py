@@ -25,13 +25,13 @@ def explore(*, export: bool = False, **params: str) -> AppTest:
 
 
 def choose(app: AppTest, **choices: object) -> AppTest:
-    """What a click in the workbench leads to: the view is another one, and the page runs."""
+    """Run the page with another view, as a click in the workbench does."""
     app.session_state.view = replace(app.session_state.view, **choices)
     return app.run()
 
 
 def bench(app: AppTest) -> dict[str, Any]:
-    """What the grid of all heads was told to show."""
+    """Return the settings that the workbench got."""
     (part,) = _parts(app, "workbench")
     return json.loads(part.json)
 

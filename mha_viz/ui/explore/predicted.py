@@ -1,4 +1,4 @@
-"""What a model predicts with all heads and with some of them changed: before and after."""
+"""Predictions of a model with all heads, and with some of them changed: before and after."""
 
 from __future__ import annotations
 
