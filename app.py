@@ -12,7 +12,7 @@ from mha_viz.learn.frame.contents import LABS
 from mha_viz.ui.circuits import page as circuits
 from mha_viz.ui.compare import page as compare
 from mha_viz.ui.corpus import page as corpus
-from mha_viz.ui.explore import page as explore
+from mha_viz.ui.heads import page as heads
 from mha_viz.ui.intervene import page as intervene
 from mha_viz.ui.operating import figures, streamlit_run
 from mha_viz.ui.pages import FIRST, PAGES, TITLES
@@ -37,7 +37,7 @@ else:
         menu_items={"About": "mha_viz: see and measure every attention head."},
     )
     tools = {}
-    for key, module in zip(PAGES, (explore, compare, circuits, corpus, intervene), strict=True):
+    for key, module in zip(PAGES, (heads, compare, circuits, corpus, intervene), strict=True):
         looks = {"title": TITLES[key], "url_path": key, "default": key == FIRST}
         tools[key] = st.Page(module.page, **looks)
     labs = {
@@ -56,7 +56,7 @@ else:
     streamlit_run.run_after_reconnection()
     is_shown = class_page.follow(page.url_path or FIRST)
     try:
-        timed = figures.runs.timed(page.url_path or "explore")
+        timed = figures.runs.timed(page.url_path or "heads")
         with ready.run_mark(), page_lock.page_run(), timed:
             if not places.has_place():
                 messages.server_full()

@@ -33,7 +33,7 @@ TITLE = "The app"
 ABOUT = """`mha-viz app`, the shipped tiny-bert (4 layers x 8 heads), Chromium of 1280 x
 900. A click counts from the pointer to the frame with the new head's heatmap and its name; Enter
 from the key to the frame with all heads of a sentence not seen before, beside the pass of such a
-sentence by itself, in Explore and in Intervene (tiny-gpt2); a switch from the pointer on a head of
+sentence by itself, in Heads and in Intervene (tiny-gpt2); a switch from the pointer on a head of
 Intervene to the frame with the new prediction's KL divergence, of which a forward pass takes some
 ten milliseconds. Beside a study: while 2,000 texts of some 25 words are studied for another
 visitor."""

@@ -22,7 +22,7 @@ TITLE = "Memory"
 ABOUT = """Resident memory of a fresh process. "Peak above the model" is the highest resident memory
 while one text of 512 tokens is traced in a network of BERT-base size, less what the process holds
 once that is loaded and has traced a short text; the 144 attention matrices alone are 144 MiB. Of
-the app it is likewise what Explore takes, with labels, nearest heads and one visitor, in a network
+the app it is likewise what Heads takes, with labels, nearest heads and one visitor, in a network
 of Qwen2-0.5B's size; all attention matrices of 2,000 tokens are 5,127 MiB."""
 _WORDS = (
     "the old dog slept while young cats watched a bird of many colours over their house".split()
@@ -102,7 +102,7 @@ def peak() -> int:
 
 
 def page(n_tokens: int) -> int:
-    """All that one visit of Explore computes of a long text, in this process."""
+    """All that one visit of Heads computes of a long text, in this process."""
     from copy import deepcopy
 
     from streamlit.testing.v1 import AppTest

@@ -24,7 +24,7 @@ from mha_viz.learn.frame.contents import LABS
 TITLE = "Endurance"
 MINUTES = float(os.environ.get("MINUTES", "60"))
 VISITORS = 10
-ABOUT = f"""{VISITORS} visitors at once, for {MINUTES:.0f} minutes: each opens a page (Explore,
+ABOUT = f"""{VISITORS} visitors at once, for {MINUTES:.0f} minutes: each opens a page (HeadsView,
 Compare, Circuits, Corpus, Intervene or a lab) with tiny-bert or tiny-gpt2, types up to eight
 sentences of 3 to 60 words with some seconds between them, measures importance or prunes now and
 then, and leaves; one time in four without waiting for what was begun. Then another comes. Every

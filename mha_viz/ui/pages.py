@@ -1,5 +1,6 @@
 """The pages beside Learn, in the order of the menu: each is a folder here, with `page.page`."""
 
-FIRST = "explore"
+FIRST = "heads"
 PAGES = (FIRST, "compare", "circuits", "corpus", "intervene")
-TITLES = {key: key.capitalize() for key in PAGES} | {"explore": "Heads"}
+TITLES = {key: key.capitalize() for key in PAGES}
+FORMER_FIRST = ("explore",)  # names of the first page in older addresses

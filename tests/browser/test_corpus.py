@@ -33,10 +33,10 @@ def test_corpus_from_the_menu_to_an_example_in_explore(open_page: OpenPage) -> N
     expect(page).to_have_url(re.compile("from_word=because"))
     with page.context.expect_page() as tab:
         page.get_by_role("link", name="Open in Heads").last.click()
-    explore = tab.value
-    expect(explore).to_have_url(re.compile("text=.*query="))
-    wait_ready(explore)
-    expect(explore.get_by_label("Sentence", exact=True)).to_have_value(re.compile("because"))
+    heads = tab.value
+    expect(heads).to_have_url(re.compile("text=.*query="))
+    wait_ready(heads)
+    expect(heads.get_by_label("Sentence", exact=True)).to_have_value(re.compile("because"))
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

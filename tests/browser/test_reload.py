@@ -30,7 +30,7 @@ def shows_view(page: Page, text: str, head: str, position: int | None) -> None:
 
 
 @pytest.mark.journey
-def test_explore_after_a_reload_back_forward_and_in_a_second_tab_shows_the_same(open_page) -> None:
+def test_heads_after_a_reload_back_forward_and_in_a_second_tab_shows_the_same(open_page) -> None:
     page = open_page(f"/?text={TEXT}&layer=1&head=2")
     click_head(page, 3, 3)
     wait_ready(page)
@@ -109,12 +109,12 @@ def test_a_link_and_a_page_of_the_menu_are_one_step_of_the_history_each(open_pag
     text = "word " * 400  # for no address
     with next_run(page):
         type_text(page, text)
-    explore, steps = page.url, page.evaluate("history.length")
+    heads, steps = page.url, page.evaluate("history.length")
     with next_run(page):
         page.get_by_role("link", name="Compare").click()
     compare = page.url
     assert "/compare?" in compare and page.evaluate("history.length") == steps + 1
-    for step, address, head in ((page.go_back, explore, 1), (page.go_forward, compare, 0)):
+    for step, address, head in ((page.go_back, heads, 1), (page.go_forward, compare, 0)):
         step()
         expect(page).to_have_url(address)
         expect(name_of(page)).to_have_count(head)

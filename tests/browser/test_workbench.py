@@ -1,4 +1,4 @@
-"""The workbench of the Explore page with its server: messages that meet, and small windows.
+"""The workbench of the Heads page with its server: messages that meet, and small windows.
 
 What is drawn when something is chosen is tried in test_workbench.js of tests/web.
 """

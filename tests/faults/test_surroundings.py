@@ -75,11 +75,11 @@ def test_a_home_that_is_read_only(tmp_path, bound, read_only_home):
     with served(tmp_path, *bound, **env) as (port, ask), Visit(port) as page:
         assert ask(WRITABLE) == "False"
         assert page.show("corpus", text=TEXT) == []
-        page.go("explore", f"text={TEXT}")
+        page.go("heads", f"text={TEXT}")
         page.unfold("Export")
         record = tmp_path / "record.safetensors"
         record.write_bytes(page.download("Record file"))
-        page.go("explore", f"text={TEXT}")
+        page.go("heads", f"text={TEXT}")
         page.unfold("Export")
         assert page.download("PNG").startswith(b"\x89PNG")
     with safe_open(record, "pt") as file:

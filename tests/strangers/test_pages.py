@@ -14,13 +14,13 @@ from tests.strangers.shown import TYPED, alive
 from tests.strangers.test_addresses import stands
 
 BOXES = {
-    "explore": ("text", "pair"),
+    "heads": ("text", "pair"),
     "compare": ("text", "pair", "text_b"),
     "intervene": ("text", "source", "target", "against", "more"),
     "circuits": ("text", "source", "target", "against"),
 }
 VIEWS = [
-    ("explore", {"show": "table"}),
+    ("heads", {"show": "table"}),
     *(("compare", {"section": section}) for section in SECTIONS),
     ("intervene", {"how": "patch", "off": "0.1"}),
     *(("circuits", {"circuit": circuit}) for circuit in CIRCUITS),
@@ -85,7 +85,7 @@ DAILY = ("special tokens", "direction", "controls", "10,000 marks of all kinds",
 
 @pytest.mark.parametrize("name", NAMED if LONG else DAILY)
 def test_named_texts_in_explore(name) -> None:
-    app = opened("explore", {"model": "tiny-gpt2", "show": "lines"})
+    app = opened("heads", {"model": "tiny-gpt2", "show": "lines"})
     app.text_area(key="ask_text").set_value(sendable(NAMED[name])).run()
     stands(app)
 
@@ -93,7 +93,7 @@ def test_named_texts_in_explore(name) -> None:
 @pytest.mark.parametrize("name", LARGE if LONG else ["marks of all kinds"])
 def test_a_megabyte_in_explore(name) -> None:
     """The page cuts what it cannot read of it, and no address carries it."""
-    app = opened("explore", {"model": "tiny-gpt2", "show": "lines"})
+    app = opened("heads", {"model": "tiny-gpt2", "show": "lines"})
     app.text_area(key="ask_text").set_value(sendable(LARGE[name])).run()
     stands(app)
     assert len(app.query_params.get("text", "")) < 10_000

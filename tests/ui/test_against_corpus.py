@@ -1,4 +1,4 @@
-"""A head's numbers on Explore: those of a sentence among those that it has over a study."""
+"""A head's numbers on Heads: those of a sentence among those that it has over a study."""
 
 from dataclasses import replace
 
@@ -12,7 +12,7 @@ from mha_viz.ui.run.studies import studies
 from mha_viz.ui.state.views import DEFAULT
 from tests.making.comparing import near
 from tests.ui.compare_app import check
-from tests.ui.explore_app import brought, explore
+from tests.ui.heads_app import brought, heads_page
 
 TEXT = " ".join(["The"] * 16)
 PLACE = (1, 2)
@@ -31,7 +31,7 @@ def key():
 
 
 def test_each_number_says_on_how_many_texts_the_head_has_less_or_more(key):
-    app = explore(text=TEXT, layer=str(PLACE[0]), head=str(PLACE[1]), corpus=key, show="numbers")
+    app = heads_page(text=TEXT, layer=str(PLACE[0]), head=str(PLACE[1]), corpus=key, show="numbers")
     check(app)
     study = studies().finished(replace(DEFAULT, corpus=key))
     report = mv.head_report(mv.load("tiny-bert").trace(TEXT))

@@ -1,4 +1,4 @@
-"""Heads are pinned in Explore and Compare; the board shows, orders, notes and exports them."""
+"""Heads are pinned in Heads and Compare; the board shows, orders, notes and exports them."""
 
 import base64
 from typing import Any
@@ -11,7 +11,7 @@ from mha_viz.ui.state.link_values import MAX_PINS, Pin, written
 from mha_viz.ui.widgets.messages.messages import plain
 from tests.making.comparing import close
 from tests.ui.compare_app import HOSTILE, OTHER, TEXT, check, compare, figures, said
-from tests.ui.explore_app import choose, explore
+from tests.ui.heads_app import choose, heads_page
 
 A = Pin("tiny-bert", TEXT, "", "self", 1, 2, "first")
 B = Pin("tiny-gpt2", OTHER, "", "self", 0, 3)
@@ -47,7 +47,7 @@ def labels_of(pin: Pin) -> str:
 
 
 def test_a_head_is_pinned_in_explore_once_and_unpinned() -> None:
-    app = explore(model="tiny-bert", text=TEXT, layer="1", head="2")
+    app = heads_page(model="tiny-bert", text=TEXT, layer="1", head="2")
     app.button(key="pin").click().run()
     assert pinned(app) == [A._replace(note="")]
     assert "(1)" in app.button(key="open_in_compare").label
@@ -58,7 +58,7 @@ def test_a_head_is_pinned_in_explore_once_and_unpinned() -> None:
     app.button(key="pin").click().run()
     assert [pin[-3:-1] for pin in pinned(app)] == [(3, 5)]
     nine = tuple(A._replace(text="cat " * (i + 1)) for i in range(MAX_PINS))
-    app = explore(model="tiny-bert", text=TEXT, layer="1", head="2", pins=written(nine))
+    app = heads_page(model="tiny-bert", text=TEXT, layer="1", head="2", pins=written(nine))
     assert not [button for button in app.button if button.key == "pin"]  # a tenth is refused
 
 

@@ -42,7 +42,7 @@ def _page() -> None:
 
     from mha_viz.ui.state import state
 
-    state.on_page_enter("explore")
+    state.on_page_enter("heads")
     state.sync_from_url()
     state.bound("text", st.text_area, "Sentence")
     st.session_state.shown = state.current().text, list(st.session_state.problems)

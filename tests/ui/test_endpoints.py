@@ -84,13 +84,13 @@ def check_full_memory(port: int, ask: Callable[[str], str], page: OpenPage) -> N
     wait_for(port, 503)
     assert "memory" in get(port, "/readyz")[1]
     assert figures(port)["mha_viz_cache_bytes"] == 0  # all that can be made again was let go
-    (refused,) = page.show("explore", text=f"{MARKER} " * 60)
+    (refused,) = page.show("heads", text=f"{MARKER} " * 60)
     assert "memory" in refused
-    assert page.show("explore", text=f"Short {MARKER}.") == []
+    assert page.show("heads", text=f"Short {MARKER}.") == []
     assert figures(port)["mha_viz_refusals_total memory"] >= 1
     ask("import sys; del sys.ballast; answer = 1")
     wait_for(port, 200)
-    assert page.show("explore", text=f"{MARKER} " * 60) == []
+    assert page.show("heads", text=f"{MARKER} " * 60) == []
 
 
 def test_a_public_server_answers_its_operator_and_logs_nothing_that_was_typed(tmp_path):
@@ -110,18 +110,18 @@ def test_a_public_server_answers_its_operator_and_logs_nothing_that_was_typed(tm
         before = figures(port)
         assert before["mha_viz_sessions"] == 0 and before["mha_viz_memory_bytes"] > 10**8
         with OpenPage(port) as page:
-            page.show("explore", text=f"{MARKER} sat.", model=f"{MARKER}/{MARKER}")
-            page.show("explore", text=f"{MARKER} " * 999)
+            page.show("heads", text=f"{MARKER} sat.", model=f"{MARKER}/{MARKER}")
+            page.show("heads", text=f"{MARKER} " * 999)
             page.show("lab-soft-lookup", **{"class": MARKER, MARKER: MARKER})
             with OpenPage(port) as second:
-                second.show("explore", text=MARKER)
+                second.show("heads", text=MARKER)
             after = figures(port)
             assert get(port, f"/healthz?{MARKER}")[0] == 200
             get(port, f"/{MARKER}?{MARKER}")
             check_full_memory(port, ask, page)
         assert ask(FAIL) == "done"
         assert after["mha_viz_sessions"] >= 1
-        assert after["mha_viz_page_seconds_count explore"] >= 3
+        assert after["mha_viz_page_seconds_count heads"] >= 3
         assert after["mha_viz_refusals_total session"] == 1
         assert after["mha_viz_cache_bytes"] > 0
         assert MARKER not in get(port, "/metrics", authorization=f"Bearer {TOKEN}")[1]
@@ -177,7 +177,7 @@ def test_a_full_queue_is_a_figure_and_no_reason_to_send_visitors_elsewhere(monke
 def test_seconds_are_counted_into_every_bound_above_them():
     times = Times()
     for seconds in (0.01, 0.25, 99.0):
-        times.note("explore", seconds)
+        times.note("heads", seconds)
     ((buckets, total),) = times.table().values()
     assert dict(buckets)[0.05] == 1 and dict(buckets)[0.25] == 2
     assert buckets[-1] == (float("inf"), 3) and total == pytest.approx(99.26)

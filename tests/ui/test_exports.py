@@ -12,7 +12,7 @@ from mha_viz.ui.state.views import View
 from mha_viz.ui.widgets.exports import exports
 from tests.faults.disk import full_disk
 from tests.making.comparing import close
-from tests.ui.explore_app import explore
+from tests.ui.heads_app import heads_page
 
 
 def test_the_files_hold_the_part_that_is_shown():
@@ -44,12 +44,12 @@ def test_csv_of_very_many_weights_is_offered_after_an_answer(monkeypatch):
         return [button.proto.label for button in app.get("download_button")]
 
     params = dict(text="The cat sat on the mat.", model="tiny-gpt2")
-    app = explore(export=True, **params)
+    app = heads_page(export=True, **params)
     assert "Head as CSV" in files(app) and not app.checkbox
     record = mv.load("tiny-gpt2").trace(params["text"])
     n = len(record.tokens)
     monkeypatch.setattr(exports, "MOST_UNASKED", n * n - 1)
-    app = explore(export=True, **params)
+    app = heads_page(export=True, **params)
     assert "Head as CSV" not in files(app) and "PNG" in files(app)
     (question,) = app.checkbox
     app = question.check().run()

@@ -10,7 +10,7 @@ from mha_viz.engine.intervention import Intervention
 from mha_viz.engine.model import AttentionModel
 from mha_viz.interventions import ablation
 from mha_viz.prediction import generation, prediction
-from mha_viz.ui.explore import predicted
+from mha_viz.ui.heads import predicted
 from mha_viz.ui.intervene import switches
 from mha_viz.web.theme import format_number
 from tests.making.comparing import near

@@ -67,7 +67,7 @@ def test_map_and_sentences_are_those_of_the_best_head(stored, findings):
     marks = "".join(lines)
     assert marks.count("✓") == int(finding.attended.hits[:, layer, head].sum())
     assert marks.count("✓") + marks.count("✗") == len(finding.attended.pairs)
-    address = lines[0].split("](")[1].split(")")[0]  # leads to the head in Explore
+    address = lines[0].split("](")[1].split(")")[0]  # leads to the head in Heads
     view, problems = from_params(dict(parse_qsl(urlsplit(address).query)))
     assert address.startswith("./?") and not problems
     assert (view.layer, view.head, view.model, view.words) == (layer, head, "tiny-bert", True)

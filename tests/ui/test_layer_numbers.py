@@ -9,7 +9,7 @@ import mha_viz as mv
 from mha_viz.ui.state import layer_numbers, views
 from mha_viz.ui.state import state as states
 from tests.making.hybrids import jamba
-from tests.ui import explore_app
+from tests.ui import heads_app
 from tests.ui.compare_app import said
 
 COUNTED = re.compile(r"\bL[01]\b")  # what layers 3 and 7 were called, counted as they come
@@ -53,15 +53,15 @@ def test_views_go_to_addresses_and_back():
     assert layer_numbers.by_position(of_two, (3, 7)).layer_b == 3
 
 
-def test_explore_shows_the_head_that_an_address_names(model):
-    app = explore_app.explore(model=model.name, text=TEXT, layer="7", head="1", export=True)
+def test_heads_shows_the_head_that_an_address_names(model):
+    app = heads_app.heads_page(model=model.name, text=TEXT, layer="7", head="1", export=True)
     assert not app.exception
-    grid, view = explore_app.brought(app, "grid"), explore_app.bench(app)["view"]
+    grid, view = heads_app.brought(app, "grid"), heads_app.bench(app)["view"]
     assert grid["layer_numbers"] == [3, 7] and (view["layer"], view["head"]) == (1, 1)
     assert at(app, "layer") == "7"
-    assert explore_app.brought(app, "head")["head"] == 4 + 1  # whose exact weights are sent
+    assert heads_app.brought(app, "head")["head"] == 4 + 1  # whose exact weights are sent
     names = [f"L{layer} H{head}" for layer in (3, 7) for head in range(4)]
     assert app.dataframe[-1].value["Head"].tolist() == names
     assert "L7 H1" in said(app) and not COUNTED.search(said(app))
-    app = explore_app.choose(app, layer=0, head=2)  # a click on the first row of the grid
+    app = heads_app.choose(app, layer=0, head=2)  # a click on the first row of the grid
     assert at(app, "layer") == "3" and "L3 H2" in said(app)

@@ -12,7 +12,7 @@ from mha_viz.engine.model import AttentionModel
 from tests.making.comparing import close
 from tests.making.pairwise import pairwise
 from tests.ui.compare_app import HOSTILE, MODELS, SECTIONS, check, compare, table, turn_to
-from tests.ui.explore_app import brought, explore
+from tests.ui.heads_app import brought, heads_page
 
 # -- texts -----------------------------------------------------------------------------------------
 
@@ -45,7 +45,9 @@ OPEN = ("by_layer", "twins", "map", "alike", "changes", "coverage", "flow")  # t
 )
 def test_any_text_of_any_model_in_every_section(models, model, text, page):
     link = {"model": models.get(model, model), "text": TEXTS[text]}
-    app = explore(show=page, **link) if page == "numbers" else compare(*OPEN, section=page, **link)
+    app = (
+        heads_page(show=page, **link) if page == "numbers" else compare(*OPEN, section=page, **link)
+    )
     check(app)
     cut = [warning.value for warning in app.warning if "was cut to" in warning.value]
     too_long = ["long"] if model in MODELS else ["long", "hostile"]

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from mha_viz.text.from_weights import record
-from mha_viz.ui.explore import payloads
-from mha_viz.ui.state.views import Explore
+from mha_viz.ui.heads import payloads
+from mha_viz.ui.state.views import HeadsView
 from mha_viz.web.payload import grid_payload
 
 
@@ -18,7 +18,7 @@ def send(monkeypatch):
     payload = grid_payload(made)
 
     def send(*window, head=0):
-        return payloads.part_to_send(payload, made, Explore(layer=0, head=head, window=window))
+        return payloads.part_to_send(payload, made, HeadsView(layer=0, head=head, window=window))
 
     return send
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import mha_viz as mv
-from tests.ui.explore_app import brought, explore
+from tests.ui.heads_app import brought, heads_page
 
 TEXT = "The old dog saw the young dog."
 
@@ -20,7 +20,7 @@ TEXT = "The old dog saw the young dog."
 def test_heads_that_are_off_bring_the_likeliest_tokens_of_an_ablation(
     model, text, measured
 ) -> None:
-    app = explore(model=model, text=text, off="0.2,1.3")
+    app = heads_page(model=model, text=text, off="0.2,1.3")
     sent = brought(app, "prediction")
     ablation = mv.ablate(mv.load(model), measured, heads=[(0, 2), (1, 3)])
     expected = ablation.table().nlargest(5, "after")
@@ -32,17 +32,17 @@ def test_heads_that_are_off_bring_the_likeliest_tokens_of_an_ablation(
 
 
 def test_heads_that_the_model_does_not_have_are_left_out_and_named() -> None:
-    app = explore(model="tiny-gpt2", text=TEXT, off="0.2,40.1")
+    app = heads_page(model="tiny-gpt2", text=TEXT, off="0.2,40.1")
     assert brought(app, "prediction")["off"] == [[0, 2]]
     assert any("L40 H1" in warning.value for warning in app.warning)
 
 
 def test_nothing_is_predicted_while_all_heads_are_on() -> None:
-    app = explore(model="tiny-gpt2", text=TEXT)
+    app = heads_page(model="tiny-gpt2", text=TEXT)
     with pytest.raises(StopIteration):
         brought(app, "prediction")
 
 
 def test_a_text_without_a_word_says_that_nothing_can_be_predicted() -> None:
-    sent = brought(explore(model="tiny-bert", text=". , !", off="0.2"), "prediction")
+    sent = brought(heads_page(model="tiny-bert", text=". , !", off="0.2"), "prediction")
     assert sent["message"] and "rows" not in sent

@@ -10,7 +10,7 @@ from mha_viz.ui.operating import refusals
 from mha_viz.ui.run import memory
 from mha_viz.ui.state import allowed
 from mha_viz.ui.widgets.controls.controls import OTHER
-from tests.ui.explore_app import explore
+from tests.ui.heads_app import heads_page
 from tests.ui.test_fetching import chosen, page
 
 NAMED = "google-bert/bert-base-uncased"
@@ -81,7 +81,7 @@ def test_a_browser_that_asks_for_the_box_of_names_gets_none(operated):
 
 def test_a_long_text_is_cut_to_the_tokens_that_are_allowed_and_the_page_says_so(operated):
     operated(public=1, max_tokens=16)
-    app = explore(model="tiny-gpt2", text="one two three " * 30)
+    app = heads_page(model="tiny-gpt2", text="one two three " * 30)
     assert not app.exception and not app.error
     said = " ".join(warning.value for warning in app.warning)
     assert "16" in said and "cut" in said
@@ -91,7 +91,7 @@ def test_more_characters_than_allowed_are_refused_and_stay_in_the_box(operated):
     operated(public=1, max_characters=100)
     before = refusals.counted().get("text", 0)
     text = "word " * 30
-    app = explore(text=text)
+    app = heads_page(text=text)
     (error,) = [error.value for error in app.error]
     assert "100" in error and "150" in error
     assert app.text_area(key="ask_text").value == text

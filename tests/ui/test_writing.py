@@ -1,4 +1,4 @@
-"""A model that goes on with the sentence in Explore, and what it predicts, without a browser."""
+"""A model that goes on with the sentence in Heads, and what it predicts, without a browser."""
 
 from pathlib import Path
 
@@ -6,7 +6,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 import mha_viz as mv
-from mha_viz.ui.explore import drawing
+from mha_viz.ui.heads import drawing
 from mha_viz.ui.run.written import WrittenScene
 from mha_viz.ui.widgets.components import written_text
 from mha_viz.ui.widgets.messages.messages import plain
@@ -17,7 +17,7 @@ TEXT = "Once upon a time"
 
 @pytest.fixture
 def page(monkeypatch):
-    """The Explore page of a link; the component's calls, and the scenes that are drawn."""
+    """The Heads page of a link; the component's calls, and the scenes that are drawn."""
     calls, scenes, heads = [], [], drawing.heads
     monkeypatch.setattr(written_text, "_component", lambda **given: calls.append(given))
     monkeypatch.setattr(

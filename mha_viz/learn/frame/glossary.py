@@ -80,8 +80,8 @@ MISCONCEPTIONS = read_records(
     Misconception, Path(__file__).with_name("misconceptions.toml"), "misconception"
 )
 _PLACES = {  # quantities that are not where others of their kind are
-    "sink": Place("Heads", "explore", _ALL_HEADS),  # not sorted by it: few models have one
-    "value_weighted": Place("Heads", "explore", {"weighted": "1"}),
+    "sink": Place("Heads", "heads", _ALL_HEADS),  # not sorted by it: few models have one
+    "value_weighted": Place("Heads", "heads", {"weighted": "1"}),
     "cosine": Place("Compare", "compare", {"section": "alike", "space": "W_Q"}),
     "product_cosine": Place("Compare", "compare", {"section": "alike", "space": "W_QK"}),
     "product_overlap": Place("Compare", "compare", {"section": "alike", "space": "W_QK"}),
@@ -175,7 +175,7 @@ def _number(value: float) -> str:
 
 def _with_its_kind(metric: Any) -> Place:
     if metric.of == "head":
-        return Place("Heads", "explore", _ALL_HEADS | {"sort": metric.key})
+        return Place("Heads", "heads", _ALL_HEADS | {"sort": metric.key})
     chosen = {
         "pair": {"section": "twins", "measure": metric.key},
         "layer": {"section": "diversity"},
@@ -185,7 +185,7 @@ def _with_its_kind(metric: Any) -> Place:
 
 
 def _label_line(label: Any) -> tuple[str, str]:
-    seen = _link(Place("Heads", "explore", _ALL_HEADS | {"only": label.key}))
+    seen = _link(Place("Heads", "heads", _ALL_HEADS | {"only": label.key}))
     searched = f"{label.key} {label.title} {label.meaning}"
     return searched, f"**{plain(label.title)}** – {plain(label.meaning)} {seen}"
 
@@ -200,7 +200,7 @@ def _link(place: Place) -> str:
 
     Relative: the app may be served under a path. The first page is at that path itself.
     """
-    address = "./" if place.page == "explore" else place.page
+    address = "./" if place.page == "heads" else place.page
     if place.page not in _WITHOUT_VIEW:
         view = replace(state.of(views.View), **place.chosen)
         address += f"?{urlencode(views.to_params(view))}"

@@ -103,9 +103,9 @@ def _stop(number: int, stop: Stop) -> None:
             for one in stop.exercise:
                 st.markdown(f"**Exercise:** {plain(one.ask)}")
                 st.markdown(f"**Solution:** {plain(one.solution)}")
-                if one.params and "explore" in pages:
+                if one.params and "heads" in pages:
                     label = "L{layer} H{head} of {model}".format_map(one.params)
-                    st.page_link(pages["explore"], label=label, query_params=one.params)
+                    st.page_link(pages["heads"], label=label, query_params=one.params)
             make = partial(sheet, number, link(stop.page, stop.params))
             with st.container(horizontal=True):
                 sheet_buttons(make, f"stop-{number}", key=f"lesson-sheet-{number}")

@@ -38,7 +38,7 @@ class Question:
 
 @dataclass(frozen=True)
 class Exercise:
-    """A task on the printed sheet; `params` open Explore on the head that it names."""
+    """A task on the printed sheet; `params` open Heads on the head that it names."""
 
     ask: str
     solution: str

@@ -41,7 +41,7 @@ def draw(scene: Scene) -> None:
     _all_heads(scene, found)
     with st.container(horizontal=True, vertical_alignment="center"):
         st.header(words.head_name(*state.of(Circuits).chosen), anchor=False)
-        controls.open_in_explore()
+        controls.open_in_heads()
     of_head(scene, place)
     _guesses(scene, place)
 

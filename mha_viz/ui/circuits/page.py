@@ -1,6 +1,6 @@
 """Circuits: how heads work together, across layers. Pick, compute, draw."""
 
-from mha_viz.ui.explore import picking
+from mha_viz.ui.heads import picking
 from mha_viz.ui.run import memory
 from mha_viz.ui.state import views
 

@@ -137,4 +137,4 @@ def _heads(found: PatchingMap, caption: str) -> None:
     targets.draw_heads(values, title, unit, table=table, caption=caption, **texts)
     with st.container(horizontal=True, vertical_alignment="center"):
         st.markdown(f"**{words.head_name(*state.of(Circuits).chosen)}**", width="content")
-        controls.open_in_explore()
+        controls.open_in_heads()

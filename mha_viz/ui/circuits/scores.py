@@ -14,7 +14,7 @@ from mha_viz.core.record.visible import visible_keys
 from mha_viz.engine.model import AttentionModel
 from mha_viz.plots.bars import share_matrix, signed_rows
 from mha_viz.ui.circuits import TEXTS, targets
-from mha_viz.ui.explore.head_words import strongest_pair
+from mha_viz.ui.heads.head_words import strongest_pair
 from mha_viz.ui.intervene import importance
 from mha_viz.ui.run.scene import Scene
 from mha_viz.ui.state import state
@@ -59,7 +59,7 @@ def _pickers(scene: Scene) -> tuple[int, int, int | None]:
         at = {i: places[i] for i in seen}
         choosing.menu("key", "Looked at (key)", at, displayed=key, width=160)
         choosing.menu("versus_key", "and not at", others, displayed=versus, width=160)
-        controls.open_in_explore()
+        controls.open_in_heads()
     return query, key, None if versus < 0 else versus
 
 

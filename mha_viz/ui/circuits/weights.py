@@ -112,7 +112,7 @@ def draw_vocabulary(scene: Scene) -> None:
     """Draw the head's circuits. Not a fragment, as Stop must end what measures."""
     with st.container(horizontal=True, vertical_alignment="bottom"):
         controls.head_menus(scene.record.n_layers, scene.record.n_heads)
-        controls.open_in_explore()
+        controls.open_in_heads()
     looks = TEXTS.control("listed", most=MAX_WORDS, n=N_OF_TEXT)
     state.bound("listed", st.text_input, **looks)
     name = words.head_name(*state.of(Circuits).chosen)

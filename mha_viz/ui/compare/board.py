@@ -49,8 +49,8 @@ def draw(first: scene.Scene) -> None:
             with continue_on_error():
                 shown.append(_card(i, pin, replace(state.of(views.View), **head, window=())))
             _edits(i, pin, len(pins))
-            if not pin.model.endswith(UNTRAINED):  # Explore shows no untrained copies
-                controls.page_button("explore", "Open in Heads", i, **head)
+            if not pin.model.endswith(UNTRAINED):  # Heads shows no untrained copies
+                controls.page_button("heads", "Open in Heads", i, **head)
     if shown:
         with tools:
             choosing.menu("scale", "Colour scale", views.SCALES, width=150)

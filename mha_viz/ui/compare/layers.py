@@ -169,7 +169,7 @@ def draw_flow(scene: Scene) -> None:
         return
     layers, view = choosing.layers(record.n_layers), state.of(Compare)
     places = words.places(record.labels)
-    # Only what somebody chooses is written: to look here must not change what Explore opens with.
+    # Only what somebody chooses is written: to look here must not change what Heads opens with.
     upto = view.upto if view.upto in layers else record.n_layers - 1
     query = view.query if view.query in places else len(places) - 1
     with st.container(horizontal=True, vertical_alignment="bottom"):

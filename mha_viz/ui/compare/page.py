@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from mha_viz.ui.explore import picking
+from mha_viz.ui.heads import picking
 from mha_viz.ui.run import memory
 from mha_viz.ui.state import state, views
 

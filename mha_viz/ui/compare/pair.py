@@ -18,8 +18,8 @@ from mha_viz.plots.difference import difference_heatmap
 from mha_viz.plots.heatmap import MOST, head_heatmap, mark_cells
 from mha_viz.reports.report import Report
 from mha_viz.ui.compare import TEXTS, described
-from mha_viz.ui.explore.card import labels
-from mha_viz.ui.explore.head_words import in_words
+from mha_viz.ui.heads.card import labels
+from mha_viz.ui.heads.head_words import in_words
 from mha_viz.ui.run import reporting
 from mha_viz.ui.run.scene import Scene
 from mha_viz.ui.state import state, views
@@ -42,7 +42,7 @@ def one_head(scene: Scene, report: Report) -> None:
     place = view.chosen
     with st.container(horizontal=True, vertical_alignment="center"):
         st.header(words.head_name(*place), anchor=False)
-        controls.open_in_explore()
+        controls.open_in_heads()
     name = words.head_name(*place)
     _heatmap(scene.record, place, "chosen", words.settings(scene), name, NARROW)
     exports.pin_button(scene.record, lambda: place, "pin_chosen", name)
@@ -95,7 +95,7 @@ def names(a: str = "", b: str = "", other: AttentionRecord | None = None) -> tup
 
 
 def colour_scale(scene: Scene) -> None:
-    """Draw the scale of all heatmaps of weights, the same as in Explore, and their tokens."""
+    """Draw the scale of all heatmaps of weights, the same as in Heads, and their tokens."""
     choosing.menu("scale", "Colour scale", views.SCALES, width=150)
     token_window.slider(scene.record.shape[2])
 

@@ -1,6 +1,6 @@
 """Corpus: what every head does over many texts. Pick, compute, draw."""
 
-from mha_viz.ui.explore import picking
+from mha_viz.ui.heads import picking
 from mha_viz.ui.run import memory
 from mha_viz.ui.state import state
 from mha_viz.ui.widgets import look

@@ -104,7 +104,7 @@ def _sentences(study: Study, found: pd.DataFrame) -> None:
         marks = [Mark(int(starts[at]), int(ends[at]), colour) for colour, at in places.items()]
         pair = " → ".join(words.plain(row[f"{part}_token"]) for part in _COLOURS)
         head = row["layer"], row["head"]
-        link = in_explore(row["text"], *head, row["query"], row["key"])
+        link = in_heads(row["text"], *head, row["query"], row["key"])
         weight, sentence = words.format_number(row["weight"]), marked(row["text"], marks)
         st.markdown(f"**{weight}** {words.head_name(*head)}, {pair}: {sentence} {link}")
 
@@ -140,7 +140,7 @@ def marked(text: str, marks: Sequence[Mark] = ()) -> str:
     return "".join(parts).replace("\n", " ") + " …" * (end < len(text))
 
 
-def in_explore(text: str, layer: int, head: int, query: int = -1, key: int = -1) -> str:
+def in_heads(text: str, layer: int, head: int, query: int = -1, key: int = -1) -> str:
     """Return a markdown link to a text in Heads, on a head and perhaps a pair of tokens."""
     view = state.of(views.Corpus)
     shown = views.View(model=view.model, device=view.device, dtype=view.dtype, text=text)
@@ -178,7 +178,7 @@ def draw_examples(study: Study) -> None:
         bring_script(key="corpus-arcs")
     of_texts = {} if gold else _heaviest(study, found)
     for place, row in enumerate(texts):
-        link = in_explore(row["text"], *view.chosen)
+        link = in_heads(row["text"], *view.chosen)
         ends = sorted({row["class_from"], row["class_to"]})
         others = f"texts of {' to '.join(map(str, ends))} tokens" if matched else "all texts"
         mean = f"mean of {others}: {words.format_number(row['class_mean'])}"

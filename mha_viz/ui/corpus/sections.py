@@ -34,7 +34,7 @@ def _fit(study: Study) -> None:
     layer, head = state.of(Corpus).chosen
     if not (0 <= layer < study.n_layers and 0 <= head < study.n_heads):
         layer, head = default_head(study)
-        if state.current().layer_b < 0 and two_runs(state.current()):  # as in Explore
+        if state.current().layer_b < 0 and two_runs(state.current()):  # as in Heads
             state.change(layer_b=layer, head_b=head)
         state.change(layer=layer, head=head, query=-1, key=-1)
 

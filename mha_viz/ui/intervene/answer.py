@@ -7,7 +7,7 @@ from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import MhaVizError
 from mha_viz.interventions.ablation import Ablation, compare
 from mha_viz.prediction.logits import mask_word_at
-from mha_viz.ui.explore.predicted import (
+from mha_viz.ui.heads.predicted import (
     intervention,
     last_masked,
     predicted,

@@ -13,7 +13,7 @@ from mha_viz.errors import MhaVizError
 from mha_viz.interventions.ablation import Ablation
 from mha_viz.plots.prediction import before_after, token_strip
 from mha_viz.prediction.generation import generate
-from mha_viz.ui.explore.predicted import cache_key, intervention, token_table
+from mha_viz.ui.heads.predicted import cache_key, intervention, token_table
 from mha_viz.ui.intervene import TEXTS, answer, switches, targets
 from mha_viz.ui.run import memory
 from mha_viz.ui.run.scene import Scene

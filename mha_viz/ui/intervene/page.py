@@ -1,6 +1,6 @@
 """Intervene: switch heads off and see what the model predicts then. Pick, compute, draw."""
 
-from mha_viz.ui.explore import picking
+from mha_viz.ui.heads import picking
 from mha_viz.ui.intervene import AFTER_TEXT
 from mha_viz.ui.run import memory
 from mha_viz.ui.state import state

@@ -8,7 +8,7 @@ import time
 import streamlit as st
 
 from mha_viz.ui import intervene
-from mha_viz.ui.explore.predicted import refusal
+from mha_viz.ui.heads.predicted import refusal
 from mha_viz.ui.intervene import TEXTS, answer, effect, importance, switches
 from mha_viz.ui.operating.streamlit_run import is_partial
 from mha_viz.ui.run import memory

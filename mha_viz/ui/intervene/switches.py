@@ -8,8 +8,8 @@ import numpy as np
 import streamlit as st
 
 from mha_viz.core.layer_numbers import number_at
-from mha_viz.ui.explore import payloads
-from mha_viz.ui.explore.predicted import fit_off
+from mha_viz.ui.heads import payloads
+from mha_viz.ui.heads.predicted import fit_off
 from mha_viz.ui.intervene import ANSWER, CHART, CONTROLS, HEADS, MORE, TEXTS, importance
 from mha_viz.ui.operating.streamlit_run import rerun_parts
 from mha_viz.ui.run import reporting

@@ -24,7 +24,7 @@ from mha_viz.ui.state import allowed, state
 from mha_viz.ui.state.examples import example_head
 from mha_viz.ui.state.faults import NothingTyped, guarded
 from mha_viz.ui.state.layer_numbers import by_number
-from mha_viz.ui.state.views import Explore, Shared, View, two_runs
+from mha_viz.ui.state.views import HeadsView, Shared, View, two_runs
 
 if TYPE_CHECKING:
     from mha_viz.engine.model import AttentionModel
@@ -175,7 +175,7 @@ def _of(view: Shared) -> Scene:
     return Scene(*view.checkpoint, view.part, view.text, pair)
 
 
-def displayed_record(scene: Scene, view: Explore) -> AttentionRecord:
+def displayed_record(scene: Scene, view: HeadsView) -> AttentionRecord:
     """Return the record as the view wants it: sub-words merged, tokens left out."""
     options = view.axes
     if not any(options):
@@ -198,9 +198,9 @@ def displayed_record(scene: Scene, view: Explore) -> AttentionRecord:
 def fit_head(scene: Scene) -> None:
     """Bring the view's head back to one that this model has."""
     record, numbers = scene.record, scene.record.layer_numbers
-    number = by_number(state.of(Explore)).layer
+    number = by_number(state.of(HeadsView)).layer
     state.number_layers(() if is_counted(numbers) else numbers)
-    view = state.of(Explore)
+    view = state.of(HeadsView)
     layer, head = view.chosen
     if min(layer, head) < 0:
         layer, head = _head_to_show(scene)

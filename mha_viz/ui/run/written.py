@@ -13,7 +13,7 @@ from mha_viz.prediction.writing import Writing
 from mha_viz.ui.run import memory
 from mha_viz.ui.run.page_lock import PATIENCE
 from mha_viz.ui.run.scene import Run, Scene, measured
-from mha_viz.ui.state.views import Explore
+from mha_viz.ui.state.views import HeadsView
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class _Writer:
     shown: Shown | None = None
 
 
-def written_scene(scene: Scene, view: Explore, written: int) -> WrittenScene:
+def written_scene(scene: Scene, view: HeadsView, written: int) -> WrittenScene:
     """Return a scene's text with so many tokens behind it, written as the view says."""
     return WrittenScene(
         *(scene.model, scene.device, scene.dtype, scene.part, scene.text, scene.pair),

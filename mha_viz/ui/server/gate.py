@@ -16,7 +16,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from streamlit import config
 
 from mha_viz.ui.operating.addresses import is_loopback
-from mha_viz.ui.pages import FIRST
+from mha_viz.ui.pages import FIRST, FORMER_FIRST
 
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 
@@ -48,15 +48,15 @@ class Gate:
 
 
 class FirstPage:
-    """ASGI middleware that redirects /explore to /, which Streamlit does not know by that name."""
+    """ASGI middleware that redirects names of the first page to /, the one that Streamlit knows."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on, or redirect it to its page."""
-        named = scope["type"] == "http" and scope["path"].rstrip("/").endswith(f"/{FIRST}")
-        if not named or scope["method"] not in ("GET", "HEAD"):
+        last = scope["path"].rstrip("/").rsplit("/", 1)[-1] if scope["type"] == "http" else ""
+        if last not in (FIRST, *FORMER_FIRST) or scope["method"] not in ("GET", "HEAD"):
             await self.app(scope, receive, send)
             return
         query = scope["query_string"].decode("latin-1")

@@ -25,7 +25,7 @@ _WITH_OPTIONS = (st.selectbox, st.segmented_control, st.select_slider, st.multis
 
 
 # Streamlit can bind a widget to a parameter of the address. But a bound parameter is there only
-# while its widget is drawn, so that a link from Explore would lose what Compare shows; texts of any
+# while its widget is drawn, so that a link from Heads would lose what Compare shows; texts of any
 # length go into it; and a model that a stranger names is refused without a word. So we write the
 # address from the view, and ask Streamlit only which runs were caused by Back and Forward.
 

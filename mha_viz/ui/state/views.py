@@ -148,8 +148,8 @@ class Switched(Shared):
 
 
 @dataclass(frozen=True)
-class Explore(Switched):
-    """The view of the Explore page."""
+class HeadsView(Switched):
+    """The view of the Heads page."""
 
     heads: tuple[tuple[int, int], ...] = _choice((), read.heads(MAX_HEADS))  # drawn as lines
     tiles: str = _choice("", read.metric)  # a metric that the tiles show; "": the weights
@@ -253,7 +253,7 @@ class Intervene(Switched):
 
 
 @dataclass(frozen=True)
-class View(Explore, Compare, Corpus, Circuits, Intervene):
+class View(HeadsView, Compare, Corpus, Circuits, Intervene):
     """All choices of a session, which a link carries; each page sees its own part alone."""
 
     def seen_by(self, page: type[V]) -> V:

@@ -1,4 +1,4 @@
-// The workbench as the Explore page has it, and a Python that listens and says what a test has it say.
+// The workbench as the Heads page has it, and a Python that listens and says what a test has it say.
 
 import assert from "node:assert/strict";
 

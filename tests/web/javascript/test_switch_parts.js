@@ -17,7 +17,7 @@ test("a pointer passes every tile on its line, the first left out", () => {
   });
 });
 
-test("tiles with patterns are the squares of the grid of Explore", () => {
+test("tiles with patterns are the squares of the grid of Heads", () => {
   for (const [width, layers, heads, height] of [[620, 12, 12, 630], [620, 4, 8, 600], [1240, 24, 16, 900]]) {
     const { pitchX, pitchY, gap } = layoutOf({ layers, heads, rows: 9, cols: 9 }, 0, width, height);
     const found = tileSizes(width, layers, heads, true, height);

@@ -22,7 +22,7 @@ from mha_viz.learn.labs.find_the_head.numbers import (
     names,
     points,
 )
-from mha_viz.ui.explore import picking
+from mha_viz.ui.heads import picking
 from mha_viz.ui.run import memory, reporting
 from mha_viz.ui.run.scene import Scene
 from mha_viz.ui.state import state

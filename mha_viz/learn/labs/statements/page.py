@@ -24,7 +24,7 @@ from mha_viz.learn.labs.statements.explanations import TEXTS, sides_in_words, wh
 from mha_viz.learn.labs.statements.numbers import STATEMENTS, Sides, Statement, Verdict, judge
 from mha_viz.plots.both_sides import Claim, both_sides
 from mha_viz.plots.head_values import head_scatter, layer_lines
-from mha_viz.ui.explore import picking
+from mha_viz.ui.heads import picking
 from mha_viz.ui.run import heavy, memory, reporting
 from mha_viz.ui.run.scene import Scene
 from mha_viz.ui.state import state

@@ -18,7 +18,7 @@ from mha_viz.learn.labs.step_by_step.tables import STEPS, TEXTS, step_table
 from mha_viz.learn.labs.step_by_step.taught import BUGS, run_taught, taught_code
 from mha_viz.learn.labs.step_by_step.windows import one_step
 from mha_viz.plots.vectors import layer_picture
-from mha_viz.ui.explore import picking
+from mha_viz.ui.heads import picking
 from mha_viz.ui.run import memory
 from mha_viz.ui.run.scene import Scene
 from mha_viz.ui.state import state

@@ -15,7 +15,7 @@ from mha_viz.learn.frame.texts import read_texts
 from mha_viz.learn.labs.step_by_step.page import activations_of
 from mha_viz.learn.labs.value_output import numbers as lab
 from mha_viz.plots.bars import token_bars
-from mha_viz.ui.explore import picking
+from mha_viz.ui.heads import picking
 from mha_viz.ui.run import memory
 from mha_viz.ui.run.scene import Scene
 from mha_viz.ui.state import state

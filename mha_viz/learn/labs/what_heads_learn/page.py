@@ -17,7 +17,7 @@ from mha_viz.learn.frame.texts import read_texts
 from mha_viz.learn.labs.what_heads_learn import numbers as lab
 from mha_viz.plots.both_sides import Claim, both_sides
 from mha_viz.plots.head_values import importance_map
-from mha_viz.ui.explore import picking
+from mha_viz.ui.heads import picking
 from mha_viz.ui.run import heavy
 from mha_viz.ui.state import allowed, state, views
 from mha_viz.ui.state.faults import guarded
@@ -296,7 +296,7 @@ def _line(one: lab.Finding, sentence: Annotated, numbers: list[int], head: tuple
 
 
 def _address(text: str, head: tuple[int, int]) -> str:
-    """Return Explore's address of a sentence and a head: whole words as lines."""
+    """Return the address in Heads of a sentence and a head: whole words as lines."""
     now = state.current()
     view = replace(views.DEFAULT, model=now.model, device=now.device, dtype=now.dtype, text=text)
     view = replace(view, layer=head[0], head=head[1], words=True, show="lines")

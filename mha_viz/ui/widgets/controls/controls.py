@@ -149,9 +149,9 @@ def token_boxes(width: int, also: Callable[[], None] | None = None) -> None:
     state.bound("against", st.text_input, "Compared with", placeholder="(none)", **looks)
 
 
-def open_in_explore() -> None:
+def open_in_heads() -> None:
     """Draw a button that leads to everything about the chosen head."""
-    page_button("explore", "Open in Heads")
+    page_button("heads", "Open in Heads")
 
 
 def page_button(page: str, label: str, number: int | str = "", **choices: views.Choice) -> None:

@@ -37,7 +37,7 @@ from mha_viz.ui.run import scene as scenes
 from mha_viz.ui.state import own_address, state, views
 from mha_viz.ui.state.faults import guarded
 from mha_viz.ui.state.link_values import MAX_PINS, Pin
-from mha_viz.ui.state.views import Compare, Explore, View
+from mha_viz.ui.state.views import Compare, HeadsView, View
 from mha_viz.ui.widgets.controls import lazy_sections, token_window
 from mha_viz.ui.widgets.exports.share_link import show_link
 from mha_viz.ui.widgets.messages import words
@@ -81,7 +81,7 @@ def link_menu() -> None:
 
 
 def _files(scene: scenes.Scene, grid: GridBytes) -> None:
-    view = state.of(Explore)
+    view = state.of(HeadsView)
     head = words.head_name(*view.chosen).replace(" ", "_")
     name = f"{safe_name(scene.record.model, 'model')}_{head}"
 
@@ -109,7 +109,7 @@ def _files(scene: scenes.Scene, grid: GridBytes) -> None:
             download(label, f"{name}.{suffix}", of(make), key=f"get_{suffix}")
 
 
-def _pictures(view: Explore, name: str, of: Callable[..., Callable[[], str | bytes]]) -> None:
+def _pictures(view: HeadsView, name: str, of: Callable[..., Callable[[], str | bytes]]) -> None:
     """Draw the downloads of a picture: what is drawn and how wide, and a button for each format."""
     pictures = {"view": "This view", "all": "Grid and head"}
     look: dict[str, Any] = {"required": True, "label_visibility": "collapsed"}
@@ -139,7 +139,7 @@ def _pictures(view: Explore, name: str, of: Callable[..., Callable[[], str | byt
             )
 
 
-def _picture(record: AttentionRecord, view: Explore, whole: bool, form: dict[str, Any]) -> bytes:
+def _picture(record: AttentionRecord, view: HeadsView, whole: bool, form: dict[str, Any]) -> bytes:
     """Return the picture that the page shows, or the grid with the head beside it, as a file."""
     shown, weights, seen = token_window.shown_head(record, view.chosen, view)
     told = {"title": words.head_name(*view.chosen), "caption": caption(record, view), **form}
@@ -157,7 +157,7 @@ def _picture(record: AttentionRecord, view: Explore, whole: bool, form: dict[str
     return printed_lines(patterns, shown.labels, names, share=view.mass, **told)
 
 
-def _csv_confirmed(record: AttentionRecord, view: Explore) -> bool:
+def _csv_confirmed(record: AttentionRecord, view: HeadsView) -> bool:
     """Return whether a head's table may be written; ask first where it has very many weights."""
     n_rows, n_columns = map(len, view.shown(*record.shape[2:]))
     if n_rows * n_columns <= MOST_UNASKED:
@@ -250,7 +250,7 @@ def safe_name(text: str, otherwise: str) -> str:
     return re.sub(r"[^\w.-]+", "_", text)[-60:].strip("._") or otherwise
 
 
-def caption(record: AttentionRecord, view: Explore) -> str:
+def caption(record: AttentionRecord, view: HeadsView) -> str:
     """Return model, part, text and settings, in one line."""
     settings = [f"{view.scale} colours"]
     settings += ["sub-words merged"] if record.merged else []
@@ -263,7 +263,7 @@ def caption(record: AttentionRecord, view: Explore) -> str:
     return words.source(record, ", ".join(settings))
 
 
-def csv(record: AttentionRecord, view: Explore) -> bytes:
+def csv(record: AttentionRecord, view: HeadsView) -> bytes:
     """Return the head's weights that are shown as CSV, a row per query, under comment lines."""
     shown, weights, seen = token_window.shown_head(record, view.chosen, view)
     rows, columns = shown.names
@@ -274,7 +274,9 @@ def csv(record: AttentionRecord, view: Explore) -> bytes:
     return commented_csv(table, notes)
 
 
-def head_file(make: Callable[..., T], view: Explore, **form: str) -> Callable[[AttentionRecord], T]:
+def head_file(
+    make: Callable[..., T], view: HeadsView, **form: str
+) -> Callable[[AttentionRecord], T]:
     """Return what makes the chosen head's file, with its name and settings on the page."""
 
     def made(record: AttentionRecord) -> T:

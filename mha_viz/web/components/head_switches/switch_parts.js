@@ -11,7 +11,7 @@ const READABLE = 40; // of one that has room for letters
 const TALL = 1e4; // of a window whose height does not matter
 
 /**
- * Side of a tile with the gap around it, as large as in the grid of Explore, and this gap.
+ * Side of a tile with the gap around it, as large as in the grid of Heads, and this gap.
  * @param {number} width of all that there is room for
  * @param {number} layers
  * @param {number} heads

@@ -17,7 +17,7 @@ from mha_viz.interventions.ablation import Ablation, compare, of_end
 from mha_viz.prediction.logits import OF_TEXTS, mask_word_at, objective
 from mha_viz.prediction.outcomes import ENDS
 from mha_viz.prediction.prediction import Prediction, predict
-from mha_viz.ui.explore import TEXTS
+from mha_viz.ui.heads import TEXTS
 from mha_viz.ui.run import memory
 from mha_viz.ui.run.page_lock import turn_for
 from mha_viz.ui.run.scene import Scene, extent, is_head

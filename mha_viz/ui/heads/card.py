@@ -13,7 +13,7 @@ import streamlit as st
 
 from mha_viz.core.metrics import METRICS, EarnedLabel
 from mha_viz.reports.report import Report
-from mha_viz.ui.explore import TEXTS
+from mha_viz.ui.heads import TEXTS
 from mha_viz.ui.run import memory, reporting
 from mha_viz.ui.run.scene import Scene
 from mha_viz.ui.state import state

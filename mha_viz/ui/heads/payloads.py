@@ -1,4 +1,4 @@
-"""The payloads of the Explore page: all heads, one head's exact weights, and what follows them."""
+"""The payloads of the Heads page: all heads, one head's exact weights, and what follows them."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from mha_viz.core.metrics import METRICS
 from mha_viz.core.record.record import AttentionRecord
 from mha_viz.reports.description import clearest, describe_heads
 from mha_viz.reports.report import Report
-from mha_viz.ui.explore import card
+from mha_viz.ui.heads import card
 from mha_viz.ui.run import memory, reporting
 from mha_viz.ui.run.scene import Facts, Scene, displayed_record
 from mha_viz.ui.state import allowed
-from mha_viz.ui.state.views import Explore, Shared
+from mha_viz.ui.state.views import HeadsView, Shared
 from mha_viz.ui.widgets.exports import exports
 from mha_viz.web.head_details import has_vectors, scores_payload
 from mha_viz.web.payload import MAX_SIDE, finite, grid_payload, notes_payload, pack, unpack
@@ -25,7 +25,7 @@ from mha_viz.web.payload import MAX_SIDE, finite, grid_payload, notes_payload, p
 MAX_CELLS = 2**22  # exact weights of one head that travel at once, 16 MiB: all of 2,048 tokens
 
 
-def grid(scene: Scene, view: Explore, urls: exports.Urls) -> bytes:
+def grid(scene: Scene, view: HeadsView, urls: exports.Urls) -> bytes:
     """Pack all heads and metrics; the browser derives other axes, if it has all cells."""
     record = scene.record
     if is_pooled(record):
@@ -46,7 +46,7 @@ def explored(
 
 
 def part_to_send(
-    payload: bytes, record: AttentionRecord, view: Explore
+    payload: bytes, record: AttentionRecord, view: HeadsView
 ) -> tuple[range, range] | None:
     """Return which exact weights of the chosen head the browser needs; None where too many.
 
@@ -77,14 +77,14 @@ def is_pooled(record: AttentionRecord) -> bool:
     return max(record.shape[2:]) > MAX_SIDE
 
 
-def scores(payload: bytes, record: AttentionRecord, view: Explore) -> bytes | None:
+def scores(payload: bytes, record: AttentionRecord, view: HeadsView) -> bytes | None:
     """Pack how the chosen head's scores arise; None where no row is chosen of a long text."""
     if not has_vectors(record) or (is_pooled(record) and not 0 <= view.query < record.shape[2]):
         return None
     return scores_payload(payload, record, view.chosen, view.query, view.key)
 
 
-def numbers(scene: Scene, payload: bytes, view: Explore) -> bytes:
+def numbers(scene: Scene, payload: bytes, view: HeadsView) -> bytes:
     """Pack every number of the chosen head."""
     name, number = unpack(payload)[0]["id"], view.layer * scene.record.n_heads + view.head
     report = reporting.report(scene, view)

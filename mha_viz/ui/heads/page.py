@@ -1,4 +1,4 @@
-"""Explore: type a sentence, see every head, read one. Pick, compute, draw."""
+"""Heads: type a sentence, see every head, read one. Pick, compute, draw."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import streamlit as st
 
-from mha_viz.ui.explore import picking
+from mha_viz.ui.heads import picking
 from mha_viz.ui.run import memory
 from mha_viz.ui.widgets import look
 
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
 
 def page() -> None:
-    """Draw the Explore page."""
+    """Draw the Heads page."""
     look.projector()
     look.heading("Every attention head, on your sentence")
     _welcome()
     scene = picking.picked(_fit)
-    from mha_viz.ui.explore import drawing
+    from mha_viz.ui.heads import drawing
 
     runs = scene.stored is None  # a stored run waits for no model, and predicts nothing
     row = st.container(key="prediction-row", horizontal=True, vertical_alignment="center")
@@ -29,7 +29,7 @@ def page() -> None:
     line, is_playing = None, False
     if runs:
         memory.await_transformers()
-        from mha_viz.ui.explore import writing
+        from mha_viz.ui.heads import writing
 
         with panel:
             scene = writing.continued(scene, switch)
@@ -49,6 +49,6 @@ def _welcome() -> None:
 
 
 def _fit(scene: Scene) -> None:
-    from mha_viz.ui.explore.drawing import fit_grid
+    from mha_viz.ui.heads.drawing import fit_grid
 
     fit_grid(scene)

@@ -1,4 +1,4 @@
-"""Input of the Explore page, typed or put into its address, in a real Chromium."""
+"""Input of the Heads page, typed or put into its address, in a real Chromium."""
 
 import re
 from urllib.parse import urlsplit
@@ -20,7 +20,7 @@ ODD_TEXTS = {
 
 
 @pytest.mark.journey
-def test_explore_of_odd_texts_and_unknown_models_goes_on_with_the_text(open_page) -> None:
+def test_heads_of_odd_texts_and_unknown_models_goes_on_with_the_text(open_page) -> None:
     page = open_page()
     for name, text in ODD_TEXTS.items():
         with next_run(page):

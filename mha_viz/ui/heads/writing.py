@@ -13,14 +13,14 @@ from mha_viz.errors import MhaVizError
 from mha_viz.prediction.generation import end_token_ids, upcoming
 from mha_viz.prediction.logits import objective
 from mha_viz.prediction.prediction import predict
-from mha_viz.ui.explore import TEXTS
+from mha_viz.ui.heads import TEXTS
 from mha_viz.ui.run import memory
 from mha_viz.ui.run.scene import Scene
 from mha_viz.ui.run.written import Shown, WrittenScene, forget, shown, written_scene
 from mha_viz.ui.state import state
 from mha_viz.ui.state.allowed import most_written
 from mha_viz.ui.state.faults import guarded
-from mha_viz.ui.state.views import Explore
+from mha_viz.ui.state.views import HeadsView
 from mha_viz.ui.widgets.components.written_text import written_text
 from mha_viz.ui.widgets.messages.messages import plain, stop_on_error
 
@@ -36,11 +36,11 @@ class _Playing(NamedTuple):
 def continued(scene: Scene, place: DeltaGenerator) -> Scene:
     """Draw the panel and its switch, where the model can write; return the scene for the rest."""
     with stop_on_error():
-        model = memory.model(*state.of(Explore).checkpoint)
+        model = memory.model(*state.of(HeadsView).checkpoint)
         if scene.pair or not model.causal or objective(model.network) != "causal":
             forget()
             return scene
-        target = written_scene(scene, state.of(Explore), _n_tokens(scene))
+        target = written_scene(scene, state.of(HeadsView), _n_tokens(scene))
         st.session_state.setdefault("writing-open", target.written > 0)
         is_open = place.toggle("Continue the text", key="writing-open", help=TEXTS("writing.panel"))
         if not is_open and not target.written:
@@ -73,7 +73,7 @@ def is_playing(scene: Scene) -> bool:
 def _n_tokens(scene: Scene) -> int:
     """Return how many tokens to write: as far as the player is, or as the view says."""
     playing: _Playing | None = st.session_state.get("writing_player")
-    view = state.of(Explore)
+    view = state.of(HeadsView)
     if playing is not None and playing.start == written_scene(scene, view, 0).start:
         return min(playing.written, most_written())
     return min(view.written, most_written())
@@ -149,7 +149,7 @@ def announce(place: DeltaGenerator, scene: Scene) -> DeltaGenerator | None:
     The prediction takes a pass of its own, so that it comes after the pictures; until then the line
     says so.
     """
-    if not _predicts(memory.model(*state.of(Explore).checkpoint), scene):
+    if not _predicts(memory.model(*state.of(HeadsView).checkpoint), scene):
         return None
     place.caption(memory.cache().find((scene.key, "prediction_line")) or WAIT)
     return place
@@ -157,7 +157,7 @@ def announce(place: DeltaGenerator, scene: Scene) -> DeltaGenerator | None:
 
 def fill(line: DeltaGenerator, scene: Scene) -> None:
     """Fill in what the model predicts of the scene, cached or computed now."""
-    make = partial(_words, scene, memory.model(*state.of(Explore).checkpoint))
+    make = partial(_words, scene, memory.model(*state.of(HeadsView).checkpoint))
     try:
         words = memory.cache().get((scene.key, "prediction_line"), make, len)
     except MhaVizError:  # shown where it matters, in Intervene; here the line is left out

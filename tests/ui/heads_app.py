@@ -1,4 +1,4 @@
-"""The Explore page without a browser, and what it hands to the workbench there."""
+"""The Heads page without a browser, and what it hands to the workbench there."""
 
 import json
 from dataclasses import replace
@@ -14,7 +14,7 @@ APP = Path(__file__).parents[2] / "app.py"
 FOLDED = ("heads-table",)
 
 
-def explore(*, export: bool = False, **params: str) -> AppTest:
+def heads_page(*, export: bool = False, **params: str) -> AppTest:
     """The page under a link, with everything open that can be folded; the files where asked."""
     app = AppTest.from_file(str(APP), default_timeout=300)
     for name in (*FOLDED, *(["export"] if export else [])):

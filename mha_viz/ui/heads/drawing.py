@@ -1,4 +1,4 @@
-"""The pictures of the Explore page and what stands beside them.
+"""The pictures of the Heads page and what stands beside them.
 
 Importing it imports torch and plotly, so pages do it late.
 """
@@ -14,8 +14,8 @@ import streamlit as st
 
 from mha_viz.core.metrics import LABELS, METRICS
 from mha_viz.core.record.views import weight_among
-from mha_viz.ui.explore import TEXTS, payloads
-from mha_viz.ui.explore.predicted import fit_off, prediction_payload
+from mha_viz.ui.heads import TEXTS, payloads
+from mha_viz.ui.heads.predicted import fit_off, prediction_payload
 from mha_viz.ui.run import memory, reporting
 from mha_viz.ui.run.page_lock import yield_slot
 from mha_viz.ui.run.ready import fragment
@@ -23,7 +23,7 @@ from mha_viz.ui.run.scene import Facts, Scene, displayed_record
 from mha_viz.ui.run.scene import compute as compute
 from mha_viz.ui.run.scene import fit_head as fit_head
 from mha_viz.ui.state import state
-from mha_viz.ui.state.views import BENCH, SCALES, SHOWS, Choice, Compare, Explore, Shared
+from mha_viz.ui.state.views import BENCH, SCALES, SHOWS, Choice, Compare, HeadsView, Shared
 from mha_viz.ui.widgets.components.component import carry
 from mha_viz.ui.widgets.components.workbench import exact_requests, workbench
 from mha_viz.ui.widgets.controls import controls, lazy_sections
@@ -85,11 +85,11 @@ def model_notes(model: ModelFacts | AttentionModel) -> None:
         st.warning(plain(note), icon=":material/info:")
 
 
-def fit_grid(scene: Scene) -> Explore:
+def fit_grid(scene: Scene) -> HeadsView:
     """Replace what the view has and this scene has not; return the view as it is then."""
     if missing := fit_off(scene):
         state.add_problem(missing)
-    view = state.of(Explore)
+    view = state.of(HeadsView)
     queries, keys = scene.record.shape[2:]
     fits = all(last < n for (_, last), n in zip(view.window, (queries, keys), strict=False))
     state.change(
@@ -99,7 +99,7 @@ def fit_grid(scene: Scene) -> Explore:
     )
     if scene.record.is_cross or any(last >= queries for _, last in view.tokens):
         state.change(tokens=())
-        view = state.of(Explore)
+        view = state.of(HeadsView)
     if view.sort not in ("", "pair") and not _sorted_by(scene, view):
         if view.sort in METRICS:
             state.add_problem(TEXTS("drawing.no_order", title=METRICS[view.sort].title))
@@ -109,7 +109,7 @@ def fit_grid(scene: Scene) -> Explore:
     if view.only and view.only not in LABELS:
         state.add_problem(f"There is no kind of head {view.only!r}. Showing all heads.")
         state.change(only="")
-    return state.of(Explore)
+    return state.of(HeadsView)
 
 
 def heads(scene: Scene, in_motion: bool = False) -> None:
@@ -143,7 +143,7 @@ def _heads(scene: Scene, urls: exports.Urls, in_motion: bool) -> None:
                 carry(payloads.numbers(scene, payload, view), key="bench-numbers")
         with st.container(horizontal=True, vertical_alignment="center"):
             exports.menu(scene, payloads.explored)
-            exports.pin_button(scene.record, lambda: state.of(Explore).chosen, "pin")
+            exports.pin_button(scene.record, lambda: state.of(HeadsView).chosen, "pin")
             if pins := state.of(Compare).pins:
                 controls.page_button("compare", f"Pins ({len(pins)})", section="pins")
         with st.container():
@@ -181,7 +181,7 @@ def _take(choices: dict[str, Choice]) -> None:
     state.change(**choices)
 
 
-def _follow_bench(view: Explore) -> None:
+def _follow_bench(view: HeadsView) -> None:
     """Do what the workbench asked for beside choices: open another page, or add a baseline."""
     if st.session_state.pop("bench-random", False):
         reporting.request_random(view)
@@ -191,7 +191,7 @@ def _follow_bench(view: Explore) -> None:
         st.switch_page(st.session_state.pages[page], query_params=state.share_params())
 
 
-def _settings(scene: Scene, view: Explore) -> dict[str, Any]:
+def _settings(scene: Scene, view: HeadsView) -> dict[str, Any]:
     record = displayed_record(scene, view) if payloads.is_pooled(scene.record) else scene.record
     known = scene.facts if scene.is_measured else {}
     probed = _sorted_by(scene, view) if view.sort in ("induction", AMONG) else {}
@@ -214,7 +214,7 @@ def _settings(scene: Scene, view: Explore) -> dict[str, Any]:
     }
 
 
-def _status(scene: Scene, view: Explore) -> None:
+def _status(scene: Scene, view: HeadsView) -> None:
     record = displayed_record(scene, view)
     layers, n_heads, queries, keys = record.shape
     size = words.count(queries, "word" if record.merged else "token")
@@ -230,7 +230,7 @@ def _status(scene: Scene, view: Explore) -> None:
         st.caption(TEXTS("drawing.left_out", name=words.head_name(*chosen), **shares))
 
 
-def _sorted_by(scene: Scene, view: Explore) -> Facts:
+def _sorted_by(scene: Scene, view: HeadsView) -> Facts:
     """Return the metric that heads are sorted by; empty where they stand by layer.
 
     Induction is of the model, not of the text: it is probed only where it is asked for.
@@ -252,7 +252,7 @@ def _title(key: str) -> str:
     return "Weight among the chosen tokens" if key == AMONG else METRICS[key].title
 
 
-def _table(scene: Scene, view: Explore) -> None:
+def _table(scene: Scene, view: HeadsView) -> None:
     facts = scene.facts | _sorted_by(scene, view)
     earned = reporting.report(scene, view).labels
     titles = [", ".join(one.label.title for one in row) for layer in earned for row in layer]

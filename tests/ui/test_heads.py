@@ -1,4 +1,4 @@
-"""The Explore page without a browser: what it draws and says."""
+"""The Heads page without a browser: what it draws and says."""
 
 import threading
 
@@ -15,15 +15,15 @@ from mha_viz.web.labels import head_name
 from tests.making.checkpoints import copy
 from tests.making.comparing import near
 from tests.making.pairwise import pairwise
-from tests.ui.explore_app import bench, brought, captions, choose, chosen, kinds_brought
-from tests.ui.explore_app import explore as run
+from tests.ui.heads_app import bench, brought, captions, choose, chosen, kinds_brought
+from tests.ui.heads_app import heads_page as run
 
 
 def telling(text: str) -> str:
     return head_name(*most_informative_head(measure(mv.load("tiny-bert").trace(text))))
 
 
-def test_explore_first_visit_draws_the_example_and_its_head():
+def test_heads_first_visit_draws_the_example_and_its_head():
     app = run()
     assert not app.exception and not app.error and not app.warning
     assert app.text_area(key="ask_text").value == EXAMPLES[0].text

@@ -1,4 +1,4 @@
-"""The Explore page's parts: all heads, one head's pictures, its card."""
+"""The Heads page's parts: all heads, one head's pictures, its card."""
 
 from mha_viz.ui.widgets.messages.texts import PageTexts, read_texts
 

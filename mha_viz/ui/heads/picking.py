@@ -50,7 +50,7 @@ def picked(fit: Callable[[Scene], None] | None = None, parts: Sequence[str] = ()
     with messages.stop_on_error(fault), work:
         allowed.check_text(state.current().source)
         memory.await_torch()
-        from mha_viz.ui.explore import drawing
+        from mha_viz.ui.heads import drawing
 
         model = drawing.known_model(state.current())
         with bar.second_row:
@@ -95,7 +95,7 @@ def picked_model() -> AttentionModel:
         controls.other_model()
         fetching.draw()
     memory.await_transformers()
-    from mha_viz.ui.explore import drawing
+    from mha_viz.ui.heads import drawing
 
     model = drawing.load_model(state.current())
     with bar.model_facts:

@@ -1,7 +1,7 @@
 """One head in a sentence: its largest weight that is its own."""
 
 from mha_viz.core.record.record import AttentionRecord
-from mha_viz.ui.explore import TEXTS
+from mha_viz.ui.heads import TEXTS
 from mha_viz.ui.widgets.messages import words
 from mha_viz.web.theme import format_weight
 

@@ -1,4 +1,4 @@
-"""The Explore page as a person uses it, in a real Chromium."""
+"""The Heads page as a person uses it, in a real Chromium."""
 
 import json
 from urllib.parse import urlsplit
@@ -45,7 +45,7 @@ def traced() -> mv.AttentionRecord:
 
 
 @pytest.mark.journey
-def test_explore_from_a_sentence_to_the_exact_weight_of_a_cell_and_its_link(open_page) -> None:
+def test_heads_from_a_sentence_to_the_exact_weight_of_a_cell_and_its_link(open_page) -> None:
     page = open_page()
     with next_run(page):
         type_text(page, TEXT)
@@ -95,7 +95,7 @@ def show_each_picture(page: Page) -> None:
 
 
 @pytest.mark.journey
-def test_explore_draws_each_picture_of_a_head_without_moving_what_stands_below(open_page) -> None:
+def test_heads_draws_each_picture_of_a_head_without_moving_what_stands_below(open_page) -> None:
     page = open_page(f"/?text={TEXT}&layer=1&head=2&show={list(SHOWS)[-1]}")
     below = page.locator(".score-view")
     top = below.bounding_box()["y"]
@@ -105,7 +105,7 @@ def test_explore_draws_each_picture_of_a_head_without_moving_what_stands_below(o
 
 
 @pytest.mark.journey
-def test_explore_shows_how_the_score_of_a_clicked_cell_arises(open_page) -> None:
+def test_heads_shows_how_the_score_of_a_clicked_cell_arises(open_page) -> None:
     page = open_page(f"/?text={TEXT}&layer=1&head=2")
     record = mv.load("tiny-bert").trace(TEXT, keep=("pattern", "query", "key"))
     with next_run(page):
@@ -127,7 +127,7 @@ def test_explore_shows_how_the_score_of_a_clicked_cell_arises(open_page) -> None
 
 
 @pytest.mark.journey
-def test_explore_weights_times_values_are_drawn_in_the_same_heatmap(open_page) -> None:
+def test_heads_weights_times_values_are_drawn_in_the_same_heatmap(open_page) -> None:
     page = open_page(f"/?text={TEXT}&layer=1&head=2")
     record = mv.load("tiny-bert").trace(TEXT, keep=("pattern", "value"))
     page.get_by_role("radio", name="Weight × value").click()
@@ -150,7 +150,7 @@ def test_pictures_of_a_head_in_dark_and_on_a_phone_are_drawn(open_page, look) ->
 
 
 @pytest.mark.journey
-def test_explore_from_the_keyboard_leads_from_the_sentence_to_a_cell(open_page) -> None:
+def test_heads_from_the_keyboard_leads_from_the_sentence_to_a_cell(open_page) -> None:
     page = open_page()
     page.get_by_label("Sentence", exact=True).focus()
     tab_to(page, "grid of attention heads")
@@ -241,7 +241,7 @@ def deep_model(tmp_path_factory):
 
 
 @pytest.mark.journey
-def test_explore_of_a_newer_text_overtakes_the_run_of_an_older_one(open_page, deep_model) -> None:
+def test_heads_of_a_newer_text_overtakes_the_run_of_an_older_one(open_page, deep_model) -> None:
     page = open_page()
     choose_folder(page, deep_model)
     expect(page.get_by_text("60 layers × 2 heads")).to_be_visible()
