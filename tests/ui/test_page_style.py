@@ -8,7 +8,7 @@ import pytest
 from starlette.responses import HTMLResponse
 from starlette.testclient import TestClient
 
-from mha_viz.ui.server.page_style import STYLE, PageStyle
+from mha_viz.ui.server.page_style import PROGRESS_BAR, STYLE, PageStyle
 from tests.ui.serving import serving
 
 ALWAYS = ("content-security-policy", "referrer-policy", "x-content-type-options")
@@ -36,6 +36,11 @@ def test_a_document_that_is_not_streamlits_page_is_passed_on(path):
     app = PageStyle(HTMLResponse("<html><body>An export</body></html>"))
     answer = TestClient(app).get(path, headers=HTML)
     assert answer.text == "<html><body>An export</body></html>"
+
+
+def test_a_page_brings_its_style_and_its_progress_bar(get):
+    page = get("/compare", **HTML)[1].decode()
+    assert page.count(STYLE) == page.count(PROGRESS_BAR) == 1
 
 
 def test_all_else_is_passed_on_as_it_is(get):

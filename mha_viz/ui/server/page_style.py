@@ -1,6 +1,8 @@
-"""The style of all pages, in the first answer: before the first picture, so that nothing jumps.
+"""The style and the progress bar of all pages, in the first answer: so that nothing jumps.
 
 A style that a page's script sends comes half a second after the page has been drawn without it.
+The bar stands outside of what Streamlit draws. The style shows it while the page works, by the mark
+of web/components/page/ready.js, and before that mark is there.
 """
 
 from __future__ import annotations
@@ -20,21 +22,24 @@ _NUMBERS = "".join(
     for n in range(1, 49)  # layers or heads whose place is reserved before they are drawn
 )
 STYLE = Path(__file__).with_name("page.css").read_text("utf-8") + _NUMBERS
+PROGRESS_BAR = '<div id="page-progress" role="progressbar" aria-label="Page is working"></div>'
 _PAGE = PAGE.read_bytes()
 # In the body: there it comes after the styles that Streamlit's scripts add to the head.
-_STYLED = _PAGE.replace(b"</body>", f"<style>\n{STYLE}</style>\n</body>".encode(), 1)
+_STYLED = _PAGE.replace(
+    b"</body>", f"<style>\n{STYLE}</style>\n{PROGRESS_BAR}\n</body>".encode(), 1
+)
 # Without these the answer is the whole page, as it is on the disk.
 _LEFT_OUT = frozenset({b"accept-encoding", b"if-none-match", b"if-modified-since", b"range"})
 
 
 class PageStyle:
-    """ASGI middleware that adds the style to Streamlit's page, and to no other document."""
+    """ASGI middleware that adds the style and the bar to Streamlit's page, to no other document."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on; one for a page gets the style with it."""
+        """Pass a request on; the answer to one for a page gets the style and the bar."""
         if not _asks_for_page(scope):
             await self.app(scope, receive, send)
             return
