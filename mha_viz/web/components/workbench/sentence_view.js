@@ -22,7 +22,7 @@ export class SentenceView {
     this.clear.type = "button";
     this.clear.addEventListener("click", () => this.out.clear());
     this.under = make("div", "under");
-    this.under.append(this.hint, this.mean, this.clear);
+    this.under.append(this.hint, this.clear, this.mean); // the mean, which comes first, stays where it is
     this.root.append(this.words, this.under);
     this.hover = -1;
     /** Words that are dragged over: the one where it began, and the last one. @type {{ side: string, from: number, to: number } | null} */
