@@ -1,14 +1,15 @@
 """Nothing jumps while a page is loaded: what comes late has had its place from the beginning."""
 
 import pytest
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser, Page, expect
 
 from mha_viz.learn.frame.contents import LABS
-from tests.browser.ready import wait_ready
-from tests.browser.workbench_page import TEXT
+from tests.browser.ready import next_run, wait_ready
+from tests.browser.workbench_page import TEXT, word
 
 MAX_SHIFT = 0.05  # of the sum of layout shifts: share of the window that moves, times how far
 MAX_LOADS = 4  # on a busy machine what belongs together comes in parts; once it must come whole
+OTHER_TEXT = "The young cat slept while the old dog watched the birds."  # of as many tokens
 SIZES = {"laptop": {"width": 1280, "height": 900}, "phone": {"width": 390, "height": 844}}
 PATHS = (
     f"/?text={TEXT}",
@@ -25,6 +26,15 @@ OBSERVE = """(() => {
   observer.observe({ type: "layout-shift", buffered: true });
   window.sumOfShifts = () => (sum(observer.takeRecords()), shifts);
 })()"""
+# Notes that something is on its way to the page, or has come (components/shared/readiness.js).
+# Returns the ready mark and the visibility of the progress bar right afterwards.
+PENDING = """(isPending) => {
+  const { pending, onChange } = globalThis[Symbol.for("mha_viz.readiness")];
+  pending[isPending ? "add" : "delete"]("a late number");
+  onChange();
+  const bar = document.getElementById("page-progress");
+  return [document.documentElement.dataset.ready, getComputedStyle(bar).visibility];
+}"""
 
 
 def load(page: Page, path: str) -> float:
@@ -60,3 +70,29 @@ def assert_still(page: Page, path: str) -> None:
 @pytest.mark.parametrize("path", PATHS)
 def test_a_page_does_not_jump_while_it_loads(observed, path, size) -> None:
     assert_still(observed(size), path)
+
+
+def test_a_page_that_works_has_a_bar_on_top_that_takes_no_room(observed) -> None:
+    page = observed("laptop")
+    load(page, f"/?text={TEXT}")
+    before = page.evaluate("sumOfShifts()")
+    bar = page.get_by_role("progressbar", name="Page is working")
+    assert page.evaluate(PENDING, True) == ["working", "hidden"]  # a short run does not flash
+    expect(bar).to_be_visible()
+    page.mouse.wheel(0, 400)
+    assert bar.bounding_box() == {"x": 0, "y": 0, "width": 1280, "height": 3}
+    page.evaluate(PENDING, False)
+    expect(bar).to_be_hidden()
+    assert page.evaluate("sumOfShifts()") == before
+
+
+def test_a_click_on_a_token_and_a_run_shift_nothing(observed) -> None:
+    page = observed("laptop")
+    load(page, f"/?text={TEXT}")
+    before = page.evaluate("sumOfShifts()")
+    with next_run(page):
+        word(page, 2).click()
+    with next_run(page):
+        page.get_by_label("Sentence", exact=True).fill(OTHER_TEXT)
+        page.get_by_role("button", name="Run", exact=True).click()
+    assert page.evaluate("sumOfShifts()") == before
