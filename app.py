@@ -19,6 +19,7 @@ from mha_viz.ui.pages import FIRST, PAGES, TITLES
 from mha_viz.ui.run import page_lock, places, ready
 from mha_viz.ui.server import endpoints, gate, headers, lifecycle, page_style, uploads, websockets
 from mha_viz.ui.state import state
+from mha_viz.ui.state.session import session
 from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.messages import messages
 
@@ -50,7 +51,7 @@ else:
     labs["glossary"] = st.Page(glossary.draw, title="Glossary", url_path="glossary")
     labs["teach"] = st.Page(lesson.draw, title="For teachers", url_path="teach")
     labs["class"] = st.Page(class_page.draw, title="Join the class", url_path="class")
-    st.session_state.pages = tools | labs
+    session().pages = tools | labs
     page = st.navigation({"": list(tools.values()), "Learn": list(labs.values())}, position="top")
     state.on_page_enter(page.url_path)
     streamlit_run.run_after_reconnection()

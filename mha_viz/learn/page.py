@@ -14,6 +14,7 @@ from mha_viz.learn.frame.contents import BY_KEY, LABS, ROUTES, START, Lab
 from mha_viz.learn.frame.texts import read_texts
 from mha_viz.ui.run import memory
 from mha_viz.ui.run.page_lock import one_thread
+from mha_viz.ui.state.session import session
 from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.messages import messages
 
@@ -30,7 +31,7 @@ def index() -> None:
         "Short labs with real numbers, made by the same functions that draw and measure heads "
         "elsewhere in the app. Each has an address of its own that opens it as you left it."
     )
-    pages = st.session_state.pages
+    pages = session().pages
     drawn, listed = st.columns((1, 3), gap="large")
     with listed:
         with st.container(border=True, gap="xxsmall", key="start-card"):
@@ -74,7 +75,7 @@ def start() -> None:
 
 def _routes() -> None:
     """Draw the ways through the labs, by the time that they take."""
-    pages = st.session_state.pages
+    pages = session().pages
     for route in ROUTES:
         st.markdown(f"**{route.minutes} minutes.** {route.about}")
         with st.container(horizontal=True, gap="small", key=f"route-{route.minutes}"):
@@ -94,7 +95,7 @@ def page(lab: Lab) -> Callable[[], None]:
     """Return the page of one lab."""
 
     def draw() -> None:
-        st.session_state.shown_problems = []
+        session().shown_problems = []
         look.projector()
         frame.sidebar(lab)
         choices = Choices(lab)
@@ -107,7 +108,7 @@ def page(lab: Lab) -> Callable[[], None]:
                 _end(choices)
             choices.publish()
         with problems:  # where a text is picked, some have been said beside it
-            messages.problems(st.session_state.shown_problems)
+            messages.problems(session().shown_problems)
         frame.onward(lab)
 
     draw.__name__ = lab.address.replace("-", "_")
@@ -123,7 +124,7 @@ def _module(lab: Lab) -> ModuleType:
 
 def _end(choices: Choices) -> None:
     """Draw the lab's `learned`, the question `exit` of its texts.toml, and links to its `next`."""
-    lab, pages = choices.lab, st.session_state.get("pages", {})
+    lab, pages = choices.lab, session().pages
     st.header("What you now know", anchor=False)
     st.markdown("\n".join(f"- {sentence}" for sentence in lab.learned))
     _exit_question(choices)

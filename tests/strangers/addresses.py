@@ -94,6 +94,7 @@ def _page(name: str) -> None:
     from mha_viz.learn import page as learn
     from mha_viz.learn.frame import glossary
     from mha_viz.learn.frame.contents import BY_KEY
+    from mha_viz.ui.state.session import session
 
     if name == "glossary":
         glossary.draw()
@@ -103,8 +104,8 @@ def _page(name: str) -> None:
         learn.page(BY_KEY[name])()
     else:
         page = st.Page(import_module(f"mha_viz.ui.{name}.page").page, default=True)
-        st.session_state.pages = {name: page, "start": st.Page(learn.start, url_path="start")}
-        st.navigation(list(st.session_state.pages.values())).run()
+        session().pages = {name: page, "start": st.Page(learn.start, url_path="start")}
+        st.navigation(list(session().pages.values())).run()
 
 
 def opened(page: str, address: Address) -> AppTest:

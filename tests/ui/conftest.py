@@ -11,7 +11,7 @@ from streamlit.runtime.fragment import MemoryFragmentStorage
 import mha_viz as mv
 from mha_viz.ui.jobs import calls
 from mha_viz.ui.operating.settings import settings
-from mha_viz.ui.run import heavy
+from mha_viz.ui.run import heavy, memory
 from mha_viz.ui.state import state
 from tests.making.checkpoints import WORDS, gpt2, save, spread
 from tests.making.families import FAMILIES
@@ -58,6 +58,8 @@ def operated() -> Iterator[Callable[..., None]]:
             settings.cache_clear()
 
         yield operated
+    for models in (memory._loaded, memory.untrained_copy, memory.induction):
+        models.clear()  # they take as many tokens as that server allowed
     settings.cache_clear()  # last: a thread behind the pages may have looked until now
 
 

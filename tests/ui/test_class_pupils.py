@@ -66,6 +66,7 @@ def _linked(first: str = "teach") -> None:
     from mha_viz.learn.frame import class_page, lesson
     from mha_viz.learn.frame.lesson_plan import STOPS
     from mha_viz.ui.state import state
+    from mha_viz.ui.state.session import session
 
     def teach() -> None:
         lesson.draw()
@@ -77,7 +78,7 @@ def _linked(first: str = "teach") -> None:
     others = ["heads", *(stop.page for stop in STOPS)]
     pages = [st.Page(draw, url_path=key, default=key == first) for key, draw in drawn.items()]
     pages += [st.Page(lambda: None, title=key, url_path=key) for key in others]
-    st.session_state.pages = {page.url_path or first: page for page in pages}
+    session().pages = {page.url_path or first: page for page in pages}
     page = st.navigation(pages)
     st.session_state.at = page.url_path or first
     state.on_page_enter(st.session_state.at)

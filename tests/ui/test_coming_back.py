@@ -41,11 +41,12 @@ def _page() -> None:
     import streamlit as st
 
     from mha_viz.ui.state import state
+    from mha_viz.ui.state.session import session
 
     state.on_page_enter("heads")
     state.sync_from_url()
     state.bound("text", st.text_area, "Sentence")
-    st.session_state.shown = state.current().text, list(st.session_state.problems)
+    st.session_state.shown = state.current().text, list(session().problems)
     state.push_url()
 
 

@@ -52,7 +52,7 @@ def chosen(app: AppTest) -> str:
 
 
 def check_arrives(app: AppTest) -> None:
-    app.session_state.attempt.wait()
+    app.session_state.session.attempt.wait()
     app.run()
     assert chosen(app) == NAME == app.selectbox(key="ask_model").value
     assert not app.error and "download" not in [button.key for button in app.button]
@@ -64,7 +64,7 @@ def half_of_it(app: AppTest, hub) -> None:
     app.selectbox(key="ask_model").select(NAME).run()
     app.button(key="download").click().run()
     half = (hub.folder / WEIGHTS).stat().st_size // 2
-    attempt = app.session_state.attempt
+    attempt = app.session_state.session.attempt
     wait_for(lambda: not attempt.running or attempt.done >= half, "half of the weights")
     assert attempt.done == half
     app.run()
@@ -113,7 +113,7 @@ def test_without_network_it_says_so_in_a_sentence_and_can_be_tried_again(hub, mo
     app = page()
     app.selectbox(key="ask_model").select(NAME).run()
     app.button(key="download").click().run()
-    wait_for(lambda: not app.session_state.attempt.running, "the end of the attempt")
+    wait_for(lambda: not app.session_state.session.attempt.running, "the end of the attempt")
     app.run()
     assert len(app.error) == 1
     assert chosen(app) == "tiny-bert" and hub.asked == []

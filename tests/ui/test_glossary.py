@@ -54,7 +54,7 @@ def test_every_quantity_and_label_is_there(page):
 
 
 def test_links_lead_to_pages_of_the_app_and_keep_the_view():
-    pages = {page.url_path for page in app().session_state.pages.values()}
+    pages = {page.url_path for page in app().session_state.session.pages.values()}
     view = replace(VIEW, model="tiny-gpt2", least=3.0)  # a view in which nothing is as it was
     found = [split(link) for link in links(listed(opened(**views.to_params(view))))]
     assert len(found) > 50

@@ -71,9 +71,8 @@ def test_a_slow_run_can_be_stopped_and_run_again(monkeypatch):
     app = run(text="a sentence to be stopped")
     stops = [button for button in app.button if button.key not in ("pin", "run_text")]
     assert not app.exception and not stops  # the button goes when the run is done
-    key = app.session_state.scene.key
-    del app.session_state.scene
-    app.session_state.stopped = key
+    session = app.session_state.session
+    session.stopped = session.scenes.pop("scene").key
     app.run()
     assert len(app.info) == 1 and not app.exception
     assert app.text_area(key="ask_text").value == "a sentence to be stopped"
@@ -172,7 +171,7 @@ def test_numbers_of_a_head_are_those_of_the_report(model, monkeypatch):
 def test_a_pair_is_offered_where_the_model_takes_one():
     app = run(text="It rained.", pair="We stayed in.")
     labels = mv.load("tiny-bert").trace("It rained.", "We stayed in.").labels
-    assert app.session_state.scene.record.labels == labels
+    assert app.session_state.session.scenes["scene"].record.labels == labels
     app.selectbox(key="ask_model").select("tiny-gpt2").run()
     assert not app.exception and not app.error
     assert "ask_pair" not in [box.key for box in app.text_input]
@@ -187,9 +186,9 @@ def test_options_sentence_pair_has_a_box_while_its_switch_is_on():
     assert not has_box() and not app.toggle(key="sentence_pair").value
     app.toggle(key="sentence_pair").set_value(True).run()
     app.text_input(key="ask_pair").input("We stayed in.").run()
-    assert app.session_state.scene.pair == "We stayed in."
+    assert app.session_state.session.scenes["scene"].pair == "We stayed in."
     app.toggle(key="sentence_pair").set_value(False).run()
-    assert app.session_state.scene.pair is None and not has_box()
+    assert app.session_state.session.scenes["scene"].pair is None and not has_box()
     (example,) = [one for one in EXAMPLES if one.pair]
     app.selectbox(key="ask_example").select(example.title).run()
     assert has_box() and app.text_input(key="ask_pair").value == example.pair

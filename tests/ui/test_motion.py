@@ -7,6 +7,7 @@ from mha_viz.learn.frame import choices as choices_module
 from mha_viz.learn.frame.choices import Choices
 from mha_viz.learn.frame.contents import BY_KEY
 from mha_viz.prediction.arguments import check_index
+from mha_viz.ui.state.session import session
 
 
 @pytest.fixture
@@ -58,4 +59,4 @@ def test_an_error_of_a_step_becomes_a_sentence_on_the_page(player, monkeypatch):
     monkeypatch.setattr(choices, "set", lambda *given: check_index("step", 2, 2))
     choices.play("temperature", 5.0, (5.0, 1.0), "the temperature")
     _sent(player, 1, True)
-    assert len(st.session_state["faults"]) == 1
+    assert len(session().faults) == 1

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import streamlit as st
 
 from mha_viz.text.from_weights import record
 from mha_viz.ui.heads import payloads
@@ -12,7 +13,7 @@ from mha_viz.web.payload import grid_payload
 @pytest.fixture
 def send(monkeypatch):
     """`send(window)`: the part that is sent of a text of 300 tokens in the same session."""
-    monkeypatch.setattr(payloads.st, "session_state", {})
+    monkeypatch.setattr(st, "session_state", {})
     pattern = np.full((1, 2, 300, 300), 1 / 300, dtype=np.float32)
     made = record(pattern, [f"t{i}" for i in range(300)])
     payload = grid_payload(made)

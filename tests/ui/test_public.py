@@ -74,7 +74,7 @@ def test_a_folder_that_somebody_typed_before_is_not_opened(operated, models, mon
 def test_a_browser_that_asks_for_the_box_of_names_gets_none(operated):
     operated(public=1)
     app = page()
-    app.session_state.typing_name = True
+    app.session_state.session.names_model = True
     app.run()
     assert not app.text_input
 

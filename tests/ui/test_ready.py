@@ -23,8 +23,8 @@ def _page() -> None:
 @pytest.mark.parametrize("button", [None, "stop", "fail", "again"])
 def test_run_mark_whole_run_is_counted_once(button: str | None) -> None:
     page = AppTest.from_function(_page).run()
-    assert page.session_state.run_number == 1
+    assert page.session_state.session.runs == 1
     if button is not None:
         next(each for each in page.button if each.label == button).click()
     page.run()
-    assert page.session_state.run_number == 2
+    assert page.session_state.session.runs == 2

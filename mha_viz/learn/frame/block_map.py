@@ -13,6 +13,7 @@ from typing import Any
 import streamlit as st
 
 from mha_viz.learn.frame.contents import BY_KEY, LABS, read_records
+from mha_viz.ui.state.session import session
 from mha_viz.web.browser import component_script, style
 from mha_viz.web.labels import html_text
 
@@ -41,7 +42,7 @@ def draw(parts: Sequence[str] = (), *, key: str = "block-map") -> None:
     # Streamlit reports a component's trigger only to a callback.
     result = _component()(key=key, data={"lit": list(parts)}, on_go_change=lambda: None)
     clicked = result.get("go") if isinstance(result, Mapping) else None
-    pages = st.session_state.get("pages", {})
+    pages = session().pages
     if clicked in {block.page for block in BLOCKS.values()} & pages.keys():
         st.switch_page(pages[clicked])
 

@@ -10,6 +10,7 @@ import streamlit as st
 from mha_viz.learn.frame.contents import Lab
 from mha_viz.ui.state import state, views
 from mha_viz.ui.state.faults import guarded
+from mha_viz.ui.state.session import from_browser, session
 from mha_viz.ui.widgets.components.component import validate_step
 from mha_viz.web.browser import component_script, style
 
@@ -46,7 +47,7 @@ class Choices:
     def __init__(self, lab: Lab) -> None:
         self.lab = lab
         key = f"choices-{lab.key}"
-        before: _Stored | None = st.session_state.get(key)
+        before: _Stored | None = from_browser(key)
         stored = {} if before is None else _params(before)
         moved = state.sync_from_url(view=lab.uses_text, more=stored)
         if before is None or moved:
@@ -141,7 +142,7 @@ class Choices:
 
         @guarded
         def go() -> None:
-            step = validate_step(st.session_state.get(key), len(frames))
+            step = validate_step(from_browser(key), len(frames))
             if step is not None:
                 at, self.moving = step
                 self.set(name, frames[at])
@@ -216,7 +217,7 @@ class Choices:
     def set(self, name: str, value: Any) -> None:
         """Choose something, in a callback."""
         self.keep(name, value)
-        st.session_state.problems = []
+        session().problems = []
 
     def key(self, name: str) -> str:
         """Return a key for a widget or figure of this lab."""

@@ -12,6 +12,7 @@ from mha_viz.learn.frame import classroom, frame
 from mha_viz.learn.frame.lesson_plan import STOPS, Stop, link
 from mha_viz.ui.operating import streamlit_run
 from mha_viz.ui.state.class_answers import CODE
+from mha_viz.ui.state.session import session
 from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.exports.share_link import show_link
 from mha_viz.ui.widgets.messages.messages import plain, stop_on_error
@@ -133,10 +134,8 @@ def _go() -> None:
     time.sleep(_TICKS)
     stop, moves = classroom.place()
     st.session_state[f"class-moves-{classroom.code()}"] = moves
-    st.session_state.pop("page", None)  # so that it opens anew where it is open already
-    st.switch_page(
-        st.session_state.pages[STOPS[stop - 1].page], query_params=STOPS[stop - 1].params
-    )
+    session().page = ""  # so that it opens anew where it is open already
+    st.switch_page(session().pages[STOPS[stop - 1].page], query_params=STOPS[stop - 1].params)
 
 
 @st.fragment(run_every=classroom.REFRESH_SECONDS)
@@ -146,7 +145,7 @@ def _keep_up(page: str) -> None:
         if _is_due(page):
             st.rerun()
         if streamlit_run.page_hash() != st.session_state[_OPEN]:
-            st.switch_page(st.session_state.pages[page])  # it was emptied: see `_go`
+            st.switch_page(session().pages[page])  # it was emptied: see `_go`
         number = classroom.place().stop
         if (stop := _stop_at(number)) is not None:
             st.caption(f"Stop {number} of {len(STOPS)}: {plain(stop.title)}")

@@ -18,6 +18,7 @@ from mha_viz.ui.run.page_lock import one_thread
 from mha_viz.ui.run.ready import fragment
 from mha_viz.ui.state import state
 from mha_viz.ui.state.faults import guarded
+from mha_viz.ui.state.session import from_browser, session
 from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.controls import lazy_sections
 from mha_viz.ui.widgets.messages.messages import plain, stop_on_error
@@ -76,7 +77,7 @@ def plan(lab: Lab) -> str:
 
 def onward(lab: Lab) -> None:
     """Draw links to the lab before, all labs, and the next one."""
-    number, pages = LABS.index(lab), st.session_state.get("pages", {})
+    number, pages = LABS.index(lab), session().pages
     ways = (
         (LABS[number - 1] if number else None, ":material/arrow_back:"),
         (LABS[number + 1] if number + 1 < len(LABS) else None, ":material/arrow_forward:"),
@@ -107,7 +108,7 @@ def fold(choices: Choices, name: str, title: str, draw: Callable[[], object]) ->
     if choices.get(name, False, among((False, True))) and key not in st.session_state:
         st.session_state[key] = True
     lazy_sections.in_expander(title, key, draw)
-    choices.keep(name, bool(st.session_state.get(key)))
+    choices.keep(name, bool(from_browser(key)))
 
 
 def predict(

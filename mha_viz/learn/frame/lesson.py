@@ -11,6 +11,7 @@ from mha_viz.learn.frame import classroom, frame
 from mha_viz.learn.frame.lesson_plan import PHASES, STOPS, Phase, Stop, link, sheet
 from mha_viz.ui.state import own_address
 from mha_viz.ui.state.faults import guarded
+from mha_viz.ui.state.session import session
 from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.exports.share_link import sheet_buttons, show_link
 from mha_viz.ui.widgets.messages.messages import plain, stop_on_error
@@ -67,8 +68,8 @@ def _class() -> None:
     st.markdown(f"The class **{code}** is open. Pupils join it at this link, or type the code:")
     show_link(link("class", {classroom.PARAM: code}), key="lesson")
     with st.container(horizontal=True, vertical_alignment="center"):
-        if "class" in st.session_state.get("pages", {}):
-            st.page_link(st.session_state.pages["class"], label="Show link and code to the class")
+        if "class" in session().pages:
+            st.page_link(session().pages["class"], label="Show link and code to the class")
         st.button("End the class", key="class-end", on_click=guarded(classroom.end))
 
 
@@ -80,7 +81,7 @@ def _phase(phase: Phase) -> None:
 
 
 def _stop(number: int, stop: Stop) -> None:
-    pages, asked = st.session_state.get("pages", {}), stop.asked
+    pages, asked = session().pages, stop.asked
     with st.container(border=True):
         if stop.page in pages:
             st.page_link(pages[stop.page], label=f"**{stop.title}**", query_params=stop.params)

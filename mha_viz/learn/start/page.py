@@ -6,6 +6,7 @@ from mha_viz.learn.frame.choices import Choices
 from mha_viz.learn.start import numbers, story
 from mha_viz.reports.report import KEEP, report
 from mha_viz.ui.run import memory
+from mha_viz.ui.state.session import session
 from mha_viz.ui.widgets.components.component import LateComponent
 
 TEXTS = story.TEXTS
@@ -39,7 +40,7 @@ def draw(choices: Choices) -> None:
 
 
 def _end(text: str) -> None:
-    pages = st.session_state.get("pages", {})
+    pages = session().pages
     st.header(TEXTS("end.heading"), anchor=False)
     st.markdown("\n".join(f"- {one}" for one in TEXTS.labels("end")["learned"]))
     st.header(TEXTS("end.onward"), anchor=False)

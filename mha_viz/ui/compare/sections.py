@@ -11,6 +11,7 @@ from mha_viz.ui.run.ready import fragment
 from mha_viz.ui.run.scene import Scene, is_head, no_such_head
 from mha_viz.ui.state import state
 from mha_viz.ui.state.layer_numbers import by_number
+from mha_viz.ui.state.session import session
 from mha_viz.ui.state.views import Compare
 from mha_viz.ui.widgets.controls import controls
 from mha_viz.ui.widgets.messages.messages import stop_on_error
@@ -54,7 +55,7 @@ def draw(scene: Scene) -> None:
             st.rerun()  # their number stands above, on the page
         view = state.of(Compare)
         if view.layer_b < 0 and view.section in _OF_PAIRS:  # Twins replaces it by the nearest twin
-            layer, head = st.session_state.auto_second = 0, min(1, scene.record.n_heads - 1)
+            layer, head = session().auto_second = 0, min(1, scene.record.n_heads - 1)
             state.change(layer_b=layer, head_b=head)
         _SECTIONS[view.section](scene)
         state.push_url()

@@ -19,6 +19,7 @@ from mha_viz.ui.compare import TEXTS, pair
 from mha_viz.ui.run import reporting
 from mha_viz.ui.run.scene import Scene
 from mha_viz.ui.state import state, views
+from mha_viz.ui.state.session import session
 from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.controls import choosing
 from mha_viz.ui.widgets.exports import figures
@@ -95,7 +96,7 @@ def _open_on_twin(scene: Scene, apart: np.ndarray, by_chance: reporting.Chance) 
 
     Returns a sentence where it has none: its nearest head stands beside it.
     """
-    if state.of(views.Compare).second != st.session_state.get("auto_second"):
+    if state.of(views.Compare).second != session().auto_second:
         return ""
     beyond = np.zeros(apart.shape, bool)
     beyond[np.triu_indices(len(apart), 1)] = by_chance.pairs
@@ -106,7 +107,7 @@ def _open_on_twin(scene: Scene, apart: np.ndarray, by_chance: reporting.Chance) 
     near = twins if np.isfinite(twins).any() else others
     if not np.isfinite(near).any():
         return ""
-    layer, head = st.session_state.auto_second = words.place(int(near.argmin()), scene)
+    layer, head = session().auto_second = words.place(int(near.argmin()), scene)
     state.change(layer_b=layer, head_b=head)
     if near is twins:
         return ""

@@ -22,6 +22,7 @@ from mha_viz.ui.corpus.overview import show
 from mha_viz.ui.run import memory, reporting
 from mha_viz.ui.run.studies import studies
 from mha_viz.ui.state import allowed, state
+from mha_viz.ui.state.session import session
 from mha_viz.ui.state.views import COMPARED, SAME_MODEL, Corpus
 from mha_viz.ui.widgets.controls import choosing
 from mha_viz.ui.widgets.exports import exports
@@ -97,7 +98,7 @@ def _controls() -> None:
 def _models() -> dict[str, str]:
     """Return the models to compare with, which have as many layers and heads."""
     known = {info.name: info for info in allowed.models()}
-    for name in st.session_state.get("typed_models", ()):
+    for name in session().typed_models or ():
         try:
             known[name] = find_model(name, download=False)
         except MhaVizError:

@@ -23,6 +23,7 @@ from mha_viz.ui.run.scene import Facts, Scene, displayed_record
 from mha_viz.ui.run.scene import compute as compute
 from mha_viz.ui.run.scene import fit_head as fit_head
 from mha_viz.ui.state import state
+from mha_viz.ui.state.session import session
 from mha_viz.ui.state.views import BENCH, SCALES, SHOWS, Choice, Compare, HeadsView, Shared
 from mha_viz.ui.widgets.components.component import carry
 from mha_viz.ui.widgets.components.workbench import exact_requests, workbench
@@ -177,18 +178,20 @@ def _exact(scene: Scene, payload: bytes) -> None:
 
 def _take(choices: dict[str, Choice]) -> None:
     """Keep what was chosen in the workbench; another head keeps the chosen pair of tokens."""
-    st.session_state.problems = []
+    session().problems = []
     state.change(**choices)
 
 
 def _follow_bench(view: HeadsView) -> None:
     """Do what the workbench asked for beside choices: open another page, or add a baseline."""
-    if st.session_state.pop("bench-random", False):
+    page, session().leads_to = session().leads_to, ""
+    if session().wants_random:
+        session().wants_random = False
         reporting.request_random(view)
-    if page := st.session_state.pop("bench-leave", ""):
+    if page:
         if page == "circuits":
             state.change(circuit="looks", versus_key=-1)
-        st.switch_page(st.session_state.pages[page], query_params=state.share_params())
+        st.switch_page(session().pages[page], query_params=state.share_params())
 
 
 def _settings(scene: Scene, view: HeadsView) -> dict[str, Any]:

@@ -8,6 +8,7 @@ import streamlit as st
 
 from mha_viz.ui.heads import picking
 from mha_viz.ui.run import memory
+from mha_viz.ui.state.session import session
 from mha_viz.ui.widgets import look
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ def _welcome() -> None:
     """Draw a title and the way to the first lesson, which a first visit alone shows."""
     with st.container(key="welcome", horizontal=True, vertical_alignment="center"):
         st.markdown("See where every attention head looks", width="content")
-        page = st.session_state.pages["start"]
+        page = session().pages["start"]
         st.page_link(page, label="Start here", icon=":material/route:", width="content")
 
 

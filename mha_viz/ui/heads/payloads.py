@@ -6,8 +6,6 @@ import math
 from functools import partial
 from typing import Any
 
-import streamlit as st
-
 from mha_viz.core.compare.twins import nearest_others
 from mha_viz.core.metrics import METRICS
 from mha_viz.core.record.record import AttentionRecord
@@ -17,6 +15,7 @@ from mha_viz.ui.heads import card
 from mha_viz.ui.run import memory, reporting
 from mha_viz.ui.run.scene import Facts, Scene, displayed_record
 from mha_viz.ui.state import allowed
+from mha_viz.ui.state.session import session
 from mha_viz.ui.state.views import HeadsView, Shared
 from mha_viz.ui.widgets.exports import exports
 from mha_viz.web.head_details import has_vectors, scores_payload
@@ -59,7 +58,7 @@ def part_to_send(
         return whole
     shown = view.shown(queries, keys)
     head = (unpack(payload)[0]["id"], view.chosen)
-    last, part = st.session_state.get("bench-part", (None, whole))
+    last, part = session().sent_part or (None, whole)
     if last == head and all(shown[i][0] in part[i] and shown[i][-1] in part[i] for i in (0, 1)):
         return part
     rows, columns = (
@@ -68,7 +67,7 @@ def part_to_send(
     )
     fitting = [part for part in ((rows, columns), shown) if math.prod(map(len, part)) <= MAX_CELLS]
     if fitting:
-        st.session_state["bench-part"] = head, fitting[0]
+        session().sent_part = head, fitting[0]
     return fitting[0] if fitting else None
 
 

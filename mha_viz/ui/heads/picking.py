@@ -9,6 +9,7 @@ import streamlit as st
 
 from mha_viz.ui.run import memory
 from mha_viz.ui.state import allowed, state
+from mha_viz.ui.state.session import session
 from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.controls import choosing, controls, fetching, sentence_bar
 from mha_viz.ui.widgets.messages import messages
@@ -40,7 +41,7 @@ def picked(fit: Callable[[Scene], None] | None = None, parts: Sequence[str] = ()
     Parts that come and go have containers of their own, so that what follows is at the same place
     in every run: if Streamlit looks for a fragment elsewhere, the whole page stays blank.
     """
-    st.session_state.shown_problems = []
+    session().shown_problems = []
     state.sync_from_url()
     bar = sentence_bar.bar(parts=parts)
     more, fault, warnings, work = st.container(), st.empty(), st.container(), st.container()
@@ -66,7 +67,7 @@ def picked(fit: Callable[[Scene], None] | None = None, parts: Sequence[str] = ()
     with warnings:
         drawing.model_notes(model)
         drawing.cut_off(scene.record)
-        st.session_state.shown_problems = messages.problems()
+        session().shown_problems = messages.problems()
         messages.clear_next(_WARNINGS)
     return scene
 
@@ -88,7 +89,7 @@ def sectioned_page(
 
 def picked_model() -> AttentionModel:
     """Draw the bar of a page that brings its own texts: a model, and nothing typed."""
-    st.session_state.shown_problems = []
+    session().shown_problems = []
     bar = sentence_bar.bar(text=False)
     more, warnings = st.container(), st.container()
     with more:
@@ -102,6 +103,6 @@ def picked_model() -> AttentionModel:
         drawing.model_facts(drawing.known_model(state.current()))
     with warnings:
         drawing.model_notes(model)
-        st.session_state.shown_problems = messages.problems()
+        session().shown_problems = messages.problems()
         messages.clear_next(_WARNINGS)
     return model

@@ -20,6 +20,7 @@ from mha_viz.ui.run.written import Shown, WrittenScene, forget, shown, written_s
 from mha_viz.ui.state import state
 from mha_viz.ui.state.allowed import most_written
 from mha_viz.ui.state.faults import guarded
+from mha_viz.ui.state.session import from_browser, session
 from mha_viz.ui.state.views import HeadsView
 from mha_viz.ui.widgets.components.written_text import written_text
 from mha_viz.ui.widgets.messages.messages import plain, stop_on_error
@@ -41,8 +42,8 @@ def continued(scene: Scene, place: DeltaGenerator) -> Scene:
             forget()
             return scene
         target = written_scene(scene, state.of(HeadsView), _n_tokens(scene))
-        st.session_state.setdefault("writing-open", target.written > 0)
-        is_open = place.toggle("Continue the text", key="writing-open", help=TEXTS("writing.panel"))
+        looks: dict[str, Any] = {"key": "writing-open", "help": TEXTS("writing.panel")}
+        is_open = place.toggle("Continue the text", target.written > 0, **looks)
         if not is_open and not target.written:
             forget()
             return scene
@@ -59,20 +60,20 @@ def continued(scene: Scene, place: DeltaGenerator) -> Scene:
 
 def is_playing(scene: Scene) -> bool:
     """Return whether the player is about to write on behind this scene."""
-    playing: _Playing | None = st.session_state.get("writing_player")
+    playing: _Playing | None = session().player
     return (
         playing is not None
         and isinstance(scene, WrittenScene)
         and playing.start == scene.start
         # Closed, or left for another page, the player has stopped without a word.
-        and bool(st.session_state.get("writing-open"))
-        and playing.visit == st.session_state.get("visit", 0)
+        and bool(from_browser("writing-open"))
+        and playing.visit == session().visits
     )
 
 
 def _n_tokens(scene: Scene) -> int:
     """Return how many tokens to write: as far as the player is, or as the view says."""
-    playing: _Playing | None = st.session_state.get("writing_player")
+    playing: _Playing | None = session().player
     view = state.of(HeadsView)
     if playing is not None and playing.start == written_scene(scene, view, 0).start:
         return min(playing.written, most_written())
@@ -126,14 +127,14 @@ def _status_line(found: Shown, last: int) -> str:
 
 
 def _go(scene: WrittenScene, to: int, playing: bool) -> None:
-    visit = st.session_state.get("visit", 0)
-    st.session_state.writing_player = _Playing(scene.start, to, visit) if playing else None
+    player = _Playing(scene.start, to, session().visits)
+    session().player = player if playing else None
     if not playing:
         state.change(written=to)
 
 
 def _branch(found: Shown, at: int, number: int) -> None:
-    st.session_state.writing_player = None
+    session().player = None
     before = tuple(one for one in found.scene.branches if one[0] < at)
     n_prompt = found.coming.position - len(found.tokens)
     state.change(branches=(*before, (at, number)), written=at - n_prompt + 1)

@@ -27,6 +27,7 @@ from mha_viz.ui.run.page_lock import turn_for
 from mha_viz.ui.run.scene import Scene
 from mha_viz.ui.state import state
 from mha_viz.ui.state.faults import guarded
+from mha_viz.ui.state.session import session
 from mha_viz.ui.state.views import Shared
 
 if TYPE_CHECKING:
@@ -71,7 +72,7 @@ def of_kind(report: Report, key: str) -> list[tuple[int, int]]:
 
 def has_random(view: Shared) -> bool:
     """Return whether random weights are a baseline: the model is small, or somebody asked."""
-    return small(view) or view.checkpoint in st.session_state.get("random_wanted", ())
+    return small(view) or view.checkpoint in session().random_wanted
 
 
 def small(view: Shared) -> bool:
@@ -91,7 +92,7 @@ def offer_random(view: Shared) -> None:
 @guarded
 def request_random(view: Shared) -> None:
     """Take random weights of the view's model as a baseline from now on."""
-    st.session_state.setdefault("random_wanted", set()).add(view.checkpoint)
+    session().random_wanted.add(view.checkpoint)
 
 
 def cached(scene: Scene, *what: Hashable, make: Callable[[], T], size: int = 200_000) -> T:

@@ -24,6 +24,7 @@ from mha_viz.ui.state import allowed, state
 from mha_viz.ui.state.examples import example_head
 from mha_viz.ui.state.faults import NothingTyped, guarded
 from mha_viz.ui.state.layer_numbers import by_number
+from mha_viz.ui.state.session import session
 from mha_viz.ui.state.views import HeadsView, Shared, View, two_runs
 
 if TYPE_CHECKING:
@@ -160,13 +161,13 @@ def other(view: Shared) -> Scene:
 
 def _run_once(side: str, scene: Scene) -> Scene:
     """Run a scene, unless somebody has stopped it before it was there."""
-    if st.session_state.get(side) != scene and st.session_state.get("stopped") == scene:
+    if session().scenes.get(side) != scene and session().stopped == scene:
         # The text stays, and waits to be run again or changed.
         st.info("Stopped. Change the text, or run it again.", icon=":material/stop_circle:")
         st.button("Run again", on_click=_stop, args=(None,), key="again")
         streamlit_run.end_run()
     scene.run()
-    st.session_state[side] = scene
+    session().scenes[side] = scene
     return scene
 
 
@@ -204,7 +205,7 @@ def fit_head(scene: Scene) -> None:
     layer, head = view.chosen
     if min(layer, head) < 0:
         layer, head = _head_to_show(scene)
-        st.session_state.auto_head = layer, head
+        session().auto_head = layer, head
         if view.layer_b < 0 and two_runs(state.of(View)):
             state.change(layer_b=layer, head_b=head)
     elif not is_head(record, view.chosen):
@@ -218,7 +219,7 @@ def fit_head(scene: Scene) -> None:
 def _head_to_show(scene: Scene) -> tuple[int, int]:
     """Return the head that a page opens with; while a long text is not measured, the last one."""
     named = example_head(scene.model, scene.text)
-    last = st.session_state.get("auto_head")
+    last = session().auto_head
     if named is None and last and not scene.is_measured and is_head(scene.record, last):
         return last
     return named or most_informative_head(scene.facts)
@@ -280,4 +281,4 @@ def measured(record: AttentionRecord) -> Facts:
 
 @guarded
 def _stop(key: Hashable) -> None:
-    st.session_state.stopped = key
+    session().stopped = key

@@ -13,6 +13,7 @@ from mha_viz.prediction.writing import Writing
 from mha_viz.ui.run import memory
 from mha_viz.ui.run.page_lock import PATIENCE
 from mha_viz.ui.run.scene import Run, Scene, measured
+from mha_viz.ui.state.session import session
 from mha_viz.ui.state.views import HeadsView
 
 
@@ -82,7 +83,9 @@ def shown(scene: WrittenScene, model: AttentionModel) -> Shown:
 
     Raises ArgumentError, AttentionUnavailableError, TextError: as `Writing`.
     """
-    writer: _Writer = st.session_state.setdefault("writing_desk", _Writer(threading.Lock()))
+    if session().writer is None:
+        session().writer = _Writer(threading.Lock())
+    writer: _Writer = session().writer
     with writer.lock:
         known = writer.shown
         if known is None or known.scene != scene:
@@ -92,7 +95,7 @@ def shown(scene: WrittenScene, model: AttentionModel) -> Shown:
 
 def forget() -> None:
     """Drop the steps and their model: nothing is written now."""
-    st.session_state.pop("writing_desk", None)
+    session().writer = None
 
 
 def _write(writer: _Writer, scene: WrittenScene, model: AttentionModel) -> Shown:

@@ -6,9 +6,8 @@ from collections.abc import Callable
 from functools import wraps
 from typing import ParamSpec
 
-import streamlit as st
-
 from mha_viz.errors import MhaVizError, TextError, WriteError, is_panic
+from mha_viz.ui.state.session import session
 
 log = logging.getLogger("mha_viz")
 P = ParamSpec("P")
@@ -68,6 +67,6 @@ def guarded(callback: Callable[P, object]) -> Callable[P, None]:
         except BaseException as error:
             if not is_fault(error):
                 raise
-            st.session_state.setdefault("faults", []).append(sentence(error))
+            session().faults.append(sentence(error))
 
     return call

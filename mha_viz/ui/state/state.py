@@ -16,6 +16,7 @@ from mha_viz.ui.operating.streamlit_run import is_history_navigation
 from mha_viz.ui.state import long_texts, own_address
 from mha_viz.ui.state.faults import guarded
 from mha_viz.ui.state.layer_numbers import by_number, by_position
+from mha_viz.ui.state.session import session
 from mha_viz.ui.state.views import NAMES, Choice, Shared, V, View, from_params, to_params
 
 MAX_ADDRESSES = 100  # of the browser's history, whose views a session remembers
@@ -43,7 +44,7 @@ def of(page: type[V]) -> V:
 def _whole() -> View:
     """Return the session's choices; on its first run, what the URL asks for."""
     if "view" not in st.session_state:
-        st.session_state.view, st.session_state.problems = _read(address())
+        st.session_state.view, session().problems = _read(address())
     view = st.session_state.view
     assert isinstance(view, View)
     return view
@@ -51,9 +52,8 @@ def _whole() -> View:
 
 def count_run() -> int:
     """Return the number of this run in its session, from 1 on."""
-    number = int(st.session_state.get("run_number", 0)) + 1
-    st.session_state.run_number = number
-    return number
+    session().runs += 1
+    return session().runs
 
 
 def change(**values: Choice) -> Shared:
@@ -75,13 +75,13 @@ def number_layers(numbers: tuple[int, ...]) -> None:
 def on_model_change() -> None:
     """Unset the tokens of the model before, and its head if nobody has chosen one."""
     change(query=-1, key=-1)
-    if current().chosen == st.session_state.get("auto_head"):
+    if current().chosen == session().auto_head:
         change(layer=-1, head=-1)
 
 
 def keep_second() -> None:
     """Note that somebody has chosen the second head: it stays where the first one changes."""
-    st.session_state.pop("auto_second", None)
+    session().auto_second = None
 
 
 def address() -> dict[str, str]:
@@ -98,10 +98,10 @@ class _PageState(NamedTuple):
 
 def on_page_enter(page: str) -> None:
     """Note which page is open, and count the visits; for the start of every run."""
-    if st.session_state.get("page") != page:
-        st.session_state.page = page
+    if session().page != page:
+        session().page = page
         st.session_state.fresh = True
-        st.session_state.visit = st.session_state.get("visit", 0) + 1
+        session().visits += 1
 
 
 def sync_from_url(view: bool = True, more: Mapping[str, str] | None = None) -> bool:
@@ -117,9 +117,9 @@ def sync_from_url(view: bool = True, more: Mapping[str, str] | None = None) -> b
     if navigated and "view" in st.session_state and view:
         known = _known()
         if known is not None and known.view is not None:
-            st.session_state.view, st.session_state.problems = known.view, []
+            st.session_state.view, session().problems = known.view, []
         else:
-            st.session_state.view, st.session_state.problems = _read(address())
+            st.session_state.view, session().problems = _read(address())
     if fresh and _known() is None:
         _remember(address() or (to_params(_whole()) if view else {}) | dict(more or {}))
     return navigated
@@ -154,7 +154,7 @@ def push_url(more: Mapping[str, str] | None = None, view: bool = True) -> None:
     opened = st.session_state.pop("opened", False)
     if not is_history_navigation() and not _leads_here(address(), params, view):
         if opened:
-            own_address.complete(st.session_state.page, params)
+            own_address.complete(session().page, params)
             st.session_state.completed = params
             _remember(params, params)
         elif address() or st.session_state.get("completed") != params:
@@ -183,10 +183,10 @@ def _leads_here(written: Mapping[str, str], params: Mapping[str, str], view: boo
 def _opened(view: View) -> View:
     """Return a view of a link as the page shows it; a head that is not named is the chosen one."""
     shown = _whole()
-    layer, head = st.session_state.get("auto_head", shown.chosen)
+    layer, head = session().auto_head or shown.chosen
     if min(view.chosen) < 0:
         view = replace(view, layer=number_at(shown.layer_numbers, layer), head=head)
-    if view.layer_b < 0 and shown.second in (st.session_state.get("auto_second"), shown.chosen):
+    if view.layer_b < 0 and shown.second in (session().auto_second, shown.chosen):
         view = replace(view, layer_b=by_number(shown).layer_b, head_b=shown.head_b)
     return view
 
@@ -204,7 +204,7 @@ def _known() -> _PageState | None:
 
 def _here(written: Mapping[str, str] | None = None) -> tuple[Any, ...]:
     params = address() if written is None else written
-    return st.session_state.get("page", ""), *sorted(params.items())
+    return session().page, *sorted(params.items())
 
 
 def folders() -> set[str]:
@@ -219,7 +219,7 @@ def _folders() -> set[str]:
 
 def add_problem(problem: str) -> None:
     """Show a message until the next choice: what was asked for in vain."""
-    shown = st.session_state.setdefault("problems", [])
+    shown = session().problems
     if problem not in shown:
         shown.append(problem)
 
@@ -239,7 +239,7 @@ def bound(
     """
 
     def take(value: Choice) -> None:
-        st.session_state.problems = []
+        session().problems = []
         change(**{name: value})
         if also is not None:
             also()
@@ -250,7 +250,7 @@ def bound(
 
 def for_type(pixels: int) -> int:
     """Scale a length in pixels to the page's type, which is larger on a projector."""
-    return round(pixels * LARGER) if st.session_state.get("projected") else pixels
+    return round(pixels * LARGER) if session().is_projected else pixels
 
 
 def control(
@@ -295,7 +295,7 @@ def show(key: str, value: object, labels: tuple[str, ...] | None = None) -> None
     returns the old one; and Streamlit identifies a chosen option by its label, so that the old
     choice means nothing once the labels are new.
     """
-    drawn_as = st.session_state.get("visit", 0), labels
+    drawn_as = session().visits, labels
     before = st.session_state.setdefault("drawn_as", {})
     same = before.get(key) == drawn_as and key in st.session_state
     if not same or st.session_state[key] != value:

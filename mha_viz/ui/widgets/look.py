@@ -7,6 +7,7 @@ from typing import TypedDict
 import streamlit as st
 
 from mha_viz.ui.state import state
+from mha_viz.ui.state.session import from_browser, session
 
 ICON = Path(__file__).with_name("icon.png")
 ROOM = 350  # pixels that a phone leaves for a figure
@@ -27,25 +28,25 @@ def heading(text: str) -> None:
 
 def projector_switch() -> None:
     """Draw the switch for larger type, to be read from the last row of a class; once on a page."""
-    if st.session_state.get("projector_drawn"):
+    if session().has_projector_switch:
         return
-    st.session_state.projector_drawn = True
+    session().has_projector_switch = True
     hint = "Larger type, to be read from the last row."
     st.toggle("Projector", key="projector", persist_state="session", help=hint)
 
 
 def projector() -> None:
     """Enlarge the type of a page where somebody has asked for it; figures follow."""
-    st.session_state.projector_drawn = False
-    on = bool(st.session_state.get("projector"))
-    st.session_state.projected = on
+    session().has_projector_switch = False
+    on = bool(from_browser("projector"))
+    session().is_projected = on
     if on:
         st.html(_PROJECTED % (16 * state.LARGER))
 
 
 def large() -> bool:
     """Return whether this page is shown in larger type."""
-    return bool(st.session_state.get("projected"))
+    return session().is_projected
 
 
 def beside(widths: int | Sequence[int], *parts: Callable[[], object]) -> None:

@@ -16,6 +16,7 @@ from mha_viz.learn.labs.induction_circuit import numbers as lab
 from mha_viz.plots.bars import signed_rows, token_bars
 from mha_viz.plots.head_values import importance_map
 from mha_viz.ui.run import heavy, memory
+from mha_viz.ui.state.session import session
 from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.exports import figures
 from mha_viz.web.labels import head_name
@@ -87,7 +88,7 @@ def _task(task: lab.Findings) -> None:
 
 def _link(step: str, circuit: str, **params: object) -> None:
     """Draw a link to the section of the Circuits page where the step can be gone further."""
-    pages = st.session_state.get("pages", {})
+    pages = session().pages
     if "circuits" in pages:
         given = {"model": lab.MODEL, "circuit": circuit, "task": INDUCTION, **params}
         query = {name: str(value) for name, value in given.items()}

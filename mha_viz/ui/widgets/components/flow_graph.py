@@ -13,6 +13,7 @@ from mha_viz.circuits.flow.graph import FlowGraph
 from mha_viz.circuits.flow.pins import Pin
 from mha_viz.circuits.flow.signed_graph import PredictionGraph
 from mha_viz.ui.state.faults import guarded
+from mha_viz.ui.state.session import from_browser
 from mha_viz.ui.widgets.components.component import LateComponent, event_of
 from mha_viz.ui.widgets.controls import lazy_sections
 from mha_viz.ui.widgets.exports.exports import data_and_page, download, safe_name
@@ -71,7 +72,7 @@ def prediction_graph(
 
     @guarded
     def pin() -> None:
-        node = pinned(st.session_state.get(key), graph)
+        node = pinned(from_browser(key), graph)
         if node is not None:
             on_pin(node)
 
@@ -85,7 +86,7 @@ def _on_choose(
 ) -> Callable[[], None]:
     @guarded
     def on_event() -> None:
-        pair = chosen(st.session_state.get(key), graph)
+        pair = chosen(from_browser(key), graph)
         if pair is not None and take is not None:
             take(pair)
 

@@ -10,6 +10,7 @@ import streamlit as st
 
 from mha_viz.errors import ArgumentError
 from mha_viz.ui.state.faults import guarded
+from mha_viz.ui.state.session import from_browser, session
 from mha_viz.ui.widgets.components.component import carry, component, event_of, validate_cell
 from mha_viz.web.payload import unpack
 from mha_viz.web.theme import check_scale
@@ -56,7 +57,7 @@ def draw_heads(
     told: dict[str, Any] = {
         "payload": None,
         "selected": [int(i) for i in selected],
-        "heard": st.session_state.get(f"{key}-heard"),
+        "heard": session().heard.get(key),
     }
     size = (0, 0)
     try:
@@ -67,9 +68,9 @@ def draw_heads(
 
     @guarded
     def on_event() -> None:
-        sent = event_of(st.session_state.get(key), "select")
+        sent = event_of(from_browser(key), "select")
         if isinstance(sent.get("id"), str):
-            st.session_state[f"{key}-heard"] = sent["id"][:40]
+            session().heard[key] = sent["id"][:40]
         head = validate_cell([sent.get("layer"), sent.get("head")], size)
         if head is not None and on_select is not None:
             on_select(head)

@@ -16,6 +16,7 @@ from mha_viz.core.layer_numbers import is_counted
 from mha_viz.errors import ArgumentError, ShapeError
 from mha_viz.plots.frame import as_numbers, check_head
 from mha_viz.ui.state.faults import guarded
+from mha_viz.ui.state.session import from_browser, session
 from mha_viz.ui.widgets.components.component import LateComponent, carry, event_of, validate_cell
 from mha_viz.web import theme
 from mha_viz.web.payload import unpack
@@ -69,7 +70,7 @@ def head_switches(
         "off": [list(head) for head in drawn],
         "value": None if value is None else _coloured(value, (n_layers, n_heads)),
         "name": value_name[:_NAME_LETTERS],
-        "heard": st.session_state.get(f"{key}-heard"),
+        "heard": session().heard.get(key),
         "payload": None if payload is None else unpack(payload)[0]["id"],
         "scale": theme.check_scale(scale),
         "selected": None if selected is None else list(check_head(selected, n_layers, n_heads)),
@@ -77,9 +78,9 @@ def head_switches(
 
     @guarded
     def on_event() -> None:
-        sent = event_of(st.session_state.get(key), "switch")
+        sent = event_of(from_browser(key), "switch")
         name = sent.get("id")
-        st.session_state[f"{key}-heard"] = name[:40] if isinstance(name, str) else None
+        session().heard[key] = name[:40] if isinstance(name, str) else None
         switched = _switched(sent, n_layers, n_heads)
         if switched is not None:
             take(switched)

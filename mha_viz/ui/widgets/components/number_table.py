@@ -6,10 +6,9 @@ What is drawn is decided in number_table.js.
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import streamlit as st
-
 from mha_viz.plots.pictures import Cells
 from mha_viz.ui.state.faults import guarded
+from mha_viz.ui.state.session import from_browser
 from mha_viz.ui.widgets.components.component import component, event_of, validate_cell
 
 _tables = component("number_table")
@@ -27,7 +26,7 @@ def number_tables(
 
     @guarded
     def chosen() -> None:
-        place = _place(st.session_state.get(key), matrices)
+        place = _place(from_browser(key), matrices)
         if place is not None and on_click is not None:
             on_click(*place)
 

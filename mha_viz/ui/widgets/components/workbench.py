@@ -11,6 +11,7 @@ import streamlit as st
 
 from mha_viz.errors import ArgumentError
 from mha_viz.ui.state.faults import guarded
+from mha_viz.ui.state.session import from_browser, session
 from mha_viz.ui.state.views import Choice, validate_choices
 from mha_viz.ui.widgets.components.component import LateComponent, carry, event_of
 from mha_viz.web.browser import component_script
@@ -35,11 +36,9 @@ def workbench(
 
     It brings the payload and the script. `settings` are the view, and the titles of what its menus
     offer; with "guide" it has the tour, and hears keys of the whole page. `take` is called with
-    choices before the run that they cause. In the session's state, `{key}-heard` belongs to it,
-    `{key}-leave` is the page that one of its buttons leads to, and `{key}-random` says that a
-    baseline of random weights is wanted.
+    choices before the run that they cause.
     """
-    data = {"name": key, "heard": st.session_state.get(f"{key}-heard"), **settings}
+    data = {"name": key, "heard": session().heard.get(key), **settings}
     try:
         data["payload"] = unpack(payload)[0]["id"]
     except (ArgumentError, KeyError) as error:
@@ -47,15 +46,15 @@ def workbench(
 
     @guarded
     def on_event() -> None:
-        sent = event_of(st.session_state.get(f"{key}-heads"), "view")
+        sent = event_of(from_browser(f"{key}-heads"), "view")
         if not sent:
             return
         if sent.get("leave") in LEADS_TO:
-            st.session_state[f"{key}-leave"] = sent["leave"]
+            session().leads_to = sent["leave"]
         if sent.get("random") is True:
-            st.session_state[f"{key}-random"] = True
+            session().wants_random = True
         if isinstance(sent.get("id"), str):
-            st.session_state[f"{key}-heard"] = sent["id"][:40]
+            session().heard[key] = sent["id"][:40]
         take(validate_choices(sent.get("view")))
 
     with st.container(gap=None):
@@ -73,6 +72,6 @@ def exact_requests(*, key: str, take: Callable[[dict[str, Choice]], None]) -> No
 
     @guarded
     def on_event() -> None:
-        take(validate_choices(event_of(st.session_state.get(key), "view").get("view")))
+        take(validate_choices(event_of(from_browser(key), "view").get("view")))
 
     _requests(key=key, on_view_change=on_event)

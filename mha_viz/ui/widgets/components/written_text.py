@@ -6,10 +6,9 @@ What is drawn, and when the next token is asked for, is decided in written_text.
 from collections.abc import Callable, Container, Sequence
 from typing import Any
 
-import streamlit as st
-
 from mha_viz.prediction.generation import Candidate, GeneratedToken
 from mha_viz.ui.state.faults import guarded
+from mha_viz.ui.state.session import from_browser
 from mha_viz.ui.widgets.components.component import component, event_of, validate_step
 
 _component = component("written_text")
@@ -39,14 +38,14 @@ def written_text(
 
     @guarded
     def step() -> None:
-        sent = validate_step(st.session_state.get(key), last + 1)
+        sent = validate_step(from_browser(key), last + 1)
         if sent is not None:
             on_step(*sent)
 
     @guarded
     def branch() -> None:
         every = [*tokens, coming] if coming else tokens
-        chosen = validate_branch(st.session_state.get(key), every)
+        chosen = validate_branch(from_browser(key), every)
         if chosen is not None:
             on_branch(*chosen)
 

@@ -14,6 +14,7 @@ from mha_viz.errors import MhaVizError
 from mha_viz.ui.operating.settings import settings
 from mha_viz.ui.state import allowed, state, views
 from mha_viz.ui.state.faults import guarded
+from mha_viz.ui.state.session import from_browser, session
 from mha_viz.ui.widgets.controls import choosing, fetching, lazy_sections
 from mha_viz.ui.widgets.messages.messages import plain
 
@@ -32,7 +33,9 @@ def model_picker() -> None:
     models = {info.name: info for info in allowed.models()}
     view = state.current()
     linked = [view.model] if view.model in state.folders() else []
-    typed = st.session_state.setdefault("typed_models", linked)
+    if session().typed_models is None:
+        session().typed_models = linked
+    typed = session().typed_models or []
     known = [*models, *(name for name in typed if name not in models)]
     absent = {one.name: one for one in allowed.absent(models)}
     if view.model not in known:
@@ -43,15 +46,15 @@ def model_picker() -> None:
 
     @guarded
     def choose() -> None:
-        st.session_state.problems = []
-        chosen = st.session_state.ask_model
+        session().problems = []
+        chosen = from_browser("ask_model")
         if chosen in known:
             state.change(model=chosen)
             state.on_model_change()
-        st.session_state.typing_name = chosen == OTHER
+        session().names_model = chosen == OTHER
         fetching.select("" if chosen in (*known, OTHER) else chosen)
 
-    shown = OTHER if st.session_state.get("typing_name") else to_fetch or view.model
+    shown = OTHER if session().names_model else to_fetch or view.model
     state.show("ask_model", shown, tuple(titles.values()))
     looks: dict[str, Any] = {"format_func": titles.__getitem__, "label_visibility": "collapsed"}
     st.selectbox("Model", list(titles), key="ask_model", on_change=choose, **looks)
@@ -79,7 +82,7 @@ def other_model() -> None:
     above what is being loaded until the whole page has been drawn.
     """
     place = st.empty()
-    if st.session_state.get("typing_name") and _other():
+    if session().names_model and _other():
         with place.container():
             _name_box()
 
@@ -87,27 +90,27 @@ def other_model() -> None:
 def _name_box() -> None:
     @guarded
     def take() -> None:
-        name = st.session_state.ask_other.strip()
-        st.session_state.refused = ""
+        name = from_browser("ask_other").strip()
+        session().refused = ""
         if not name:
             return
         try:
             find_model(name, download=False)
         except MhaVizError as error:
             if not is_hub_id(name):
-                st.session_state.refused = str(error)
+                session().refused = str(error)
                 return
             fetching.fetch(name)
         else:
-            st.session_state.typed_models.append(name)
+            session().typed_models = [*(session().typed_models or ()), name]
             state.folders().add(name)
             state.change(model=name, query=-1, key=-1)
-        st.session_state.typing_name = False
+        session().names_model = False
 
     looks: dict[str, Any] = {"placeholder": "/path/to/model  or  owner/name", "max_chars": 4096}
     st.text_input("Folder or Hub id", key="ask_other", on_change=take, **looks)
-    if st.session_state.get("refused"):
-        st.error(plain(st.session_state.refused))
+    if session().refused:
+        st.error(plain(session().refused))
 
 
 def _other() -> tuple[str, ...]:
@@ -159,7 +162,7 @@ def page_button(page: str, label: str, number: int | str = "", **choices: views.
     if st.button(label, icon=":material/open_in_new:", key=f"open_in_{page}{number}"):
         state.change(**choices)
         # With the address that the page would write itself: otherwise Back would stop there twice.
-        st.switch_page(st.session_state.pages[page], query_params=state.share_params())
+        st.switch_page(session().pages[page], query_params=state.share_params())
 
 
 def open_file(key: str, popover: str, label: str, take: Callable[[bytes], object]) -> None:
@@ -167,7 +170,7 @@ def open_file(key: str, popover: str, label: str, take: Callable[[bytes], object
 
     @guarded
     def on_file() -> None:
-        given = st.session_state.get(key)
+        given = from_browser(key)
         if given is not None:
             allowed.check_upload(given.size)
             take(given.getvalue())
@@ -181,7 +184,7 @@ def open_file(key: str, popover: str, label: str, take: Callable[[bytes], object
 
 def other_models() -> list[str]:
     """Return the models to compare with; "" is the model itself, the last its untrained copy."""
-    typed, other = st.session_state.get("typed_models", ()), state.of(views.Compare).model_b
+    typed, other = session().typed_models or (), state.of(views.Compare).model_b
     linked = [other] if other in state.folders() else []
     names = dict.fromkeys((*(info.name for info in allowed.models()), *typed, *linked))
     return ["", *names, views.UNTRAINED_COPY]

@@ -9,6 +9,7 @@ from mha_viz.checkpoints.download import Download, download, under_way
 from mha_viz.core.amounts import of_bytes
 from mha_viz.ui.state import allowed, state
 from mha_viz.ui.state.faults import guarded
+from mha_viz.ui.state.session import session
 from mha_viz.ui.widgets.messages.messages import plain
 
 TICK = 0.5  # seconds between two looks at what has come
@@ -16,21 +17,21 @@ TICK = 0.5  # seconds between two looks at what has come
 
 def selected() -> str:
     """Return the chosen model that this machine does not have; "" for none."""
-    name: str = st.session_state.get("model_to_fetch", "")
+    name: str = session().model_to_fetch
     return name
 
 
 def select(name: str) -> None:
     """Choose a model that is to be fetched, which asks nothing of the network yet; "" for none."""
-    st.session_state.model_to_fetch = name
-    st.session_state.attempt = None
+    session().model_to_fetch = name
+    session().attempt = None
 
 
 def fetch(name: str) -> None:
     """Choose a model and begin to fetch it, or join the visitors who wait for it already."""
     allowed.check_model(name)
     select(name)
-    st.session_state.attempt = download(name)
+    session().attempt = download(name)
 
 
 def use_downloaded() -> None:
@@ -75,7 +76,7 @@ def _offer(name: str) -> None:
 
 def _attempt(name: str) -> Download | None:
     """Return the visitor's own last attempt at a model, or one of somebody else that runs."""
-    mine: Download | None = st.session_state.get("attempt")
+    mine: Download | None = session().attempt
     if mine is not None and mine.name == name:
         return mine
     return next((found for found in under_way() if found.name == name), None)

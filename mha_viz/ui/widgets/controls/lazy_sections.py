@@ -5,6 +5,7 @@ from collections.abc import Callable
 import streamlit as st
 
 from mha_viz.ui.run.ready import fragment
+from mha_viz.ui.state.session import from_browser
 from mha_viz.ui.widgets.messages.messages import stop_on_error
 
 WAIT = "One moment …"  # seen between the click and the run that it causes
@@ -39,7 +40,7 @@ def table_and_export(
 ) -> None:
     """Draw an expander with a figure's numbers and a menu with its files."""
     # An open table needs all of a phone's width.
-    beside = not st.session_state.get(f"{key}-table")
+    beside = not from_browser(f"{key}-table")
     with st.container(horizontal=beside, horizontal_alignment="left" if beside else "right"):
         in_expander(title, f"{key}-table", table)
         in_popover(*EXPORT, f"{key}-export", files)

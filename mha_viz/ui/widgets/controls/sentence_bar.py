@@ -13,6 +13,7 @@ from mha_viz.core.names import DEVICES, DTYPES
 from mha_viz.ui.operating.streamlit_run import rerun_parts
 from mha_viz.ui.state import allowed, state, views
 from mha_viz.ui.state.faults import guarded
+from mha_viz.ui.state.session import session
 from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.controls import choosing, controls, fetching
 from mha_viz.web.browser import component_script
@@ -71,7 +72,7 @@ def _options(text: bool) -> tuple[DeltaGenerator, DeltaGenerator]:
 @guarded
 def _forget_stopped() -> None:
     """Let a sentence run that was stopped."""
-    st.session_state.stopped = None
+    session().stopped = None
 
 
 def _sentence_box(parts: Sequence[str]) -> None:
@@ -117,11 +118,11 @@ def _pair_switch(accepts_pair: bool) -> bool:
     """Draw the switch of a second sentence; return whether it is on."""
 
     def take(is_on: bool) -> None:
-        st.session_state.has_pair_box = is_on
+        session().has_pair_box = is_on
         if not is_on:
             state.change(pair="", query=-1, key=-1)
 
-    wanted = bool(state.current().pair or st.session_state.get("has_pair_box"))
+    wanted = bool(state.current().pair or session().has_pair_box)
     return state.control(
         "sentence_pair",
         st.toggle,
@@ -145,16 +146,15 @@ def part_picker(parts: tuple[str, ...]) -> None:
 def _examples() -> None:
     titles = {example.title: example for example in allowed.examples()}
 
-    @guarded
-    def take() -> None:
-        chosen = titles.get(st.session_state.ask_example or "")
-        if chosen is not None:
-            st.session_state.problems = []
-            st.session_state.typing_name = st.session_state.has_pair_box = False
-            fetching.select("")
-            state.change(text=chosen.text, pair=chosen.pair, model=chosen.model, query=-1, key=-1)
-            layer, head = chosen.head or (-1, -1)
-            state.change(layer=layer, head=head)
+    def choose(title: str) -> None:
+        example = titles[title]
+        session().problems = []
+        session().names_model = session().has_pair_box = False
+        fetching.select("")
+        state.change(text=example.text, pair=example.pair, model=example.model, query=-1, key=-1)
+        layer, head = example.head or (-1, -1)
+        state.change(layer=layer, head=head)
 
-    looks: dict[str, Any] = {"placeholder": "Try an example", "index": None, "key": "ask_example"}
-    st.selectbox("Examples", list(titles), on_change=take, **looks)
+    looks: dict[str, Any] = {"placeholder": "Try an example", "index": None}
+    choices = "Examples", list(titles)
+    state.control("ask_example", st.selectbox, *choices, value=None, take=choose, **looks)

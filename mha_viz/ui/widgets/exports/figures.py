@@ -18,6 +18,7 @@ from mha_viz.plots.figure_file import captioned, enlarged, figure_html
 from mha_viz.ui.operating.streamlit_run import serve
 from mha_viz.ui.run.ready import fragment
 from mha_viz.ui.state.faults import guarded
+from mha_viz.ui.state.session import from_browser, session
 from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.controls import lazy_sections
 from mha_viz.ui.widgets.exports.exports import data_and_page, download, safe_name
@@ -203,9 +204,8 @@ def _listener(key: str, drawn: go.Figure, on_click: Callable[[Any], None]) -> Ca
 
     @guarded
     def listen() -> None:
-        before = st.session_state.get(f"{key}-selected", [])
-        now = _places(st.session_state.get(key))
-        st.session_state[f"{key}-selected"] = now
+        before, now = session().selected.get(key, []), _places(from_browser(key))
+        session().selected[key] = now
         place = newly_clicked(before, now)
         data = None if place is None else _customdata(drawn, place)
         if data is not None:

@@ -12,6 +12,7 @@ from mha_viz.ui.operating.streamlit_run import end_run
 from mha_viz.ui.run import places
 from mha_viz.ui.run.page_lock import page_run
 from mha_viz.ui.state import faults
+from mha_viz.ui.state.session import session
 
 
 @contextmanager
@@ -23,7 +24,8 @@ def stop_on_error(place: DeltaGenerator | None = None) -> Iterator[None]:
 
     What a link asked for in vain is said as well, for the page does not come to where it says so.
     """
-    for fault in st.session_state.pop("faults", ()):  # in callbacks, which cannot draw
+    faulty, session().faults = session().faults, []
+    for fault in faulty:
         st.error(plain(fault), icon=":material/error:")
     try:
         with page_run():  # of a part of a page as well, which runs by itself after a click
@@ -39,13 +41,13 @@ def stop_on_error(place: DeltaGenerator | None = None) -> Iterator[None]:
         shown.info(message, icon=":material/edit:")
     else:
         shown.error(message, icon=":material/error:")
-    problems(st.session_state.get("shown_problems", ()))
+    problems(session().shown_problems)
     end_run()
 
 
 def problems(already_shown: Iterable[str] = ()) -> list[str]:
     """Show what a link asked for in vain, except what is shown already; returns all of it."""
-    every = list(st.session_state.get("problems", ()))
+    every = list(session().problems)
     for problem in every:
         if problem not in already_shown:
             st.warning(plain(problem), icon=":material/link_off:")

@@ -13,6 +13,7 @@ from streamlit.delta_generator import DeltaGenerator
 from mha_viz.errors import MhaVizError
 from mha_viz.ui.jobs.ticket import Waiting, Work
 from mha_viz.ui.run import heavy
+from mha_viz.ui.state.session import session
 
 if TYPE_CHECKING:
     from mha_viz.engine.model import AttentionModel
@@ -124,8 +125,7 @@ def about(seconds: float) -> str:
 
 def results(kind: str) -> LRUCache[Any, Any]:
     """Return a visitor's measurements of a kind by their settings; the oldest make room."""
-    cache: LRUCache[Any, Any] = st.session_state.setdefault(f"measured_{kind}", LRUCache(KEPT))
-    return cache
+    return session().measured.setdefault(kind, LRUCache(KEPT))
 
 
 def on_request(

@@ -17,6 +17,7 @@ from mha_viz.plots.heatmap import Pooled
 from mha_viz.ui.run.scene import Scene
 from mha_viz.ui.state import state
 from mha_viz.ui.state.faults import guarded
+from mha_viz.ui.state.session import from_browser
 from mha_viz.ui.widgets.messages.messages import notes as notes
 from mha_viz.ui.widgets.messages.messages import plain as plain
 from mha_viz.web import labels
@@ -182,7 +183,7 @@ def choosable(
 
     @guarded
     def take() -> None:
-        rows = st.session_state[key]["selection"]["rows"]
+        rows = from_browser(key)["selection"]["rows"]
         if rows and 0 <= rows[0] < len(table):
             choose(rows[0])
 
