@@ -319,6 +319,17 @@ def pack(header: Mapping[str, Any], body: bytes) -> bytes:
     return struct.pack("<I", len(text)) + text + body
 
 
+def bundle(payloads: Sequence[bytes]) -> bytes:
+    """Pack several payloads as one; `sizes` in the header are their bytes, each padded to four.
+
+    >>> header, body = unpack(bundle([pack({"kind": "a"}, b"12345"), pack({"kind": "b"}, b"")]))
+    >>> unpack(body[: header["sizes"][0]])[1]
+    b'12345'
+    """
+    padded = [payload + b"\0" * (-len(payload) % 4) for payload in payloads]
+    return pack({"kind": "bundle", "sizes": list(map(len, payloads))}, b"".join(padded))
+
+
 def unpack(payload: bytes) -> tuple[dict[str, Any], bytes]:
     """Return header and body of what `pack` made; ArgumentError for any other bytes."""
     if len(payload) < 4:

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -58,7 +59,15 @@ def captions(app: AppTest) -> str:
 
 
 def _headers(app: AppTest) -> list[dict[str, Any]]:
-    return [unpack(part.bytes)[0] for part in _parts(app, "payload_carrier")]
+    return [header for part in _parts(app, "payload_carrier") for header in _bundled(part.bytes)]
+
+
+def _bundled(payload: bytes) -> list[dict[str, Any]]:
+    header, body = unpack(payload)
+    if header["kind"] != "bundle":
+        return [header]
+    starts = accumulate((size + -size % 4 for size in header["sizes"]), initial=0)
+    return [unpack(body[start:])[0] for start, _ in zip(starts, header["sizes"], strict=False)]
 
 
 def _parts(app: AppTest, name: str) -> list[Any]:

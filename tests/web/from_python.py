@@ -14,7 +14,7 @@ from mha_viz.reports.report import KEEP, report
 from mha_viz.text.from_weights import record
 from mha_viz.ui.widgets.components.flow_graph import graph_payload
 from mha_viz.ui.widgets.components.query_key_map import payload_of
-from mha_viz.web.payload import KINDS, grid_payload
+from mha_viz.web.payload import KINDS, bundle, grid_payload, head_payload, pack
 from mha_viz.web.theme import format_weight, palette
 from tests.web import drawn
 from tests.web.drawn import text_of
@@ -95,11 +95,14 @@ def written() -> dict[str, object]:
     pattern = dice.dirichlet(np.ones(7), (2, 3, 5)).astype(np.float32)
     labels = [f"q{i}" for i in range(5)], [f"k{i}" for i in range(7)]
     made = record(pattern, *labels)
+    head = head_payload(grid_payload(made), made, (1, 2))
     return {
         "palette": palette(),
         "weights": [[weight, format_weight(weight)] for weight in weights],
         "pattern": pattern.tolist(),
         "grid": text_of(grid_payload(made)),
+        "bundle": text_of(bundle([grid_payload(made), pack({"kind": "odd"}, b"12345"), head])),
+        "head": text_of(head),
         "hybrid": text_of(grid_payload(replace(made, layer_numbers=(3, 7)))),
         "reduced": _reduced(),
         "flow": _flow(),

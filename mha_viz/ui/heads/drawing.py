@@ -32,8 +32,8 @@ from mha_viz.ui.widgets.exports import exports
 from mha_viz.ui.widgets.messages import words
 from mha_viz.ui.widgets.messages.messages import plain, stop_on_error
 from mha_viz.ui.widgets.messages.words import cut_off as cut_off
-from mha_viz.web.head_details import has_values, has_vectors, shares_payload
-from mha_viz.web.payload import finite, head_payload, row_payload
+from mha_viz.web.head_details import has_values, has_vectors
+from mha_viz.web.payload import finite
 
 if TYPE_CHECKING:
     from mha_viz.engine.model import AttentionModel
@@ -133,15 +133,8 @@ def _heads(scene: Scene, urls: exports.Urls, in_motion: bool) -> None:
         with st.container(gap=None):
             _exact(scene, payload)
             yield_slot()
-            if not in_motion and scene.is_long:
-                carry(payloads.metrics(scene, payload), key="bench-facts")
-            if view.off:
-                carry(prediction_payload(scene, payload, view), key="bench-prediction")
-            # Until they come, the workbench says that they are on their way.
-            if not in_motion or view.only:
-                carry(payloads.labels(scene, payload, view), key="bench-notes")
-            if not in_motion and view.show == "numbers":
-                carry(payloads.numbers(scene, payload, view), key="bench-numbers")
+            # Until it comes, the workbench says that it is on its way.
+            carry(*_late(scene, payload, view, in_motion), key="bench-late")
         with st.container(horizontal=True, vertical_alignment="center"):
             exports.menu(scene, payloads.explored)
             exports.pin_button(scene.record, lambda: state.of(HeadsView).chosen, "pin")
@@ -166,14 +159,19 @@ def _exact(scene: Scene, payload: bytes) -> None:
         # Other axes are made in the browser of what the model left, but where cells are pooled.
         if payloads.is_pooled(record):
             record = displayed_record(scene, view)
-        if (part := payloads.part_to_send(payload, record, view)) is not None:
-            carry(head_payload(payload, record, view.chosen, part), key="bench-exact")
-            if view.weighted and has_values(record):
-                carry(shares_payload(payload, record, view.chosen, part), key="bench-shares")
-        if (scores := payloads.scores(payload, record, view)) is not None:
-            carry(scores, key="bench-scores")
-        if payloads.is_pooled(record) and 0 <= view.query < record.shape[2]:
-            carry(row_payload(payload, record, view.query), key="bench-row")
+        carry(*payloads.exact(payload, record, view), key="bench-head")
+
+
+def _late(scene: Scene, payload: bytes, view: HeadsView, in_motion: bool) -> Iterator[bytes]:
+    """Yield what takes longer than the pass, or depends on the chosen head."""
+    if not in_motion and scene.is_long:
+        yield payloads.metrics(scene, payload)
+    if view.off:
+        yield prediction_payload(scene, payload, view)
+    if not in_motion or view.only:
+        yield payloads.labels(scene, payload, view)
+    if not in_motion and view.show == "numbers":
+        yield payloads.numbers(scene, payload, view)
 
 
 def _take(choices: dict[str, Choice]) -> None:

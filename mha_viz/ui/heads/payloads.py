@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
@@ -18,8 +19,17 @@ from mha_viz.ui.state import allowed
 from mha_viz.ui.state.session import session
 from mha_viz.ui.state.views import HeadsView, Shared
 from mha_viz.ui.widgets.exports import exports
-from mha_viz.web.head_details import has_vectors, scores_payload
-from mha_viz.web.payload import MAX_SIDE, finite, grid_payload, notes_payload, pack, unpack
+from mha_viz.web.head_details import has_values, has_vectors, scores_payload, shares_payload
+from mha_viz.web.payload import (
+    MAX_SIDE,
+    finite,
+    grid_payload,
+    head_payload,
+    notes_payload,
+    pack,
+    row_payload,
+    unpack,
+)
 
 MAX_CELLS = 2**22  # exact weights of one head that travel at once, 16 MiB: all of 2,048 tokens
 
@@ -76,11 +86,20 @@ def is_pooled(record: AttentionRecord) -> bool:
     return max(record.shape[2:]) > MAX_SIDE
 
 
-def scores(payload: bytes, record: AttentionRecord, view: HeadsView) -> bytes | None:
-    """Pack how the chosen head's scores arise; None where no row is chosen of a long text."""
-    if not has_vectors(record) or (is_pooled(record) and not 0 <= view.query < record.shape[2]):
-        return None
-    return scores_payload(payload, record, view.chosen, view.query, view.key)
+def exact(payload: bytes, record: AttentionRecord, view: HeadsView) -> Iterator[bytes]:
+    """Yield the chosen head's exact weights, and of a long text those of all from a chosen token.
+
+    With them come the weights times values where they are shown, and how the scores arise.
+    """
+    in_cells, has_row = is_pooled(record), 0 <= view.query < record.shape[2]
+    if (part := part_to_send(payload, record, view)) is not None:
+        yield head_payload(payload, record, view.chosen, part)
+        if view.weighted and has_values(record):
+            yield shares_payload(payload, record, view.chosen, part)
+    if has_vectors(record) and (has_row or not in_cells):
+        yield scores_payload(payload, record, view.chosen, view.query, view.key)
+    if in_cells and has_row:
+        yield row_payload(payload, record, view.query)
 
 
 def numbers(scene: Scene, payload: bytes, view: HeadsView) -> bytes:

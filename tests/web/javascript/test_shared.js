@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 
+import payloadCarrier from "../../../mha_viz/web/components/page/payload_carrier.js";
 import * as shared from "../../../mha_viz/web/components/shared/shared.js";
 import { bytesOf, python } from "./python.js";
 
@@ -10,6 +11,18 @@ test("a payload that Python packed is unpacked", () => {
   assert.deepEqual(header.key_labels, ["k0", "k1", "k2", "k3", "k4", "k5", "k6"]);
   const codes = python.pattern.flat(3).map((weight) => Math.max(1, Math.round(255 * Math.sqrt(weight))));
   assert.deepEqual([...body], codes);
+});
+
+test("payloads of one message are kept each under its id, with floats where they may start", () => {
+  payloadCarrier({ data: bytesOf("bundle") });
+  const { byId } = shared.payloadStore();
+  const [grid, head] = [bytesOf("grid"), bytesOf("head")].map(shared.unpack);
+  assert.deepEqual([...byId.get(grid.header.id).body], [...grid.body]);
+  const body = byId.get(head.header.id).body;
+  assert.equal(body.byteOffset % 4, 0);
+  assert.deepEqual([...body], [...head.body]);
+  const odd = [...byId.values()].find(({ header }) => header.kind === "odd");
+  assert.equal(new TextDecoder().decode(odd.body), "12345");
 });
 
 test("base64 is read alike with the browser's own function and without it", () => {

@@ -6,6 +6,7 @@ from typing import Any
 import streamlit as st
 
 from mha_viz.web.browser import carrier_script, component_script, late_script, style
+from mha_viz.web.payload import bundle
 
 
 def component(name: str) -> Any:
@@ -42,13 +43,14 @@ _carrier = st.components.v2.component(
 )
 
 
-def carry(payload: bytes, *, key: str) -> None:
-    """Put a payload where every component of the page finds it, by the id in its header.
+def carry(*payloads: bytes, key: str) -> None:
+    """Put payloads where every component of the page finds them, by the ids in their headers.
 
-    An element of its own: it stays the same while what draws the payload changes, so that the
-    bytes do not travel again.
+    All travel in one message, of an element of its own: it stays the same while what draws them
+    changes, so that the bytes do not travel again.
     """
-    _carrier(key=key, data=payload)
+    if payloads:
+        _carrier(key=key, data=payloads[0] if len(payloads) == 1 else bundle(payloads))
 
 
 def event_of(event: Any, name: str) -> Mapping[str, Any]:
