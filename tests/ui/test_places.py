@@ -7,7 +7,7 @@ from mha_viz.ui.operating import refusals
 from mha_viz.ui.run import places
 from mha_viz.ui.run.memory import STAYS
 from mha_viz.ui.run.places import OPENING, Places
-from tests.ui.explore_app import APP
+from tests.ui.heads_app import APP
 
 
 class House:

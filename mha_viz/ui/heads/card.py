@@ -16,7 +16,6 @@ from mha_viz.reports.report import Report
 from mha_viz.ui.heads import TEXTS
 from mha_viz.ui.run import memory, reporting
 from mha_viz.ui.run.scene import Scene
-from mha_viz.ui.state import state
 from mha_viz.ui.state.views import Corpus
 from mha_viz.ui.widgets.messages import words
 from mha_viz.web.payload import finite
@@ -38,12 +37,15 @@ def labels(report: Report, head: tuple[int, int]) -> None:
         st.caption(f"Too short to tell: {', '.join(label.title for label in short)}.")
 
 
-def head_numbers(scene: Scene, report: Report, head: tuple[int, int]) -> dict[str, Any]:
+def head_numbers(
+    scene: Scene, report: Report, head: tuple[int, int], corpus: Corpus
+) -> dict[str, Any]:
     """Return every number of a head, its labels and its place among texts, as JSON can hold them.
 
-    Numbers are measured on all tokens, whatever the axes show.
+    `corpus` chooses the study whose texts they are. Numbers are measured on all tokens, whatever
+    the axes show.
     """
-    among = percentiles(scene, report, head)
+    among = percentiles(scene, report, head, corpus)
     layer, index = head
     # The page itself says what was cut.
     notes = [note for note in report.notes if not note.startswith(words.CUT)]
@@ -130,7 +132,9 @@ class Percentiles(NamedTuple):
         return f"{side} than on {most} of the texts"
 
 
-def percentiles(scene: Scene, report: Report, place: tuple[int, int]) -> Percentiles | None:
+def percentiles(
+    scene: Scene, report: Report, place: tuple[int, int], corpus: Corpus
+) -> Percentiles | None:
     """Rank a head's numbers among the texts of a finished study; None where there is none.
 
     It is only looked up: no study is begun for it, and a head's rows are read once.
@@ -140,15 +144,14 @@ def percentiles(scene: Scene, report: Report, place: tuple[int, int]) -> Percent
     from mha_viz.corpus.query.comparison import percentiles, scores_of_head
     from mha_viz.ui.run.studies import describe, studies
 
-    view = state.of(Corpus)
-    study = studies().finished(view)
+    study = studies().finished(corpus)
     if study is None:
         return None
     key, make = ("scores of a head", study.folder, place), scores_of_head
     rows = memory.cache().get(key, partial(make, study, *place), reporting.table_bytes)
     scores = {metric: float(values[place]) for metric, values in report.scores.items()}
     scores["n_tokens"] = len(scene.record.tokens)
-    return Percentiles(percentiles(rows, scores), describe(study, view))
+    return Percentiles(percentiles(rows, scores), describe(study, corpus))
 
 
 def _unusual_line(found: Percentiles, report: Report, place: tuple[int, int]) -> str:

@@ -24,7 +24,7 @@ from mha_viz.ui.run.scene import compute as compute
 from mha_viz.ui.run.scene import fit_head as fit_head
 from mha_viz.ui.state import state
 from mha_viz.ui.state.session import session
-from mha_viz.ui.state.views import BENCH, SCALES, SHOWS, Choice, Compare, HeadsView, Shared
+from mha_viz.ui.state.views import BENCH, SCALES, SHOWS, Choice, Compare, Corpus, HeadsView, Shared
 from mha_viz.ui.widgets.components.component import carry
 from mha_viz.ui.widgets.components.workbench import exact_requests, workbench
 from mha_viz.ui.widgets.controls import controls, lazy_sections
@@ -69,14 +69,14 @@ def _loading(view: Shared) -> Iterator[None]:
         yield
 
 
-def model_facts(model: ModelFacts) -> None:
-    """Write the facts of the chosen model."""
+def model_facts(model: ModelFacts, dtype: str) -> None:
+    """Write the facts of the chosen model, whose size is for this number format."""
     n_keys = words.count(model.n_kv_heads, "key head")
     shared = f" ({n_keys})" if model.n_kv_heads != model.n_heads else ""
     counts = words.count(model.n_layers, "layer"), words.count(model.n_heads, "head") + shared
     named = {name: plain(getattr(model, name)) for name in ("name", "family", "device")}
     st.markdown(TEXTS("drawing.model", model=model, size=" of ".join(counts), **named))
-    if size := memory.size_line(model.name, state.current().dtype):
+    if size := memory.size_line(model.name, dtype):
         st.caption(f"{size}.")
 
 
@@ -134,7 +134,7 @@ def _heads(scene: Scene, urls: exports.Urls, in_motion: bool) -> None:
             _exact(scene, payload)
             yield_slot()
             # Until it comes, the workbench says that it is on its way.
-            carry(*_late(scene, payload, view, in_motion), key="bench-late")
+            carry(*_late(scene, payload, view, state.of(Corpus), in_motion), key="bench-late")
         with st.container(horizontal=True, vertical_alignment="center"):
             exports.menu(scene, payloads.explored)
             exports.pin_button(scene.record, lambda: state.of(HeadsView).chosen, "pin")
@@ -162,7 +162,9 @@ def _exact(scene: Scene, payload: bytes) -> None:
         carry(*payloads.exact(payload, record, view), key="bench-head")
 
 
-def _late(scene: Scene, payload: bytes, view: HeadsView, in_motion: bool) -> Iterator[bytes]:
+def _late(
+    scene: Scene, payload: bytes, view: HeadsView, corpus: Corpus, in_motion: bool
+) -> Iterator[bytes]:
     """Yield what takes longer than the pass, or depends on the chosen head."""
     if not in_motion and scene.is_long:
         yield payloads.metrics(scene, payload)
@@ -171,7 +173,7 @@ def _late(scene: Scene, payload: bytes, view: HeadsView, in_motion: bool) -> Ite
     if not in_motion or view.only:
         yield payloads.labels(scene, payload, view)
     if not in_motion and view.show == "numbers":
-        yield payloads.numbers(scene, payload, view)
+        yield payloads.numbers(scene, payload, view, corpus)
 
 
 def _take(choices: dict[str, Choice]) -> None:

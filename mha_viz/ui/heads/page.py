@@ -8,7 +8,9 @@ import streamlit as st
 
 from mha_viz.ui.heads import picking
 from mha_viz.ui.run import memory
+from mha_viz.ui.state import state
 from mha_viz.ui.state.session import session
+from mha_viz.ui.state.views import HeadsView
 from mha_viz.ui.widgets import look
 
 if TYPE_CHECKING:
@@ -27,18 +29,20 @@ def page() -> None:
     row = st.container(key="prediction-row", horizontal=True, vertical_alignment="center")
     panel = st.container()
     switch, place = row.empty(), row.empty()  # empty at once where this text has neither
-    line, is_playing = None, False
-    if runs:
-        memory.await_transformers()
-        from mha_viz.ui.heads import writing
+    if not runs:
+        drawing.heads(scene)
+        return
+    memory.await_transformers()
+    from mha_viz.ui.heads import writing
 
-        with panel:
-            scene = writing.continued(scene, switch)
-        is_playing = writing.is_playing(scene)
-        line = writing.announce(place, scene)
-    drawing.heads(scene, in_motion=is_playing)
+    view = state.of(HeadsView)
+    with panel:
+        scene = writing.continued(scene, view, switch)
+    model = memory.model(*view.checkpoint)
+    line = writing.announce(place, scene, model)
+    drawing.heads(scene, in_motion=writing.is_playing(scene))
     if line is not None:
-        writing.fill(line, scene)
+        writing.fill(line, scene, model)
 
 
 def _welcome() -> None:

@@ -17,7 +17,7 @@ from mha_viz.ui.run import memory, reporting
 from mha_viz.ui.run.scene import Facts, Scene, displayed_record
 from mha_viz.ui.state import allowed
 from mha_viz.ui.state.session import session
-from mha_viz.ui.state.views import HeadsView, Shared
+from mha_viz.ui.state.views import Corpus, HeadsView, Shared
 from mha_viz.ui.widgets.exports import exports
 from mha_viz.web.head_details import has_values, has_vectors, scores_payload, shares_payload
 from mha_viz.web.payload import (
@@ -102,14 +102,14 @@ def exact(payload: bytes, record: AttentionRecord, view: HeadsView) -> Iterator[
         yield row_payload(payload, record, view.query)
 
 
-def numbers(scene: Scene, payload: bytes, view: HeadsView) -> bytes:
-    """Pack every number of the chosen head."""
+def numbers(scene: Scene, payload: bytes, view: HeadsView, corpus: Corpus) -> bytes:
+    """Pack every number of the chosen head, and its place among the texts of a study."""
     name, number = unpack(payload)[0]["id"], view.layer * scene.record.n_heads + view.head
     report = reporting.report(scene, view)
     header = {"kind": "numbers", "of": name, "head": number, "id": f"{name} numbers {number}"}
     if reporting.has_random(view):
         header["id"] += " random"
-    numbers = card.head_numbers(scene, report, view.chosen)
+    numbers = card.head_numbers(scene, report, view.chosen, corpus)
     return pack(header | numbers | {"random": not reporting.has_random(view)}, b"")
 
 

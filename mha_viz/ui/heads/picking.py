@@ -58,7 +58,7 @@ def picked(fit: Callable[[Scene], None] | None = None, parts: Sequence[str] = ()
             sentence_bar.part_picker(model.parts)
         sentence_bar.second_text(bar, model.parts, model.accepts_pair)
         with bar.model_facts:
-            drawing.model_facts(model)
+            drawing.model_facts(model, state.current().dtype)
         scene = drawing.compute(state.current())
         messages.clear_next(2)  # how far a run was that was given up, and its button
         drawing.fit_head(scene)
@@ -98,9 +98,10 @@ def picked_model() -> AttentionModel:
     memory.await_transformers()
     from mha_viz.ui.heads import drawing
 
-    model = drawing.load_model(state.current())
+    view = state.current()
+    model = drawing.load_model(view)
     with bar.model_facts:
-        drawing.model_facts(drawing.known_model(state.current()))
+        drawing.model_facts(drawing.known_model(view), view.dtype)
     with warnings:
         drawing.model_notes(model)
         session().shown_problems = messages.problems()

@@ -34,14 +34,14 @@ class _Playing(NamedTuple):
     visit: int
 
 
-def continued(scene: Scene, place: DeltaGenerator) -> Scene:
+def continued(scene: Scene, view: HeadsView, place: DeltaGenerator) -> Scene:
     """Draw the panel and its switch, where the model can write; return the scene for the rest."""
     with stop_on_error():
-        model = memory.model(*state.of(HeadsView).checkpoint)
+        model = memory.model(*view.checkpoint)
         if scene.pair or not model.causal or objective(model.network) != "causal":
             forget()
             return scene
-        target = written_scene(scene, state.of(HeadsView), _n_tokens(scene))
+        target = written_scene(scene, view, _n_tokens(scene, view))
         looks: dict[str, Any] = {"key": "writing-open", "help": TEXTS("writing.panel")}
         is_open = place.toggle("Continue the text", target.written > 0, **looks)
         if not is_open and not target.written:
@@ -71,10 +71,9 @@ def is_playing(scene: Scene) -> bool:
     )
 
 
-def _n_tokens(scene: Scene) -> int:
+def _n_tokens(scene: Scene, view: HeadsView) -> int:
     """Return how many tokens to write: as far as the player is, or as the view says."""
     playing: _Playing | None = session().player
-    view = state.of(HeadsView)
     if playing is not None and playing.start == written_scene(scene, view, 0).start:
         return min(playing.written, most_written())
     return min(view.written, most_written())
@@ -144,24 +143,24 @@ TOP = 3
 WAIT = "Predicting …"
 
 
-def announce(place: DeltaGenerator, scene: Scene) -> DeltaGenerator | None:
+def announce(place: DeltaGenerator, scene: Scene, model: AttentionModel) -> DeltaGenerator | None:
     """Draw the line under the sentence, to be filled by `fill`; None where nothing is predicted.
 
     The prediction takes a pass of its own, so that it comes after the pictures; until then the line
     says so.
     """
-    if not _predicts(memory.model(*state.of(HeadsView).checkpoint), scene):
+    if not _predicts(model, scene):
         return None
     place.caption(memory.cache().find((scene.key, "prediction_line")) or WAIT)
     return place
 
 
-def fill(line: DeltaGenerator, scene: Scene) -> None:
+def fill(line: DeltaGenerator, scene: Scene, model: AttentionModel) -> None:
     """Fill in what the model predicts of the scene, cached or computed now."""
-    make = partial(_words, scene, memory.model(*state.of(HeadsView).checkpoint))
+    make = partial(_words, scene, model)
     try:
         words = memory.cache().get((scene.key, "prediction_line"), make, len)
-    except MhaVizError:  # shown where it matters, in Intervene; here the line is left out
+    except MhaVizError:  # shown where heads are switched off; here the line is left out
         words = ""
     if words:
         line.caption(words)
