@@ -389,15 +389,18 @@ test("heads are switched off beside the name and in a selection, and the predict
   assert.ok(shown() && veils() === 1);
   assert.equal(page.find(".prediction-view").getAttribute("aria-busy"), "true");
   const before_and_after = [["bed", 0.5, 0.125], ["<b>", 0.25, 0.75]];
-  putPayload(packed({ kind: "prediction", id: `${id} prediction`, off: [[1, 2]], where: "Next", rows: before_and_after, kl: 0.7 }, new Float32Array(0)));
+  putPayload(packed({ kind: "prediction", id: `${id} prediction`, off: [[1, 2]], how: "Scaled by 0.5", where: "Next", rows: before_and_after, kl: 0.7 }, new Float32Array(0)));
   assert.equal(page.find(".prediction-view").getAttribute("aria-busy"), "false");
   assert.deepEqual(page.texts(".prediction-view .token"), ["bed", "<b>"]);
   assert.deepEqual(page.texts(".prediction-view b"), ["12.5 %", "75.0 %"]);
   assert.match(page.text(".prediction-view .kl"), /0\.7/);
+  assert.match(page.text(".prediction-view .words"), /^Scaled by 0\.5: L1 H2\. Next/);
   page.say({ heard: page.last(), view: { ...python.bench.settings.view, layer: 1, head: 2, off: [[1, 2]], heads: [[0, 3]] } });
   page.all(".selection button").find((button) => button.textContent === "Switch off").click();
   assert.equal(veils(), 2);
   assert.equal(page.find(".prediction-view").getAttribute("aria-busy"), "true"); // what is known is of one head
+  putPayload(packed({ kind: "prediction", id: `${id} prediction`, off: [[0, 3], [1, 2]], where: "Next", rows: [["bed", 0.5, 0.25]], kl: 0.1 }, new Float32Array(0)));
+  assert.deepEqual(page.texts(".prediction-view b"), ["25.0 %"]); // another one under the same id
   page.button("Switch all on").click();
   assert.ok(!shown() && veils() === 0);
 });

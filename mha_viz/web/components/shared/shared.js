@@ -5,7 +5,7 @@
 /* global PALETTE */
 
 const VERSION = 1;
-const GROWING = ["notes", "numbers"]; // payloads that say more after a while, under the same id
+const REPLACED = ["notes", "numbers", "prediction"]; // payloads that change under the same id
 const OF_A_HEAD = ["head", "shares", "scores", "numbers"]; // payloads of which one head's is kept
 const AREA_LIMIT = 16e6; // pixels; phones refuse larger canvases
 const MASKED = "masked: this query cannot see this key";
@@ -51,7 +51,7 @@ export function putPayload(bytes) {
   const store = payloadStore();
   const payload = unpack(bytes);
   const { id, kind, of } = payload.header;
-  if (!store.byId.has(id) || GROWING.includes(kind)) store.byId.set(id, payload);
+  if (!store.byId.has(id) || REPLACED.includes(kind)) store.byId.set(id, payload);
   // Who waits for a head's weights, or for more of it, takes them at once: one head is enough.
   const heads = OF_A_HEAD.includes(kind) ? [...store.byId.keys()].filter((key) => key.startsWith(`${of} ${kind} `)) : [];
   for (const key of heads) if (key !== id) store.byId.delete(key);

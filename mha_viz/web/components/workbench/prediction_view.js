@@ -34,11 +34,12 @@ export class PredictionView {
     const isKnown = prediction && String(prediction.off) === String(off);
     this.root.setAttribute("aria-busy", String(!isKnown));
     if (!isKnown) {
-      this.words.textContent = `Predicting without ${listed} …`;
+      this.words.textContent = `Predicting with ${listed} changed …`;
       return; // the bars of before stay, so that nothing moves
     }
-    const { message, where, rows = [], kl, numbers } = prediction;
-    this.words.textContent = message ?? `Without ${listed}. ${where}${numbers ? `: ${formatNumber(numbers[1])} (with all heads ${formatNumber(numbers[0])})` : ""}`;
+    const { message, how, where, rows = [], kl, numbers } = prediction;
+    const changed = how ? `${how}: ${listed}` : `Without ${listed}`;
+    this.words.textContent = message ?? `${changed}. ${where}${numbers ? `: ${formatNumber(numbers[1])} (with all heads ${formatNumber(numbers[0])})` : ""}`;
     if (kl !== undefined) this.words.append(make("span", "kl", ` KL divergence ${formatNumber(kl)} nats`));
     this.bars.replaceChildren(...rows.map(outcome));
   }
