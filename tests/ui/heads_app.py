@@ -1,6 +1,7 @@
 """The Heads page without a browser, and what it hands to the workbench there."""
 
 import json
+from collections.abc import Mapping
 from dataclasses import replace
 from itertools import accumulate
 from pathlib import Path
@@ -15,11 +16,14 @@ APP = Path(__file__).parents[2] / "app.py"
 FOLDED = ("heads-table",)
 
 
-def heads_page(*, export: bool = False, **params: str) -> AppTest:
-    """The page under a link, with everything open that can be folded; the files where asked."""
+def heads_page(
+    *, export: bool = False, session: Mapping[str, object] | None = None, **params: str
+) -> AppTest:
+    """The page under a link with its table open, the files where asked, and this session state."""
     app = AppTest.from_file(str(APP), default_timeout=300)
-    for name in (*FOLDED, *(["export"] if export else [])):
-        app.session_state[name] = True
+    opened = dict.fromkeys((*FOLDED, *(["export"] if export else [])), True)
+    for name, value in (opened | dict(session or {})).items():
+        app.session_state[name] = value
     for name, value in params.items():
         app.query_params[name] = value
     return app.run()

@@ -5,7 +5,7 @@ Importing it imports torch and plotly, so pages do it late.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -14,7 +14,7 @@ import streamlit as st
 
 from mha_viz.core.metrics import LABELS, METRICS
 from mha_viz.core.record.views import weight_among
-from mha_viz.ui.heads import TEXTS, payloads
+from mha_viz.ui.heads import TEXTS, payloads, prediction_detail
 from mha_viz.ui.heads.predicted import fit_off, prediction_payload
 from mha_viz.ui.run import memory, reporting
 from mha_viz.ui.run.page_lock import yield_slot
@@ -142,8 +142,10 @@ def _heads(scene: Scene, urls: exports.Urls, in_motion: bool) -> None:
                 controls.page_button("compare", f"Pins ({len(pins)})", section="pins")
         with st.container():
             _status(scene, view)
+        resting: Callable[[], object] | None = partial(st.caption, RESTS) if in_motion else None
+        prediction_detail.expander(scene, view, resting)
         # Streamlit keeps what draws it, so that it must not hold the record.
-        shown = partial(st.caption, RESTS) if in_motion else partial(_table, scene, view)
+        shown = resting or partial(_table, scene, view)
         lazy_sections.expander("All heads as a table", "heads-table", shown)
         if not in_motion and scene.head_count > 1:
             carry(payloads.nearest(scene, payload), key="bench-twins")

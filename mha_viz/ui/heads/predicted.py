@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -12,17 +12,17 @@ import pandas as pd
 from mha_viz.core.layer_numbers import numbered
 from mha_viz.engine.intervention import Intervention
 from mha_viz.engine.model import AttentionModel
-from mha_viz.errors import MhaVizError
-from mha_viz.interventions.ablation import Ablation, compare, of_end
-from mha_viz.prediction.logits import OF_TEXTS, mask_word_at, objective
+from mha_viz.errors import MhaVizError, TextError
+from mha_viz.interventions.ablation import Ablation, compare
+from mha_viz.prediction.logits import mask_word_at, objective
 from mha_viz.prediction.outcomes import ENDS
 from mha_viz.prediction.prediction import Prediction, predict
-from mha_viz.ui.heads import TEXTS
+from mha_viz.ui.heads import TEXTS, targets
 from mha_viz.ui.run import memory
 from mha_viz.ui.run.page_lock import turn_for
 from mha_viz.ui.run.scene import Scene, extent, is_head
 from mha_viz.ui.state import state
-from mha_viz.ui.state.views import Switched
+from mha_viz.ui.state.views import TITLES, Switched
 from mha_viz.ui.widgets.messages import words
 from mha_viz.web.payload import finite, notes_payload
 
@@ -124,52 +124,71 @@ def where_in_words(prediction: Prediction, masked: str = "") -> str:
     return TEXTS(f"predicted.where_{prediction.objective}", token=token)
 
 
+def how_in_words(view: Switched) -> str:
+    """Describe what is done to the changed heads."""
+    how = TITLES["how_names"][view.how]
+    if view.how == "scale":
+        how += f" by {view.factor:g}"
+    return f"{how} ({view.source[:100]})" if view.how.startswith("patch") else how
+
+
+def lacks_source(scene: Scene, view: Switched) -> str:
+    """Ask for the text from which outputs or weights are taken; "" where it is there or unused."""
+    if not view.off or not view.how.startswith("patch") or view.source.strip():
+        return ""
+    return TEXTS("predicted.no_source", length=words.count(len(scene.record.labels), "token"))
+
+
+class Comparison(NamedTuple):
+    """A prediction with all heads as they are and with the view's changed."""
+
+    ablation: Ablation
+    where: str  # the place of the prediction, in words
+    faults: list[str]  # what is wrong with the typed tokens to track
+
+
+def compared(scene: Scene, model: AttentionModel, view: Switched) -> Comparison:
+    """Compare the predictions at the view's place; that with all heads is made once for a text.
+
+    A masked model without a gap predicts the last word. Raises TextError: there is no word.
+    """
+    position, masked = targets.position(scene, model, view), ""
+    if objective(model.network) == "masked" and not targets.positions(scene, model):
+        if (without_word := last_masked(scene, model)) is None:
+            raise TextError(TEXTS("predicted.no_gap"))
+        scene, masked = without_word
+    change = intervention(view)
+    before = after = targets.shown_end(predicted(scene, model, None, position), view)
+    if change is not None:
+        after = targets.shown_end(predicted(scene, model, change, position), view)
+    (target, against), faults = targets.tracked(model, before, view)
+    nothing = Intervention([(model.layer_numbers[0], 0)], "scale", factor=1.0)
+    ablation = compare(model, before, after, change or nothing, target=target, against=against)
+    return Comparison(ablation, where_in_words(ablation.before, masked), faults)
+
+
 def prediction_payload(scene: Scene, grid: bytes, view: Switched) -> bytes:
     """Pack the likeliest tokens before and after some heads are switched off.
 
     What keeps the model from a prediction comes as a sentence in their place.
     """
-    notes: dict[str, Any] = {"off": [list(head) for head in view.off], "how": view.how}
+    how = "" if view.how == "zero" else how_in_words(view)
+    notes: dict[str, Any] = {"off": [list(head) for head in view.off], "how": how}
     model = memory.model(*view.checkpoint)
     try:
-        notes |= (
-            {"message": text} if (text := refusal(model)) else _before_and_after(scene, model, view)
-        )
+        if message := refusal(model) or lacks_source(scene, view):
+            notes["message"] = message
+        else:
+            notes |= _before_and_after(*compared(scene, model, view)[:2])
     except MhaVizError as error:
         notes["message"] = str(error)
     return notes_payload(grid, "prediction", notes)
 
 
-def _before_and_after(scene: Scene, model: AttentionModel, view: Switched) -> dict[str, Any]:
-    change, position, masked = intervention(view), _position(scene, model, view), ""
-    if view.how.startswith("patch") and not view.source.strip():
-        return {"message": TEXTS("predicted.no_source")}
-    if objective(model.network) == "masked" and not _gaps(scene, model):
-        if (without_word := last_masked(scene, model)) is None:
-            return {"message": TEXTS("predicted.no_gap")}
-        scene, masked = without_word
-    before, after = (predicted(scene, model, one, position) for one in (None, change))
-    if before.objective in ENDS:
-        before, after = (of_end(one, ENDS[0]) for one in (before, after))
-    assert change is not None
-    ablation = compare(model, before, after, change)
-    where = where_in_words(before, masked)
-    if before.value is not None and after.value is not None:
-        return {"where": where, "numbers": finite(np.array([before.value, after.value]))}
+def _before_and_after(ablation: Ablation, where: str) -> dict[str, Any]:
+    before, after = ablation.before.value, ablation.after.value
+    if before is not None and after is not None:
+        return {"where": where, "numbers": finite(np.array([before, after]))}
     table = token_table(ablation).sort_values("after", ascending=False, kind="stable")
     rows = table.head(N_SHOWN)[["token", "before", "after"]].to_numpy().tolist()
     return {"where": where, "rows": rows, "kl": finite(np.array([ablation.kl]))[0]}
-
-
-def _gaps(scene: Scene, model: AttentionModel) -> list[int]:
-    mask = model.tokenizer.mask_token_id
-    return [place for place, token in enumerate(scene.record.tokens) if token.id == mask]
-
-
-def _position(scene: Scene, model: AttentionModel, view: Switched) -> int | None:
-    """Return the view's place where this model predicts at one; None for the usual one."""
-    kind = objective(model.network)
-    if view.place < 0 or kind in (*OF_TEXTS, "answer"):
-        return None
-    allowed = _gaps(scene, model) if kind == "masked" else range(len(scene.record.tokens))
-    return view.place if view.place in allowed else None

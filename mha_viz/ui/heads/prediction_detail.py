@@ -1,0 +1,150 @@
+"""The section "Prediction in detail": an intervention, a position, and what is predicted there."""
+
+from collections.abc import Callable
+from functools import partial
+
+import numpy as np
+import streamlit as st
+
+from mha_viz.core.layer_numbers import number_at
+from mha_viz.engine.model import AttentionModel
+from mha_viz.errors import MhaVizError
+from mha_viz.prediction.logits import mask_word_at
+from mha_viz.ui.heads import TEXTS, outcomes, targets
+from mha_viz.ui.heads.predicted import compared, lacks_source, refusal, word_pieces
+from mha_viz.ui.run import memory, reporting
+from mha_viz.ui.run.scene import Scene
+from mha_viz.ui.state import state
+from mha_viz.ui.state.faults import guarded
+from mha_viz.ui.state.views import TITLES, HeadsView, Switched
+from mha_viz.ui.widgets.controls import choosing, lazy_sections
+from mha_viz.ui.widgets.messages import words
+from mha_viz.ui.widgets.messages.messages import continue_on_error, plain
+
+Heads = tuple[tuple[int, int], ...]
+KEY = "prediction-detail"
+N_NEAREST = 3
+MAX_WORDS = 200  # offered for a mask
+
+
+def expander(scene: Scene, view: HeadsView, resting: Callable[[], object] | None = None) -> None:
+    """Draw the section folded; an address that chooses what it alone shows opens it.
+
+    No fragment of its own: its choices change the tokens under the sentence, too. `resting` draws
+    it while the text is being written.
+    """
+    is_detailed = view.how != "zero" or bool(view.target or view.against) or view.place >= 0
+    st.session_state.setdefault(KEY, bool(view.off) and is_detailed)
+    draw = resting or partial(_draw, scene, view)
+    lazy_sections.in_expander(TEXTS("prediction_detail.title"), KEY, draw)
+
+
+def _draw(scene: Scene, view: HeadsView) -> None:
+    model = memory.model(*view.checkpoint)
+    if reason := refusal(model):
+        st.info(plain(reason), icon=":material/block:")
+        return
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        _intervention(scene, view)
+        _groups(scene, view)
+    st.caption(TITLES["how_help"][view.how])
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        targets.boxes(scene, model, view)
+    if not targets.positions(scene, model):
+        _offer_gaps(scene, model, view)
+    if message := lacks_source(scene, view):
+        st.info(plain(message))
+        return
+    with continue_on_error():
+        ablation, where, faults = compared(scene, model, view)
+        for fault in faults:
+            st.error(plain(fault), icon=":material/error:")
+        if view.against.strip() and not view.target.strip():
+            st.info(TEXTS("prediction_detail.no_target"))
+        is_divergent = view.off and ablation.value_change is None
+        name = "prediction_detail.divergence" if is_divergent else "prediction_detail.where"
+        st.markdown(TEXTS(name, where=plain(where), kl=ablation.kl))
+        outcomes.draw(scene, model, view, ablation)
+
+
+def _intervention(scene: Scene, view: Switched) -> None:
+    choosing.menu("how", "Intervention", TITLES["how_names"], width=200)
+    if view.how == "scale":
+        state.bound("factor", st.number_input, "Factor", -10.0, 10.0, step=0.1, width=120)
+    if view.how.startswith("patch"):
+        n_tokens = words.count(len(scene.record.labels), "token")
+        state.bound("source", st.text_input, **TEXTS.control("source", length=n_tokens))
+
+
+def _groups(scene: Scene, view: HeadsView) -> None:
+    offered = groups(scene, view)
+
+    @guarded
+    def switch_off() -> None:
+        if (chosen := st.session_state.ask_group) in offered:
+            state.change(off=tuple(sorted(offered[chosen])))
+
+    st.session_state.ask_group = None
+    looks = TEXTS.control("group")
+    st.selectbox(options=list(offered), index=None, key="ask_group", on_change=switch_off, **looks)
+
+
+def groups(scene: Scene, view: HeadsView) -> dict[str, Heads]:
+    """Return groups of heads by name; those that have none are left out."""
+    report, n_heads = reporting.report(scene, view), scene.record.n_heads
+    found: dict[str, Heads] = {}
+    for key, title in TITLES["groups"].items():
+        if heads := reporting.of_kind(report, key):
+            found[f"all {title} ({len(heads)})"] = tuple(heads)
+    found |= _nearest_group(scene, view)
+    layer = number_at(view.layer_numbers, view.layer)
+    return found | {f"all of layer {layer}": tuple((view.layer, j) for j in range(n_heads))}
+
+
+def _nearest_group(scene: Scene, view: HeadsView) -> dict[str, Heads]:
+    n_heads, chosen = scene.record.n_heads, view.layer * scene.record.n_heads + view.head
+    distances = reporting.likeness(scene, "hellinger")[chosen]
+    order = np.argsort(distances, kind="stable").tolist()
+    nearest = [number for number in order if number != chosen][:N_NEAREST]
+    if not nearest:
+        return {}
+    name = f"the {len(nearest)} nearest to {words.head_name(*view.chosen)}"
+    return {name: tuple(divmod(number, n_heads) for number in nearest)}
+
+
+def _offer_gaps(scene: Scene, model: AttentionModel, view: HeadsView) -> None:
+    """Offer the text's words; a click masks one."""
+    text, labels = scene.record.text, _distinct_words(scene)
+
+    @guarded
+    def mask() -> None:
+        chosen = st.session_state.ask_mask
+        if chosen is None:
+            return
+        try:
+            state.change(text=mask_word_at(model, text, chosen), place=-1)
+        except MhaVizError as error:
+            state.add_problem(str(error))
+
+    token = plain(str(model.tokenizer.mask_token))
+    st.markdown(TEXTS("prediction_detail.masking", mask=token))
+    st.session_state.ask_mask = None
+    looks = TEXTS.control("mask") | {"format_func": labels.__getitem__}
+    st.pills(options=list(labels), key="ask_mask", on_change=mask, **looks)
+    if view.text != scene.text:
+        st.rerun()  # the page is still of the text without a gap
+
+
+def _distinct_words(scene: Scene) -> dict[int, str]:
+    """Return the first text's words by number, as markdown that shows them as they are.
+
+    Streamlit tells choices apart by their labels: an invisible word joiner distinguishes a word
+    from an earlier one with the same letters.
+    """
+    choices: dict[int, str] = {}
+    for word, label in list(word_pieces(scene).items())[:MAX_WORDS]:
+        name = plain(label)
+        while name in choices.values():
+            name += "\u2060"
+        choices[word] = name
+    return choices
