@@ -98,40 +98,40 @@ test("elements of one page share a bench, those of another page do not", () => {
 
 test("heads stand by layer, by a quantity, or by the weight of a pair", () => {
   const { bench } = made({ said: { titles: { entropy: "Entropy" }, view: { least: 0 } } });
-  assert.equal(bench.order, null);
+  assert.equal(bench.ranking.order, null);
   bench.payload.header.facts.Entropy = [1, 3, null, 2, 3, 0.5];
   bench.choose({ sort: "entropy" });
-  assert.deepEqual(bench.order, [1, 4, 3, 0, 5, 2]); // equal ones by number, unknown ones last
+  assert.deepEqual(bench.ranking.order, [1, 4, 3, 0, 5, 2]); // equal ones by number, unknown ones last
   bench.choose({ least: 2 });
-  assert.deepEqual(bench.order, [1, 4, 3]);
+  assert.deepEqual(bench.ranking.order, [1, 4, 3]);
   bench.choose({ sort: "pair", query: 3, key: 5 });
   const pairs = [...Array(HEADS).keys()].map((head) => weight(head, 3, 5));
   const ranked = [...pairs.keys()].sort((a, b) => pairs[b] - pairs[a]);
-  assert.deepEqual(bench.order, ranked); // of all of them, whatever is the least of the quantity
+  assert.deepEqual(bench.ranking.order, ranked); // of all of them, whatever is the least of the quantity
   bench.choose({ query: -1 });
-  assert.equal(bench.order, null);
+  assert.equal(bench.ranking.order, null);
 });
 
 test("a quantity that Python alone knows is waited for", () => {
   const { bench } = made();
   bench.choose({ sort: "induction" });
-  assert.equal(bench.order, null);
+  assert.equal(bench.ranking.order, null);
   pause();
   const fact = { title: "Induction", values: [0, 1, 2, 3, 4, 5] };
   bench.receive({ heard: bench.sent, view: { sort: "induction" }, fact });
-  assert.deepEqual(bench.order, [5, 4, 3, 2, 1, 0]);
+  assert.deepEqual(bench.ranking.order, [5, 4, 3, 2, 1, 0]);
 });
 
 test("only heads of a kind are shown, none before the kinds are known", () => {
   const { bench } = made();
   bench.choose({ only: "first_token" });
-  assert.deepEqual(bench.order, []);
+  assert.deepEqual(bench.ranking.order, []);
   assert.equal(bench.labels(0), null);
   bench.known = {
     labels: [["First token"], [], [], [], [], []],
     kinds: [["first_token"], [], ["first_token", "separator"], [], ["separator"], []],
   };
-  assert.deepEqual(bench.order, [0, 2]);
+  assert.deepEqual(bench.ranking.order, [0, 2]);
   assert.deepEqual([bench.labels(0), bench.labels(1)], [["First token"], []]);
 });
 
@@ -139,7 +139,7 @@ test("what no head reaches is said of the heads of the chosen kind alone", () =>
   const { bench } = made({ said: { titles: { entropy: "Entropy" }, view: { least: 0 } } });
   bench.payload.header.facts.Entropy = [2.66, 0.5, null, 1.25, 2, 1];
   const none = ["No head of that kind on this text.", []];
-  const said = () => [bench.whyNone, bench.order];
+  const said = () => [bench.ranking.whyNone, bench.ranking.order];
   bench.choose({ sort: "entropy", only: "induction" });
   bench.known = { kinds: [[], [], [], [], [], []] };
   assert.deepEqual(said(), none);

@@ -4,8 +4,9 @@
 
 import { BenchWeights } from "./bench_weights.js";
 import { HeadExtras } from "./head_extras.js";
+import { AMONG, HeadRanking } from "./head_ranking.js";
 import { setPending } from "../shared/readiness.js";
-import { formatCode, formatNumber, formatWeight, headName, payloadStore } from "../shared/shared.js";
+import { formatCode, formatWeight, headName, payloadStore } from "../shared/shared.js";
 import { placesOf, spansOf, toggled } from "./token_set.js";
 import { placeOf, tokenAt } from "./token_axes.js";
 import { isAll, placesBetween } from "./viewport.js";
@@ -13,7 +14,6 @@ import { isAll, placesBetween } from "./viewport.js";
 const PAUSE = 150; // ms without a further choice until Python hears of them
 const PAUSE_UNSEEN = 50; // likewise until exact weights of what is shown are requested
 const SHOWN = ["layer", "head", "query", "key", "window", "show", "weighted"]; // choices that say which these are
-const AMONG = "among"; // order of heads by how much the chosen tokens look at each other
 const MOST = 8; // heads drawn beside the chosen one
 const UNSEEN = { layer: 0, head: 0, show: "heatmap", weighted: false, scale: "sqrt", tiles: "", sort: "", only: "", query: -1, key: -1, window: [], tokens: [], off: [] };
 
@@ -30,6 +30,7 @@ export class Bench {
   constructor() {
     /** Fields and values as the page's View has them. @type {any} */
     this.view = { ...UNSEEN };
+    this.ranking = new HeadRanking(this);
     this.payload = null;
     this.payloadId = ""; // under which Python knows it
     /** Labels, which come after the weights. @type {any} */
@@ -177,7 +178,7 @@ export class Bench {
    */
   chooseKind(only) {
     const { heads } = this.payload.header;
-    const fitting = this.headsOfKind(only);
+    const fitting = this.ranking.withLabel(only);
     const isShown = !fitting.length || fitting.includes(this.chosen);
     this.choose(isShown ? { only } : { only, layer: Math.floor(fitting[0] / heads), head: fitting[0] % heads });
   }
@@ -228,67 +229,9 @@ export class Bench {
     return this.measured?.facts ?? this.payload.header.facts;
   }
 
-  /** What heads can be sorted by: name -> title. @type {Record<string, string>} */
-  get titles() {
-    return this.measured?.titles ?? this.settings.titles ?? {};
-  }
-
   /** Titles of the labels that a head has earned; null while they are not known. */
   labels(head) {
     return this.known?.labels[head] ?? null;
-  }
-
-  /** The quantity that heads are sorted by: its title and a value for each head; null for none. */
-  get fact() {
-    const { sort, query, key } = this.view;
-    if (!sort) return null;
-    if (sort === "pair") {
-      if (query < 0 || key < 0) return null;
-      this.weights.exact.requestAll();
-      return { title: "Weight of the pair", values: this.weights.ofPair(query, key) };
-    }
-    const title = this.titles[sort];
-    if (title && this.facts[title]) return { title, values: this.facts[title] };
-    const { view, fact: told } = this.settings;
-    const fact = view?.sort === sort && (sort !== AMONG || String(view.tokens) === String(this.view.tokens)) && told;
-    return fact ? { title: fact.title, values: fact.values } : null;
-  }
-
-  /** Numbers of the heads with a label; of all heads for "". @param {string} label @returns {number[]} */
-  headsOfKind(label) {
-    const heads = [...Array(this.weights.count).keys()];
-    return label ? heads.filter((head) => this.known?.kinds[head]?.includes(label)) : heads;
-  }
-
-  /** Numbers of the heads of the chosen kind; of all heads where none is chosen. */
-  get ofKind() {
-    return this.headsOfKind(this.view.only);
-  }
-
-  /** Numbers of the heads to be drawn in the order of a ranking; null for all, by layer. */
-  get order() {
-    const { only, sort } = this.view;
-    if (!only && !sort) return null;
-    let heads = this.ofKind;
-    const { fact } = this;
-    if (fact) {
-      const least = sort === "pair" ? 0 : Number(this.view.least ?? 0);
-      const value = (head) => fact.values[head] ?? -Infinity;
-      heads = heads.filter((head) => !(least > 0) || value(head) >= least);
-      heads.sort((a, b) => value(b) - value(a) || a - b);
-    }
-    return only || fact ? heads : null;
-  }
-
-  /** Why no head is drawn: there is none of the chosen kind, or none reaches what is asked. */
-  get whyNone() {
-    const { only, least } = this.view;
-    const kind = only ? " of that kind" : "";
-    const { fact, ofKind } = this;
-    if (!fact || !ofKind.length) return `No head${kind} on this text.`;
-    const known = ofKind.map((head) => fact.values[head]).filter((value) => value !== null);
-    if (!known.length) return `${fact.title} is not defined for any head${kind} on this text.`;
-    return `No head${kind} reaches ${least} in ${fact.title}: the largest is ${formatNumber(Math.max(...known))}.`;
   }
 
   // -- tokens ---------------------------------------------------------------------------------------
@@ -351,7 +294,7 @@ export class Bench {
 
   /** How much they look at each other in the chosen head; null while it is not known. */
   get weightAmong() {
-    return this.view.sort === AMONG ? this.fact?.values[this.chosen] ?? null : null;
+    return this.view.sort === AMONG ? this.ranking.fact?.values[this.chosen] ?? null : null;
   }
 
   /** The weight of the chosen pair in the chosen head, in words. */

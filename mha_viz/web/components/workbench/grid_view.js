@@ -44,11 +44,12 @@ export class GridView {
     if (!bench.payload) return;
     this.root.style.setProperty("--accent", PALETTE.accent[themeOf(this.root)]);
     this.menu.draw();
-    const { view, fact, order } = bench;
+    const { view, ranking } = bench;
+    const { fact, order } = ranking;
     const none = order?.length === 0 && Boolean(fact || bench.known);
     const waiting = Boolean(view.only) && !bench.known;
     this.empty.hidden = !(none || waiting);
-    this.empty.textContent = waiting ? "Looking for heads of that kind …" : bench.whyNone;
+    this.empty.textContent = waiting ? "Looking for heads of that kind …" : ranking.whyNone;
     const { query, key } = bench.pair;
     const ofToken = query >= 0 && key < 0 && !none && !waiting;
     this.below.hidden = none || waiting || ofToken;
@@ -68,7 +69,7 @@ export class GridView {
     const { view, weights } = bench;
     const { heads, facts } = { heads: bench.payload.header.heads, facts: bench.facts };
     const place = (head) => [Math.floor(head / heads), head % heads];
-    const metric = bench.titles[view.tiles] ?? "";
+    const metric = bench.ranking.titles[view.tiles] ?? "";
     const tiles = facts[metric] ? metricTiles(weights.shown, metric, facts[metric]) : null;
     const shown = tiles ?? weights.shown;
     this.grid.show(shown, {
@@ -85,7 +86,7 @@ export class GridView {
   drawTokens(query) {
     const { bench } = this;
     const { weights, view } = bench;
-    const heads = bench.order ?? [...Array(weights.count).keys()];
+    const heads = bench.ranking.order ?? [...Array(weights.count).keys()];
     const rows = heads.map((head) => ({
       head, name: bench.name(head), label: bench.known?.badges[head] ?? "", weights: weights.row(head, query),
     }));

@@ -97,14 +97,14 @@ export class ViewMenu {
 
   draw() {
     this.tour?.update();
-    const { view, titles } = this.bench;
+    const { view, ranking } = this.bench;
     this.active.textContent = this.choicesInWords();
     if (this.panel.hidden) return;
     const { settings, payload: { header } } = this.bench;
     fillMenu(this.sort, this.sorts(), view.sort);
     this.least.hidden = !view.sort || view.sort === "pair";
     this.leastInput.value = String(view.least ?? 0);
-    fillMenu(this.tiles, { "": "Attention weights", ...titles }, view.tiles ?? "");
+    fillMenu(this.tiles, { "": "Attention weights", ...ranking.titles }, view.tiles ?? "");
     this.only.root.hidden = !settings.kinds;
     fillMenu(this.only, { "": "All heads", ...(settings.kinds ?? {}) }, view.only);
     chooseIn(this.scale, settings.scales ?? SCALES, view.scale);
@@ -124,7 +124,7 @@ export class ViewMenu {
     const { sort, query, key } = bench.view;
     const pair = query >= 0 && key >= 0 ? { pair: this.pairTitle() } : {};
     const among = bench.among.size ? { among: "Weight among the chosen tokens" } : {};
-    const sorts = { "": "By layer", ...pair, ...among, ...bench.titles };
+    const sorts = { "": "By layer", ...pair, ...among, ...bench.ranking.titles };
     if (sort && !sorts[sort]) sorts[sort] = sort === "pair" ? "Weight of a pair" : sort;
     return sorts;
   }
