@@ -6,7 +6,15 @@ import { putPayload, unpack } from "../../../mha_viz/web/components/shared/share
 import workbench from "../../../mha_viz/web/components/workbench/workbench.js";
 import { paintedOn } from "./canvas.js";
 import { click, mounted } from "./dom.js";
-import { bytesIn, python } from "./python.js";
+import { bytesIn, python, weightsIn } from "./python.js";
+
+export const [N, HEADS, COUNT] = [11, 5, 15]; // tokens, heads of a layer, all heads
+const weights = weightsIn(python.heads.exact);
+/** @type {(head: number, query: number, key: number) => number} */
+export const weight = (head, query, key) => weights[(head * N + query) * N + key];
+export const rowOf = (head, query) => Array.from({ length: N }, (_, key) => weight(head, query, key));
+export const nameOf = (head) => `L${Math.floor(head / HEADS)} H${head % HEADS}`;
+export const largest = (row) => row.indexOf(Math.max(...row));
 
 /**
  * Open the workbench.

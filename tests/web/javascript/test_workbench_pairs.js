@@ -4,16 +4,12 @@
 import assert from "node:assert/strict";
 
 import { formatWeight, inkOn, rgbOf } from "../../../mha_viz/web/components/shared/shared.js";
-import { openBench } from "./bench_page.js";
+import { COUNT, largest, N, openBench, rowOf } from "./bench_page.js";
 import { paintedOn } from "./canvas.js";
 import { click, pass, test } from "./dom.js";
-import { python, weightsIn } from "./python.js";
+import { python } from "./python.js";
 
-const N = 11, COUNT = 15;
 const CHOSEN = 7; // L1 H2
-const weights = weightsIn(python.heads.exact);
-const rowOf = (query) => [...weights.subarray((CHOSEN * N + query) * N, (CHOSEN * N + query + 1) * N)];
-const largest = (row) => row.indexOf(Math.max(...row));
 
 test("a pair of words is marked everywhere, survives a change of head, and can be let go", () => {
   const page = openBench();
@@ -25,10 +21,10 @@ test("a pair of words is marked everywhere, survives a change of head, and can b
   const { light } = python.palette.sequential;
   const tints = Array.from({ length: N }, (_, place) => word(place).style.background.match(/\d+/g).map(Number));
   const far = ([red, green, blue]) => rgbOf(light.at(-1)).reduce((sum, value, i) => sum + Math.abs(value - [red, green, blue][i]), 0);
-  assert.equal(tints.map(far).indexOf(Math.min(...tints.map(far))), largest(rowOf(query)));
+  assert.equal(tints.map(far).indexOf(Math.min(...tints.map(far))), largest(rowOf(CHOSEN, query)));
   tints.forEach((tint, place) => assert.deepEqual(word(place).style.color.match(/\d+/g).map(Number), rgbOf(inkOn(tint))));
   word(key).click();
-  const weight = formatWeight(rowOf(query)[key]);
+  const weight = formatWeight(rowOf(CHOSEN, query)[key]);
   assert.equal(text(".hint"), `“${header.query_labels[query]}” looks at “${header.key_labels[key]}”: ${weight}`);
   const marked = () => [word(query).classList.contains("looks"), word(key).classList.contains("looked")];
   assert.deepEqual(marked(), [true, true]);
