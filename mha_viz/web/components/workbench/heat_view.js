@@ -1,18 +1,17 @@
 // @ts-check
-// One head's weights as a heatmap: rows look, columns are looked at. Points and pins, and zooms like
-// a map.
+// One head's weights as a heatmap: rows look, columns are looked at. Draws the part that is shown, and
+// the cell that is pointed at.
 
-import { cellAt, heatLayout, rankInRow, windowBetween } from "./heat_layout.js";
+import { HeatGestures } from "./heat_gestures.js";
+import { heatLayout, rankInRow } from "./heat_layout.js";
 import { paintHeat, paintOver } from "./heat_paint.js";
 import { Overview } from "./overview.js";
 import { setPending } from "../shared/readiness.js";
 import { colourTable, formatCode, formatWeight, keyedCanvas, make, ordinal, themeOf, tokenElement } from "../shared/shared.js";
-import { LINGER, placeTip } from "../head_grid/grid_parts.js";
-import { allOf, centred, isAll, onCells, panned, revealing, wheelFactor, zoomedAbout } from "./viewport.js";
+import { placeTip } from "../head_grid/grid_parts.js";
+import { allOf, centred, isAll, onCells, revealing, zoomedAbout } from "./viewport.js";
 /* global PALETTE */
 
-const MOVED = 6; // pixels that make a drag of a click
-const ZOOM = 0.5; // by which buttons and keys zoom
 const REST = 50; // ms without a further step until the part that is shown is chosen
 
 /** @typedef {import("./viewport.js").Viewport} Viewport */
@@ -34,8 +33,9 @@ export class HeatView {
     /** What is shown while a hand or a wheel moves it, between cells, too. @type {Viewport | null} */
     this.moving = null;
     this.hover = null; // the cell that is pointed at, by pointer or keys
-    this.pointers = new Map();
-    this.listen();
+    /** Between which points a part is being marked. @type {any} */
+    this.frame = null;
+    new HeatGestures(this);
   }
 
   /**
@@ -105,7 +105,7 @@ export class HeatView {
   /** What changes with every move of the pointer. */
   point() {
     if (!this.picture) return;
-    paintOver(this.over, this.picture, this.hover, this.scene.pair, this.frame ?? null);
+    paintOver(this.over, this.picture, this.hover, this.scene.pair, this.frame);
   }
 
   // -- the tooltip ----------------------------------------------------------------------------------
@@ -144,100 +144,20 @@ export class HeatView {
     this.tip.hidden = true;
   }
 
-  // -- pointer --------------------------------------------------------------------------------------
-
-  listen() {
-    const { over } = this;
-    over.addEventListener("pointerdown", (event) => this.down(event));
-    over.addEventListener("pointermove", (event) => this.dragged(event));
-    over.addEventListener("pointerup", (event) => this.up(event));
-    over.addEventListener("pointercancel", (event) => this.cancel(event));
-    over.addEventListener("pointerleave", () => this.pointers.size || this.lookAt(null));
-    over.addEventListener("dblclick", () => this.unzoom());
-    over.addEventListener("wheel", (event) => this.wheel(event), { passive: false });
-    over.addEventListener("keydown", (event) => this.key(event));
-    over.addEventListener("blur", () => this.lookAt(null));
-  }
-
-  at(event) {
-    const box = this.over.getBoundingClientRect();
-    return { x: event.clientX - box.left, y: event.clientY - box.top };
-  }
-
-  down(event) {
-    if (!this.picture || event.button > 0) return;
-    const point = this.at(event);
-    this.pointers.set(event.pointerId, { from: point, to: point, view: this.view });
-    if (event.pointerType !== "touch") this.over.setPointerCapture(event.pointerId);
-    if (this.pointers.size === 2) this.pinch = { spread: this.spread(), view: this.view };
-  }
-
-  dragged(event) {
-    if (!this.picture) return;
-    const point = this.at(event);
-    const pointer = this.pointers.get(event.pointerId);
-    if (pointer) pointer.to = point;
-    if (this.pinch && this.pointers.size === 2) return this.pinched();
-    if (pointer && far(pointer) && !this.pinch) return this.drag(pointer, event);
-    const { row, column } = cellAt(this.picture.layout, point.x, point.y);
-    this.lookAt(row < 0 && column < 0 ? null : { row, column });
-    if (this.hover) this.showTip(point.x, point.y);
-  }
-
-  /** A part of a map is moved; of all of it, or with Shift, a part is marked that is shown then. */
-  drag(pointer, event) {
-    this.hideTip();
-    const { cell } = this.picture.layout;
-    if (!isAll(pointer.view, this.size) && !event.shiftKey && !this.frame) {
-      const { from, to, view } = pointer;
-      return this.move(panned(view, (from.y - to.y) / cell, (from.x - to.x) / cell, this.size), true);
-    }
-    if (event.pointerType === "touch") return undefined; // the page is scrolled
-    this.frame = pointer;
-    return this.point();
-  }
-
-  up(event) {
-    const pointer = this.pointers.get(event.pointerId);
-    const { frame } = this;
-    this.cancel(event);
-    if (!pointer || this.pinch) return;
-    if (frame) {
-      const part = windowBetween(this.picture.layout, pointer.from, pointer.to);
-      if (part.rows > 1 && part.cols > 1) this.out.show(part);
-      return;
-    }
-    if (far(pointer)) return;
-    const { row, column, inside } = cellAt(this.picture.layout, pointer.to.x, pointer.to.y);
-    const { pair } = this.scene;
-    if (inside) this.pin(pair.query === row && pair.key === column ? { query: -1, key: -1 } : { query: row, key: column });
-    else if (row >= 0) this.pin({ query: pair.query === row ? -1 : row, key: -1 });
-    else if (column >= 0) this.pin({ query: -1, key: pair.key === column ? -1 : column });
-    if (event.pointerType !== "touch" || !inside) return;
-    this.lookAt({ row, column });
-    this.showTip(pointer.to.x, pointer.to.y);
-    this.leave = setTimeout(() => this.lookAt(null), LINGER);
-  }
-
-  cancel(event) {
-    this.pointers.delete(event.pointerId);
-    this.frame = null;
-    if (!this.pointers.size) {
-      setTimeout(() => (this.pinch = null));
-      this.settle();
-    }
-    this.point();
-  }
-
-  lookAt(cell) {
+  /**
+   * Points at a cell, with its weight in a tip beside a point of the element.
+   * @param {{ row: number, column: number } | null} cell null for none
+   * @param {{ x: number, y: number }} [point]
+   * @param {number} [duration] ms until it points at none again; 0 for as long as the pointer is there
+   */
+  lookAt(cell, point = { x: 0, y: 0 }, duration = 0) {
+    clearTimeout(this.leave);
     if (!cell) this.hideTip();
-    if (this.hover?.row === cell?.row && this.hover?.column === cell?.column) return;
+    const isNew = this.hover?.row !== cell?.row || this.hover?.column !== cell?.column;
     this.hover = cell;
-    this.point();
-  }
-
-  pin(pair) {
-    this.out.pin(pair);
+    if (isNew) this.point();
+    if (cell) this.showTip(point.x, point.y);
+    if (duration) this.leave = setTimeout(() => this.lookAt(null), duration);
   }
 
   // -- zoom -----------------------------------------------------------------------------------------
@@ -281,26 +201,6 @@ export class HeatView {
     this.move(zoomedAbout(view, factor, at, this.size));
   }
 
-  wheel(event) {
-    if (!this.picture) return;
-    const factor = wheelFactor(event);
-    if (factor >= 1 && isAll(this.view, this.size)) return; // the page is scrolled
-    event.preventDefault();
-    const { x, y } = this.at(event);
-    this.zoom(factor, this.placeAt(x, y));
-  }
-
-  spread() {
-    const [one, other] = [...this.pointers.values()].map(({ to }) => to);
-    return Math.max(10, Math.hypot(one.x - other.x, one.y - other.y));
-  }
-
-  pinched() {
-    const [one, other] = [...this.pointers.values()].map(({ to }) => to);
-    const at = this.placeAt((one.x + other.x) / 2, (one.y + other.y) / 2);
-    this.move(zoomedAbout(this.pinch.view, this.pinch.spread / this.spread(), at, this.size), true);
-  }
-
   unzoom() {
     const { moving } = this;
     this.moving = null;
@@ -310,58 +210,19 @@ export class HeatView {
     if (moving) this.paint();
   }
 
-  // -- keyboard -------------------------------------------------------------------------------------
-
-  key(event) {
-    if (!this.picture || event.altKey || event.metaKey || event.ctrlKey) return;
-    if (this.zoomKey(event)) return event.preventDefault();
-    const { header, pair } = this.scene;
-    const at = this.hover ?? { row: Math.max(pair.query, 0), column: Math.max(pair.key, 0) };
-    const steps = {
-      ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1],
-      PageUp: [-10, 0], PageDown: [10, 0], Home: [0, -header.keys], End: [0, header.keys],
-    };
-    if (Object.hasOwn(steps, event.key)) {
-      const [down, across] = this.hover ? steps[event.key] : [0, 0];
-      const row = Math.min(Math.max(at.row + down, 0), header.queries - 1);
-      const column = Math.min(Math.max(at.column + across, 0), header.keys - 1);
-      this.walk(row, column);
-    } else if (event.key === "Enter" || event.key === " ") this.pin({ query: at.row, key: at.column });
-    else if (event.key === "Escape") {
-      if (!isAll(this.view, this.size)) this.unzoom();
-      else this.pin({ query: -1, key: -1 });
-      this.lookAt(null);
-    } else return;
-    event.preventDefault();
-  }
-
-  /** Takes a key that zooms, or moves what is shown; tells whether it was one. */
-  zoomKey({ key, shiftKey }) {
-    const { view, size } = this;
-    const way = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] }[key];
-    if (key === "+" || key === "=") this.zoom(ZOOM);
-    else if (key === "-") this.zoom(1 / ZOOM);
-    else if (key === "0") this.unzoom();
-    else if (shiftKey && way) this.move(panned(view, Math.ceil(view.rows / 4) * way[0], Math.ceil(view.cols / 4) * way[1], size));
-    else return false;
-    return true;
-  }
-
+  /** Points at a cell, moves the part that is shown to it, and says what is known of it. */
   walk(row, column) {
     const { header } = this.scene;
     const shown = onCells(this.view, this.size);
     const view = revealing(shown, row, column);
     if (view.top !== shown.top || view.left !== shown.left) this.move(view);
-    this.lookAt({ row, column });
     const { left, top, cell, view: part } = this.picture.layout;
-    this.showTip(left + (column - part.left + 0.5) * cell, top + (row - part.top + 0.5) * cell);
+    this.lookAt({ row, column }, { x: left + (column - part.left + 0.5) * cell, y: top + (row - part.top + 0.5) * cell });
     const { weight, rank } = this.described(row, column);
     const place = rank ? `, ${rank}` : "";
     this.out.say(`${header.query_labels[row]} to ${header.key_labels[column]}: ${weight}${place}`);
   }
 }
-
-const far = ({ from, to }) => Math.hypot(to.x - from.x, to.y - from.y) > MOVED;
 
 /** @type {(rank: number) => string} */
 const placed = (rank) => (rank === 1 ? "largest" : `${ordinal(rank)} largest`);
