@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Literal
 
 from mha_viz.cli import options
 from mha_viz.cli.format import PICTURES, Format, TableFormat, figure_file
+from mha_viz.cli.notes import print_notes, progress
 from mha_viz.cli.texts import read_texts
 from mha_viz.core.reprs import count
 from mha_viz.errors import ArgumentError, AttentionUnavailableError
@@ -73,7 +74,7 @@ def _deliver_shares(
     output: options.TableOutput,
 ) -> None:
     """Deliver a number as a sum of parts; a table to read has the largest shares, first."""
-    options.print_notes(found.notes)
+    print_notes(found.notes)
     if output.to_read:
         table = table.sort_values("share", key=abs, ascending=False, kind="stable")
         table = table.head(options.SHOWN).drop(columns=["kind", "layer", "head"], errors="ignore")
@@ -112,7 +113,7 @@ def lens(
     loaded = checkpoint.load()
     found = logit_lens(loaded, text, token, position)
     caution = "Middle layers are not trained to be read this way: a guess is no belief."
-    options.print_notes([caution])
+    print_notes([caution])
     title = f"{loaded.name}: probability of {found.token} and first guess after each layer"
     output.deliver(found.table(), title)
 
@@ -126,7 +127,7 @@ def composition(
     from mha_viz.circuits.weights.composition import composition
 
     found = composition(checkpoint.load(), kind)
-    options.print_notes(found.notes)
+    print_notes(found.notes)
     table = found.table()
     shown = table.head(options.SHOWN) if output.to_read else table
     counts = f"{len(shown)} of {len(table):,} pairs, by z-score"
@@ -167,9 +168,9 @@ def vocabulary(
         matrix = token_matrices(loaded, layer, head, words.split()).get(circuit)
         table = None if matrix is None else matrix.reset_index(names="")
     else:
-        on_progress = options.progress("blocks")
+        on_progress = progress("blocks")
         found = head_vocabulary(loaded, layer, head, top_k=top, on_progress=on_progress)
-        options.print_notes(found.notes)
+        print_notes(found.notes)
         one = found.circuits.get(circuit)
         table = None if one is None else one.directions if directions else one.pairs
     if table is None:
@@ -192,7 +193,7 @@ def flow(
 
     loaded = checkpoint.load()
     found = flow_graph(loaded, text, position, threshold, measure=measure)
-    options.print_notes(found.notes)
+    print_notes(found.notes)
     edges = found.edges
     if output.to_read:
         columns = ["source", "target", "weight", "share", "flow"]
@@ -222,7 +223,7 @@ def query_key_map(
 
     loaded = checkpoint.load()
     found = query_key_map(loaded, given, method=method, heads=None if chosen is None else [chosen])
-    options.print_notes(found.notes)
+    print_notes(found.notes)
     part = "" if chosen is None else f" in L{layer} H{head}"
     title = f"{loaded.name}: queries and keys{part}, {count(len(found.texts), 'text')}, by {method}"
     if chosen is None or kind not in PICTURES:

@@ -22,7 +22,7 @@ from mha_viz.cli import format as formats
 from mha_viz.cli import server as cli_server
 from mha_viz.cli import streams as cli_streams
 from mha_viz.cli.format import Format, ListFormat, ReportFormat
-from mha_viz.cli.notes import tell
+from mha_viz.cli.notes import print_notes, tell
 from mha_viz.errors import ArgumentError, MhaVizError, escaped
 from mha_viz.extras import require
 
@@ -217,7 +217,7 @@ def report(
     record = record.merge_words() if words else record
     made = make(record, loaded, untrained=baseline)
     options.deliver(formats.report(record, made.table(record), kind), out)
-    options.print_notes(made.notes)
+    print_notes(made.notes)
 
 
 @command.add(app)
@@ -263,7 +263,7 @@ app.add_typer(group, name="circuits")
 
 def _trace(source: options.TextRun) -> AttentionRecord:
     record = source.trace(source.load(), ("pattern",))
-    options.print_notes(record.notes)
+    print_notes(record.notes)
     return record
 
 

@@ -12,10 +12,7 @@ import typer
 
 from mha_viz.cli import format as formats
 from mha_viz.cli.format import Format, ListFormat, ReportFormat, TableFormat
-from mha_viz.cli.notes import print_notes as print_notes
-from mha_viz.cli.notes import progress as progress
-from mha_viz.cli.notes import progress_line as progress_line
-from mha_viz.cli.notes import tell
+from mha_viz.cli.notes import print_notes, tell
 from mha_viz.cli.texts import check_second, read_text
 from mha_viz.core.amounts import of_bytes
 from mha_viz.core.names import Dtype

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from mha_viz.cli import options
-from mha_viz.cli.notes import tell
+from mha_viz.cli.notes import print_notes, progress, tell
 from mha_viz.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -83,9 +83,9 @@ def importance(
 
     loaded = checkpoint.load()
     target: dict[str, Any] = dict(labels=label, text_pair=pair)
-    on_progress = options.progress("heads")
+    on_progress = progress("heads")
     found = head_importance(loaded, measured_texts, method, on_progress, **target)
-    options.print_notes(found.notes)
+    print_notes(found.notes)
     table = found.table().sort_values("importance", ascending=False, kind="stable")
     title = f"{loaded.name}: importance by {method}, {found.unit}, {found.n_texts} text(s)"
     loss = float(found.loss.mean())
@@ -110,9 +110,9 @@ def prune(
     curves = []
     points: dict[str, Any] = dict(steps=steps, n_seeds=seeds)
     for name in order or ORDERS:
-        on_progress = options.progress(name)
+        on_progress = progress(name)
         curve = pruning_curve(loaded, measured_texts, name, on_progress=on_progress, **points)
-        options.print_notes(f"{name}: {note}" for note in curve.notes)
+        print_notes(f"{name}: {note}" for note in curve.notes)
         curves.append(curve.table().assign(order=name))
     table = pd.concat(curves, ignore_index=True)
     table = table[["order", *(column for column in table if column != "order")]]
@@ -140,7 +140,7 @@ def path(
 
     loaded = checkpoint.load()
     found = path_effect(loaded, clean, corrupt, start, ends, metric, **vars(tracked))
-    options.print_notes(found.notes)
+    print_notes(found.notes)
     title = f"{loaded.name}: L{start[0]} H{start[1]} -> {receiver_name(ends)}, change of {metric}"
     tokens = _token_names(found.target, found.against)
     output.deliver(found.table(), title, clean=found.clean, **tokens)
@@ -165,8 +165,8 @@ def paths(
     loaded = checkpoint.load()
     found = path_effects(loaded, clean, corrupt, metric, way, **vars(tracked))
     if exact:
-        found.measure(options.progress("paths"))
-    options.print_notes(found.notes)
+        found.measure(progress("paths"))
+    print_notes(found.notes)
     table = found.table().sort_values("effect", key=abs, ascending=False, kind="stable")
     table = table.dropna(axis="columns", how="all")
     numbers: dict[str, object] = {"clean": found.clean, **_token_names(found.target, found.against)}
@@ -196,9 +196,9 @@ def patch(
     from mha_viz.circuits.patching.patching_map import patching_map
 
     loaded = checkpoint.load()
-    given = vars(tracked) | {"on_progress": options.progress("runs")}
+    given = vars(tracked) | {"on_progress": progress("runs")}
     found = patching_map(loaded, clean, corrupt, metric, part, direction, **given)
-    options.print_notes([*found.notes, *([found.refusal] if found.refusal else [])])
+    print_notes([*found.notes, *([found.refusal] if found.refusal else [])])
     table = found.table()
     if output.to_read:
         strongest = table.sort_values("effect", key=abs, ascending=False, kind="stable")
@@ -230,15 +230,15 @@ def faithfulness(
         head_place(loaded, *head)
     behaviour = task.make(loaded)
     accuracy = task_accuracy(loaded, behaviour)
-    options.print_notes([accuracy.sentence])
+    print_notes([accuracy.sentence])
     if chosen is None:
-        chosen = list(find_heads(loaded, behaviour, on_progress=options.progress("search")).heads)
-    found = faithfulness(loaded, behaviour, chosen, options.progress("test"))
+        chosen = list(find_heads(loaded, behaviour, on_progress=progress("search")).heads)
+    found = faithfulness(loaded, behaviour, chosen, progress("test"))
     if save is not None:
         found.save(save)
         tell(f"wrote {save}")
     if found.held_out.refusal:
-        options.print_notes([found.held_out.refusal])
+        print_notes([found.held_out.refusal])
     names = ", ".join(f"L{layer} H{head}" for layer, head in found.heads)
     numbers = {
         "held_out": len(behaviour.held_out),
@@ -268,14 +268,14 @@ def edges(
 
     loaded = checkpoint.load()
     behaviour = task.make(loaded)
-    found = edge_effects(loaded, behaviour, method, metric, options.progress("edges"))
+    found = edge_effects(loaded, behaviour, method, metric, progress("edges"))
     if measure:
-        found.measure(measure, options.progress("exact"))
+        found.measure(measure, progress("exact"))
     counts = f"{found.n_edges:,} edges by {method}, {found.n_measured} exact"
     title = f"{loaded.name}, {behaviour.name}: {counts}"
     table, numbers = found.table(), {}
     if curve:
-        made = edge_faithfulness(found, on_progress=options.progress("curve"))
+        made = edge_faithfulness(found, on_progress=progress("curve"))
         table, numbers = made.table(), {"area": made.area, "distance": made.distance}
         title += f"; area {made.area:.3f} on {len(behaviour.held_out)} held-out pairs"
     elif output.to_read:
@@ -293,7 +293,7 @@ def report(
     """Explain a task from heads to edges, test it on held-out pairs, and write one page of it."""
     from mha_viz.paper.circuit_report import circuit_report
 
-    loaded, step = checkpoint.load(), options.progress("measured")
+    loaded, step = checkpoint.load(), progress("measured")
     page = circuit_report(loaded, task.make(loaded), out, step, enough=enough, column=column)
     tell(f"wrote {page}")
 

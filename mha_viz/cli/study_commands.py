@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import signal
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -15,6 +12,7 @@ from typer.core import TyperGroup
 from mha_viz.cli import command, options
 from mha_viz.cli.format import TableFormat
 from mha_viz.cli.notes import tell
+from mha_viz.cli.study_run import print_skipped, progress, sigterm_as_interrupt
 from mha_viz.core.amounts import of_bytes
 from mha_viz.core.layer_numbers import checked_position, head_name
 from mha_viz.core.names import Dtype
@@ -25,10 +23,8 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
     from mha_viz.corpus.query.study import Study
-    from mha_viz.corpus.run.progress import Progress
 
 _CHOSEN_HEADS = "heads chosen on {} for a relation, and what they find on {}"
-EXIT_SIGTERM = 143  # as a program that SIGTERM has ended
 Folder = Annotated[Path, typer.Argument(help="The folder of a finished study.", metavar="STUDY")]
 
 
@@ -93,13 +89,13 @@ def make(
     first = options.Checkpoint(
         model=model, device=device if devices is None else "cpu", dtype=dtype
     )
-    on_progress = _progress(Path(out) if settings.keep_texts else None)
-    with _sigterm_as_interrupt(out):
+    on_progress = progress(Path(out) if settings.keep_texts else None)
+    with sigterm_as_interrupt(out):
         given = vars(settings) | {"devices": devices, "on_progress": on_progress}
         found = study(first.load(), source, out, **given)
     tokens = count(found.n_tokens, "token")
     typer.echo(f"{out}: {_title(found)}, {tokens}; intervals take {found.unit_note}")
-    _print_skipped(found)
+    print_skipped(found)
 
 
 @command.add(app, "set")
@@ -121,7 +117,7 @@ def study_set(
     one_run = len(model) == 1 and Path(model[0]).is_dir()
     one_run = one_run and not (Path(model[0]) / "config.json").exists()
     models = checkpoints(model[0]) if one_run else model
-    given = vars(draw) | {"device": device, "dtype": dtype, "on_progress": _progress()}
+    given = vars(draw) | {"device": device, "dtype": dtype, "on_progress": progress()}
     made = studies(models, source, out, **given)
     rows = made.heads.query("metric == @by")
     table = rows.pivot(index=["layer", "head"], columns="model", values="mean")
@@ -166,7 +162,7 @@ def show(
         found = found.chosen_on(_open(chosen_on))
         heads_title = _CHOSEN_HEADS.format(chosen_on.name, study.name)
     title = _title(found)
-    _print_skipped(found)
+    print_skipped(found)
     if best is not None:
         table, told = found.best_heads(best), f"{heads_title}; {found.unit_note}"
     elif pairs is not None:
@@ -313,53 +309,3 @@ def _with_head_names(table: DataFrame, *studies: Study) -> DataFrame:
         table = table.drop(columns=[layer, head])
         table.insert(0, head, names)
     return table
-
-
-def _print_skipped(found: Study) -> None:
-    """Print which texts were left out or cut to standard error, so that a table holds no notes."""
-    if n_skipped := found.manifest["counts"]["n_skipped"]:
-        first = [f"  {place}: {reason}" for place, reason in found.manifest["skipped"][:5]]
-        options.print_notes([f"{n_skipped:,} could not be read", *first])
-    options.print_notes(found.notes)
-
-
-def _progress(folder: Path | None = None) -> Callable[[Progress], None]:
-    """Return a callback that shows progress.
-
-    Once it can be told, it also says how much space the study in `folder` will take, if much.
-    """
-    from mha_viz.corpus.run.progress import space_note
-
-    n_seen, show_line = 0, options.progress_line()
-
-    def show(now: Progress) -> None:
-        nonlocal folder, n_seen
-        show_line(now.in_words(), now.n_texts == now.n_total)
-        if folder is None or now.n_texts == n_seen:
-            return
-        n_seen = now.n_texts
-        if (note := space_note(folder, now.n_total)) is not None:
-            folder = None
-            if note:
-                tell(f"\nnote: {note}")
-
-    return show
-
-
-@contextmanager
-def _sigterm_as_interrupt(out: str) -> Iterator[None]:
-    """Let SIGTERM end the work in order, as Ctrl-C does; a note explains how to continue."""
-    from mha_viz.corpus.store.address import is_address
-
-    def stop(_number: int, _frame: object) -> None:
-        raise SystemExit(EXIT_SIGTERM)
-
-    before = signal.signal(signal.SIGTERM, stop)
-    try:
-        yield
-    except (KeyboardInterrupt, SystemExit):
-        if is_address(out) or Path(out, "study.json").exists():
-            tell("\nnote: stopped; the same command goes on from here")
-        raise
-    finally:
-        signal.signal(signal.SIGTERM, before)

@@ -1,0 +1,67 @@
+"""The run of a study by a command: its progress, its end by a signal, and what it left out."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mha_viz.cli.notes import print_notes, progress_line, tell
+
+if TYPE_CHECKING:
+    from mha_viz.corpus.query.study import Study
+    from mha_viz.corpus.run.progress import Progress
+
+EXIT_SIGTERM = 143  # as a program that SIGTERM has ended
+
+
+def progress(folder: Path | None = None) -> Callable[[Progress], None]:
+    """Return a callback that shows progress.
+
+    Once it can be told, it also says how much space the study in `folder` will take, if much.
+    """
+    from mha_viz.corpus.run.progress import space_note
+
+    n_seen, show_line = 0, progress_line()
+
+    def show(now: Progress) -> None:
+        nonlocal folder, n_seen
+        show_line(now.in_words(), now.n_texts == now.n_total)
+        if folder is None or now.n_texts == n_seen:
+            return
+        n_seen = now.n_texts
+        if (note := space_note(folder, now.n_total)) is not None:
+            folder = None
+            if note:
+                tell(f"\nnote: {note}")
+
+    return show
+
+
+@contextmanager
+def sigterm_as_interrupt(out: str) -> Iterator[None]:
+    """Let SIGTERM end the work in order, as Ctrl-C does; a note explains how to continue."""
+    from mha_viz.corpus.store.address import is_address
+
+    def stop(_number: int, _frame: object) -> None:
+        raise SystemExit(EXIT_SIGTERM)
+
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    except (KeyboardInterrupt, SystemExit):
+        if is_address(out) or Path(out, "study.json").exists():
+            tell("\nnote: stopped; the same command goes on from here")
+        raise
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def print_skipped(study: Study) -> None:
+    """Print which texts were left out or cut to standard error, so that a table holds no notes."""
+    if n_skipped := study.manifest["counts"]["n_skipped"]:
+        first = [f"  {place}: {reason}" for place, reason in study.manifest["skipped"][:5]]
+        print_notes([f"{n_skipped:,} could not be read", *first])
+    print_notes(study.notes)
