@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from jaxtyping import Bool, Float
@@ -14,16 +15,19 @@ from mha_viz.errors import ArgumentError
 from mha_viz.plots.frame import as_weights, labelled_head, where_visible
 from mha_viz.plots.static import (
     MASKED_WEIGHT,
+    Tiles,
     add_colour_bar,
     canvas,
     draw_cells,
     finish,
     label_axes,
     name_heads,
-    tiles_of,
 )
 from mha_viz.web import theme
 from mha_viz.web.labels import clean_all
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 WIDTHS_MM = (85, 175)  # of a column and of a page
 _MM_PER_INCH = 25.4
@@ -37,46 +41,65 @@ _MAX_LINES = 20_000
 Labels = tuple[Sequence[str], Sequence[str]]
 
 
+@dataclass(frozen=True, kw_only=True)
+class PrintOptions:
+    """The width, format, texts and colour scale of a picture for print.
+
+    Title and caption are drawn and kept in the file's metadata.
+
+    Raises:
+        ArgumentError: a width outside of 20 to 500 mm.
+    """
+
+    width_mm: int | float
+    file_format: str = "pdf"
+    title: str = ""
+    caption: str = ""
+    scale: str = "sqrt"
+
+    def __post_init__(self) -> None:
+        if not 20 <= self.width_mm <= 500:
+            raise ArgumentError(f"Expected a width of 20 to 500 mm, got {self.width_mm:g}.")
+
+    @property
+    def inches(self) -> float:
+        """The width in inches."""
+        return self.width_mm / _MM_PER_INCH
+
+    def save(self, figure: Figure) -> bytes:
+        """Return a figure as a file; ArgumentError for another format than png, svg or pdf."""
+        return finish(figure, self.file_format, self.title, self.caption)
+
+
 def printed_head(
     pattern: Float[np.ndarray | Tensor, "query key"],
     labels: Labels,
+    options: PrintOptions,
     *,
-    width_mm: int | float,
-    file_format: str = "pdf",
-    title: str = "",
-    caption: str = "",
-    scale: str = "sqrt",
     visible: Bool[np.ndarray | Tensor, "query key"] | None = None,
 ) -> bytes:
-    """Return one head's weights (query, key) as a "png", "svg" or "pdf" of a width in millimetres.
-
-    Title and caption are drawn and kept in the file's metadata; cells whose keys are not `visible`
-    are grey. Raises ArgumentError for a width that is not positive or another format.
-    """
+    """Return one head's weights (query, key); cells whose keys are not `visible` are grey."""
     weights, rows, columns = labelled_head(pattern, labels)
-    width = _inches(width_mm)
+    width = options.inches
     cell = (width - _longest(rows) - _BAR - 0.3) / weights.shape[1]
     height = cell * weights.shape[0] + _longest(columns) + _CAPTION + 0.3
     with canvas(width, height) as figure:
         axes = figure.add_subplot()
         shown = where_visible(weights, visible, MASKED_WEIGHT)
-        draw_cells(axes, shown, scale)
+        draw_cells(axes, shown, options.scale)
         axes.set_aspect("equal")
         label_axes(axes, rows, columns, max(cell, 0.01))
-        add_colour_bar(figure, axes, scale, bool((shown < 0).any()))
-        return finish(figure, file_format, title, caption)
+        add_colour_bar(figure, axes, options.scale, bool((shown < 0).any()))
+        return options.save(figure)
 
 
 def printed_lines(
     patterns: Float[np.ndarray | Tensor, "head query key"],
     labels: Labels,
     names: Sequence[str],
+    options: PrintOptions,
     *,
-    width_mm: int | float,
     share: float = 0.9,
-    file_format: str = "pdf",
-    title: str = "",
-    caption: str = "",
 ) -> bytes:
     """Return heads as lines from each query on the left to its keys on the right.
 
@@ -90,7 +113,7 @@ def printed_lines(
         clean_all(*axis)
         for axis in zip(labels, weights.shape[1:], ("queries", "keys"), strict=True)
     )
-    width = _inches(width_mm)
+    width = options.inches
     height = max(len(queries), len(keys)) * _ROW + _CAPTION + 0.3
     with canvas(width, height) as figure:
         from matplotlib.collections import LineCollection
@@ -119,29 +142,26 @@ def printed_lines(
         axes.set_ylim(max(len(queries), len(keys)) - 0.5, -1.7)
         axes.axis("off")
         _name_colours(axes, names)
-        return finish(figure, file_format, title, caption)
+        return options.save(figure)
 
 
 def printed_grid_and_head(
-    tiles: Float[np.ndarray | Tensor, "layer head row column"],
+    tiles: Tiles,
     pattern: Float[np.ndarray | Tensor, "query key"],
     labels: Labels,
     chosen: tuple[int, int],
+    options: PrintOptions,
     *,
-    width_mm: int | float,
-    file_format: str = "pdf",
-    title: str = "",
-    caption: str = "",
-    scale: str = "sqrt",
     visible: Bool[np.ndarray | Tensor, "query key"] | None = None,
-    tiles_visible: Bool[np.ndarray | Tensor, "layer row column"] | None = None,
     layer_numbers: Sequence[int] = (),
 ) -> bytes:
-    """Return all heads and, to their right, the weights of the chosen one, which is framed."""
+    """Return all heads, the tiles of `tiles_of`, and beside them the weights of the chosen one.
+
+    The chosen head is framed. `layer_numbers` are the model's own, 0, 1, 2 ... if not given.
+    """
     weights, rows, columns = labelled_head(pattern, labels)
-    mosaic, pitch = tiles_of(tiles, tiles_visible)
-    n_layers, n_heads = np.shape(tiles)[:2]
-    width = _inches(width_mm)
+    mosaic, pitch = tiles
+    width = options.inches
     left = 0.4 * width
     cell = (width - left - _longest(rows) - _BAR - 0.3) / weights.shape[1]
     tall = (left - 0.3) * mosaic.shape[0] / mosaic.shape[1]
@@ -150,10 +170,10 @@ def printed_grid_and_head(
         from matplotlib.patches import Rectangle
 
         grid, head = figure.subplots(1, 2, width_ratios=(2, 3))
-        draw_cells(grid, mosaic, scale)
+        draw_cells(grid, mosaic, options.scale)
         grid.set_aspect("equal")
         grid.set_anchor("N")
-        name_heads(grid, (n_layers, n_heads), pitch, layer_numbers)
+        name_heads(grid, tiles, layer_numbers)
         layer, number = chosen
         corner = number * pitch[1] - 0.5, (layer + 0.06) * pitch[0]
         frame = Rectangle(
@@ -161,18 +181,12 @@ def printed_grid_and_head(
         )
         grid.add_patch(frame)
         shown = where_visible(weights, visible, MASKED_WEIGHT)
-        draw_cells(head, shown, scale)
+        draw_cells(head, shown, options.scale)
         head.set_aspect("equal")
         head.set_anchor("N")
         label_axes(head, rows, columns, max(cell, 0.01))
-        add_colour_bar(figure, head, scale, bool((shown < 0).any()))
-        return finish(figure, file_format, title, caption)
-
-
-def _inches(width_mm: int | float) -> float:
-    if not 20 <= width_mm <= 500:
-        raise ArgumentError(f"Expected a width of 20 to 500 mm, got {width_mm:g}.")
-    return width_mm / _MM_PER_INCH
+        add_colour_bar(figure, head, options.scale, bool((shown < 0).any()))
+        return options.save(figure)
 
 
 def _longest(labels: Sequence[str]) -> float:

@@ -43,6 +43,7 @@ _MAX_INCHES = 30.0  # 6000 pixels a side
 MASKED_WEIGHT = -1.0  # stands for a cell that has no weight, in what is drawn
 TILE = 200  # pixels of a tile in the picture of all heads
 _ONE_AT_A_TIME = Lock()  # matplotlib keeps its settings and fonts for all threads together
+Tiles = tuple[NDArray[np.float32], tuple[int, int]]  # of all heads in one array, and their distance
 
 
 def head_image(
@@ -87,7 +88,7 @@ def grid_image(
 
     `layer_numbers` are the model's own, 0, 1, 2 ... if not given.
     """
-    mosaic, pitch = tiles_of(pattern, visible)
+    mosaic, pitch = tiles = tiles_of(pattern, visible)
     layers, heads = np.shape(pattern)[:2]
     tile = min(1.1, (_MAX_INCHES - 3) / max(layers, heads))
     tall = tile * pitch[0] / pitch[1]
@@ -95,7 +96,7 @@ def grid_image(
         axes = figure.add_subplot()
         draw_cells(axes, mosaic, "sqrt")
         axes.set_aspect("equal")
-        name_heads(axes, (layers, heads), pitch, layer_numbers)
+        name_heads(axes, tiles, layer_numbers)
         add_colour_bar(figure, axes, "sqrt", bool((mosaic < 0).any()))
         return finish(figure, file_format, title, caption)
 
@@ -103,7 +104,7 @@ def grid_image(
 def tiles_of(
     pattern: Float[np.ndarray | Tensor, "layer head query key"],
     visible: Bool[np.ndarray | Tensor, "layer query key"] | None = None,
-) -> tuple[NDArray[np.float32], tuple[int, int]]:
+) -> Tiles:
     """Return all heads as tiles of one array, pooled where large, and their distance."""
     weights = _pooled(as_weights(pattern, 4))
     seen = None
@@ -113,11 +114,10 @@ def tiles_of(
     return _mosaic(where_visible(weights, seen, MASKED_WEIGHT))
 
 
-def name_heads(
-    axes: Axes, shape: tuple[int, int], pitch: tuple[int, int], layer_numbers: Sequence[int] = ()
-) -> None:
+def name_heads(axes: Axes, tiles: Tiles, layer_numbers: Sequence[int] = ()) -> None:
     """Write the numbers of heads above tiles and of layers beside them."""
-    layers, heads = shape
+    mosaic, pitch = tiles
+    layers, heads = (side // step for side, step in zip(mosaic.shape, pitch, strict=True))
     style: dict[str, Any] = dict(fontsize=8 if heads <= 8 else 6, color=theme.muted())
     across = [(head + 0.46) * pitch[1] for head in range(heads)]
     down = [(layer + 0.54) * pitch[0] for layer in range(layers)]
@@ -131,7 +131,7 @@ def _pooled(weights: NDArray[np.float32]) -> NDArray[np.float32]:
     return StoredPatterns(from_numpy(weights)).tiles(TILE).numpy()
 
 
-def _mosaic(weights: NDArray[np.float32]) -> tuple[NDArray[np.float32], tuple[int, int]]:
+def _mosaic(weights: NDArray[np.float32]) -> Tiles:
     """Return all tiles in one array with NaN between them, and the distance from tile to tile.
 
     One picture instead of a chart per head: matplotlib needs seconds for 144 axes.

@@ -12,8 +12,14 @@ from PIL import Image
 from mha_viz.core.record.fields import Token
 from mha_viz.errors import ArgumentError
 from mha_viz.plots.heatmap import head_html
-from mha_viz.plots.printed import WIDTHS_MM, printed_grid_and_head, printed_head, printed_lines
-from mha_viz.plots.static import grid_image, head_image
+from mha_viz.plots.printed import (
+    WIDTHS_MM,
+    PrintOptions,
+    printed_grid_and_head,
+    printed_head,
+    printed_lines,
+)
+from mha_viz.plots.static import grid_image, head_image, tiles_of
 from mha_viz.text.from_weights import record
 from mha_viz.web import theme
 from mha_viz.web.payload import grid_payload
@@ -79,20 +85,20 @@ def test_files_refuse() -> None:
         head_image(softmax_rows(2, 2), names, file_format="gif")
     for width_mm in (0, -1, float("nan"), 10**6):
         with pytest.raises(ArgumentError, match="mm"):
-            printed_head(softmax_rows(2, 2), names, width_mm=width_mm)
+            PrintOptions(width_mm=width_mm)
     with pytest.raises(ArgumentError, match="name"):
-        printed_lines(softmax_rows(3, 2, 2), names, ["L0 H1"], width_mm=85)
+        printed_lines(softmax_rows(3, 2, 2), names, ["L0 H1"], PrintOptions(width_mm=85))
 
 
 @pytest.mark.parametrize("width_mm", WIDTHS_MM)
 def test_printed_pictures_are_as_wide_as_asked_and_say_what_they_are(width_mm: int) -> None:
     labels = [f"{token}{at}" for at, token in enumerate(TOKENS)], TOKENS[:5]
     grid, head = softmax_rows(2, 3, 7, 5), softmax_rows(7, 5)
-    told = dict(width_mm=width_mm, file_format="svg", title="L1 H2", caption=CAPTION)
+    options = PrintOptions(width_mm=width_mm, file_format="svg", title="L1 H2", caption=CAPTION)
     for picture in (
-        printed_head(head, labels, visible=np.tri(7, 5, dtype=bool), **told),
-        printed_lines(grid[1], labels, ["L1 H0", "L1 H1", "L1 H2"], **told),
-        printed_grid_and_head(grid, head, labels, (1, 2), **told),
+        printed_head(head, labels, options, visible=np.tri(7, 5, dtype=bool)),
+        printed_lines(grid[1], labels, ["L1 H0", "L1 H1", "L1 H2"], options),
+        printed_grid_and_head(tiles_of(grid), head, labels, (1, 2), options),
     ):
         root = ET.fromstring(picture)
         assert float(root.attrib["width"].removesuffix("pt")) == pytest.approx(width_mm / 25.4 * 72)
@@ -103,7 +109,8 @@ def test_printed_pictures_are_as_wide_as_asked_and_say_what_they_are(width_mm: i
 def test_printed_lines_hold_the_share_of_each_row() -> None:
     weights = softmax_rows(1, 7, 5)
     names = [str(at) for at in range(7)], [str(at) for at in range(5)]
-    drawn = printed_lines(weights, names, ["L0 H0"], width_mm=85, share=0.8, file_format="svg")
+    options = PrintOptions(width_mm=85, file_format="svg")
+    drawn = printed_lines(weights, names, ["L0 H0"], options, share=0.8)
     expected = 0
     for row in np.sort(weights[0])[:, ::-1]:
         expected += int(np.searchsorted(np.cumsum(row), 0.8 * row.sum() - 1e-6)) + 1

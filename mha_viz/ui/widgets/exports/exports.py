@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any, Literal, TypeVar
 from urllib.parse import urlencode
@@ -19,11 +20,12 @@ from mha_viz.plots.frame import MASKED, where_visible
 from mha_viz.plots.heatmap import head_html
 from mha_viz.plots.printed import (
     WIDTHS_MM,
+    PrintOptions,
     printed_grid_and_head,
     printed_head,
     printed_lines,
 )
-from mha_viz.plots.static import TILE
+from mha_viz.plots.static import TILE, tiles_of
 from mha_viz.plots.table_text import (
     CELL_BYTES,
     MOST_UNASKED,
@@ -131,7 +133,7 @@ def _pictures(view: HeadsView, name: str, of: Callable[..., Callable[[], str | b
     )
     with st.container(horizontal=True, gap="xsmall"):
         for file_format in ("png", "svg", "pdf"):
-            form: dict[str, Any] = {"width_mm": width_mm, "file_format": file_format}
+            form = PrintOptions(width_mm=width_mm, file_format=file_format, scale=view.scale)
             make = of(partial(_picture, view=view, whole=picture == "all", form=form))
             file = f"{name}_{width_mm}mm.{file_format}"
             download(
@@ -139,22 +141,22 @@ def _pictures(view: HeadsView, name: str, of: Callable[..., Callable[[], str | b
             )
 
 
-def _picture(record: AttentionRecord, view: HeadsView, whole: bool, form: dict[str, Any]) -> bytes:
+def _picture(record: AttentionRecord, view: HeadsView, whole: bool, form: PrintOptions) -> bytes:
     """Return the picture that the page shows, or the grid with the head beside it, as a file."""
     shown, weights, seen = token_window.shown_head(record, view.chosen, view)
-    told = {"title": words.head_name(*view.chosen), "caption": caption(record, view), **form}
+    title = words.head_name(*view.chosen)
+    options = replace(form, title=title, caption=caption(record, view))
     if whole:
-        tiles, visible = record.tiles(TILE).numpy(), visible_tiles(record, TILE)
-        look: dict[str, Any] = {"visible": seen, "tiles_visible": visible, "scale": view.scale}
-        look["layer_numbers"] = record.layer_numbers
-        return printed_grid_and_head(tiles, weights, shown.labels, view.chosen, **look, **told)
+        tiles = tiles_of(record.tiles(TILE).numpy(), visible_tiles(record, TILE))
+        head = weights, shown.labels, view.chosen
+        numbers = record.layer_numbers
+        return printed_grid_and_head(tiles, *head, options, visible=seen, layer_numbers=numbers)
     if view.show != "lines":
-        look = {"visible": seen, "scale": view.scale}
-        return printed_head(weights, shown.labels, **look, **told)
+        return printed_head(weights, shown.labels, options, visible=seen)
     heads = [view.chosen, *(head for head in view.heads if head != view.chosen)]
     patterns = np.stack([token_window.shown_head(record, head, view)[1] for head in heads])
     names = [words.head_name(*head) for head in heads]
-    return printed_lines(patterns, shown.labels, names, share=view.mass, **told)
+    return printed_lines(patterns, shown.labels, names, options, share=view.mass)
 
 
 def _csv_confirmed(record: AttentionRecord, view: HeadsView) -> bool:
