@@ -2,6 +2,8 @@
 
 from streamlit.testing.v1 import AppTest
 
+from mha_viz.ui.state.session import Session
+
 TEXT = "The cat saw the dog. The cat saw the"
 
 
@@ -12,11 +14,23 @@ def _page() -> None:
     circuits.page()
 
 
-def circuits(*open_tables: str, **params: str) -> AppTest:
-    """The page under a link, with the tables of these figures open."""
+def circuits(*open_tables: str, more: str | None = None, **params: str) -> AppTest:
+    """The page under a link, with the tables of these figures open and these further texts."""
     app = AppTest.from_function(_page, default_timeout=300)
+    app.session_state.session = Session(more_texts=more)
     for name, value in params.items():
         app.query_params[name] = value
     for key in open_tables:
         app.session_state[f"{key}-table"] = True
     return app.run()
+
+
+def importance_page(*open_tables: str, **options: str) -> AppTest:
+    """Its section of importance, on a sentence of its own."""
+    text = "Once upon a time there was a little dog who liked to"
+    link = {"circuit": "importance", "model": "tiny-gpt2", "text": text}
+    return circuits(*open_tables, **link | options)
+
+
+def press(app: AppTest, key: str) -> AppTest:
+    return app.button(key=key).click().run()

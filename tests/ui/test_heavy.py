@@ -12,8 +12,8 @@ from mha_viz.ui.jobs.ticket import SHORT, Work
 from mha_viz.ui.operating.settings import Settings
 from mha_viz.ui.run import heavy
 from tests.making.comparing import close
+from tests.ui.circuits_app import importance_page, press
 from tests.ui.compare_app import check, said, table
-from tests.ui.intervene_app import intact, intervene, press
 from tests.waiting import PATIENCE
 
 GPT2 = ("tiny-gpt2", "cpu", "float32")
@@ -56,20 +56,20 @@ def importance(seconds):
 
 
 def test_a_full_server_says_so_and_the_page_stays_whole(busy):
-    app = press(intervene(more="A dog ran home."), "measure")
-    intact(app)
+    app = press(importance_page(more="A dog ran home."), "measure")
+    assert not app.exception and {"measure", "prune"} <= {part.key for part in app.button}
     assert any("try again in about 1 min" in one.value for one in app.error)
     assert app.text_area(key="ask_text").value
     assert busy.figures()["refused"] == 1
 
 
 def test_what_runs_here_and_there_is_the_same(elsewhere, monkeypatch):
-    app = intervene("importance", more="A dog ran home.")
+    app = importance_page("importance", more="A dog ran home.")
     press(app, "measure")
     here = table(app, "importance", "low")
     assert not elsewhere.workers.pids
     monkeypatch.setattr(module, "seconds_per_token", lambda *given: 1.0)
-    app = intervene("importance", more="A dog ran home.")
+    app = importance_page("importance", more="A dog ran home.")
     assert "minutes on this machine" in said(app)
     press(app, "measure")
     check(app)

@@ -13,9 +13,8 @@ from mha_viz.circuits.decompose.score_attribution import ScoreAttribution, score
 from mha_viz.core.record.visible import visible_keys
 from mha_viz.engine.model import AttentionModel
 from mha_viz.plots.bars import share_matrix, signed_rows
-from mha_viz.ui.circuits import TEXTS, targets
+from mha_viz.ui.circuits import TEXTS, importance, targets
 from mha_viz.ui.heads.head_words import strongest_pair
-from mha_viz.ui.intervene import importance
 from mha_viz.ui.run.scene import Scene
 from mha_viz.ui.state import state
 from mha_viz.ui.state.views import Circuits

@@ -12,9 +12,11 @@ from mha_viz.ui.circuits import (
     TEXTS,
     faithfulness,
     graph,
+    importance,
     logit_parts,
     patching,
     paths,
+    pruning,
     scores,
     weights,
 )
@@ -26,6 +28,16 @@ from mha_viz.ui.state.faults import guarded
 from mha_viz.ui.state.views import Circuits
 from mha_viz.ui.widgets.controls import lazy_sections
 from mha_viz.ui.widgets.messages.messages import stop_on_error
+
+
+def _importance(scene: Scene) -> None:
+    """Draw which heads matter, and how many can be removed."""
+    view = state.of(Circuits)
+    importance.draw(scene, view)
+    pruning.draw(scene, view)
+    with st.expander("What an ablation tells, and what it does not"):
+        st.markdown(TEXTS("importance.tells"))
+
 
 _SECTIONS = {
     "writes": logit_parts.draw,
@@ -40,6 +52,7 @@ _MEASURING = {
     "patching": patching.draw,
     "effect": paths.draw,
     "test": faithfulness.draw,
+    "importance": _importance,
 }
 
 
@@ -59,7 +72,7 @@ def fit(scene: Scene) -> None:
 def draw(scene: Scene) -> None:
     """Draw the chosen section."""
     with st.container():
-        if scene.pair is not None:
+        if scene.pair is not None and state.of(Circuits).circuit != "importance":
             st.info("This page is about one text: the second one plays no part in it.")
         lazy_sections.in_expander(TEXTS("way.title"), "way", _way)
         say_what_is_measured(scene)

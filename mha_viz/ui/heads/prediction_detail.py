@@ -16,8 +16,9 @@ from mha_viz.ui.run import memory, reporting
 from mha_viz.ui.run.scene import Scene
 from mha_viz.ui.state import state
 from mha_viz.ui.state.faults import guarded
+from mha_viz.ui.state.session import from_browser, to_browser
 from mha_viz.ui.state.views import TITLES, HeadsView, Switched
-from mha_viz.ui.widgets.controls import choosing, lazy_sections
+from mha_viz.ui.widgets.controls import choosing, controls, lazy_sections
 from mha_viz.ui.widgets.messages import words
 from mha_viz.ui.widgets.messages.messages import continue_on_error, plain
 
@@ -34,7 +35,8 @@ def expander(scene: Scene, view: HeadsView, resting: Callable[[], object] | None
     it while the text is being written.
     """
     is_detailed = view.how != "zero" or bool(view.target or view.against) or view.place >= 0
-    st.session_state.setdefault(KEY, bool(view.off) and is_detailed)
+    if from_browser(KEY) is None:
+        to_browser(KEY, bool(view.off) and is_detailed)
     draw = resting or partial(_draw, scene, view)
     lazy_sections.in_expander(TEXTS("prediction_detail.title"), KEY, draw)
 
@@ -47,6 +49,7 @@ def _draw(scene: Scene, view: HeadsView) -> None:
     with st.container(horizontal=True, vertical_alignment="bottom"):
         _intervention(scene, view)
         _groups(scene, view)
+        controls.page_button("circuits", "Which heads matter", circuit="importance")
     st.caption(TITLES["how_help"][view.how])
     with st.container(horizontal=True, vertical_alignment="bottom"):
         targets.boxes(scene, model, view)
@@ -81,10 +84,10 @@ def _groups(scene: Scene, view: HeadsView) -> None:
 
     @guarded
     def switch_off() -> None:
-        if (chosen := st.session_state.ask_group) in offered:
+        if (chosen := from_browser("ask_group")) in offered:
             state.change(off=tuple(sorted(offered[chosen])))
 
-    st.session_state.ask_group = None
+    to_browser("ask_group", None)
     looks = TEXTS.control("group")
     st.selectbox(options=list(offered), index=None, key="ask_group", on_change=switch_off, **looks)
 
@@ -118,7 +121,7 @@ def _offer_gaps(scene: Scene, model: AttentionModel, view: HeadsView) -> None:
 
     @guarded
     def mask() -> None:
-        chosen = st.session_state.ask_mask
+        chosen = from_browser("ask_mask")
         if chosen is None:
             return
         try:
@@ -128,7 +131,7 @@ def _offer_gaps(scene: Scene, model: AttentionModel, view: HeadsView) -> None:
 
     token = plain(str(model.tokenizer.mask_token))
     st.markdown(TEXTS("prediction_detail.masking", mask=token))
-    st.session_state.ask_mask = None
+    to_browser("ask_mask", None)
     looks = TEXTS.control("mask") | {"format_func": labels.__getitem__}
     st.pills(options=list(labels), key="ask_mask", on_change=mask, **looks)
     if view.text != scene.text:

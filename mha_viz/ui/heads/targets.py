@@ -61,7 +61,7 @@ def shown_end(prediction: Prediction, view: Shared) -> Prediction:
     return of_end(prediction, ENDS[view.place == 1]) if is_answer else prediction
 
 
-def boxes(scene: Scene, model: AttentionModel, view: Shared) -> None:
+def boxes(scene: Scene, model: AttentionModel, view: Shared, *, has_against: bool = True) -> None:
     """Draw the choice of a position, of what to track there, and of what it is compared with."""
     offered = positions(scene, model)
     if len(offered) > 1 or (offered and _has_positions(model)):
@@ -71,13 +71,13 @@ def boxes(scene: Scene, model: AttentionModel, view: Shared) -> None:
     if is_language_model(model):
         controls.token_boxes(_WIDTH)
     else:
-        _outcome_menus(scene, model, view)
+        _outcome_menus(scene, model, view, has_against)
 
 
-def _outcome_menus(scene: Scene, model: AttentionModel, view: Shared) -> None:
+def _outcome_menus(scene: Scene, model: AttentionModel, view: Shared, has_against: bool) -> None:
     kind, outcomes = objective(model.network), offered_outcomes(model, scene.record.tokens)
     menus = {"target": "Token to track" if kind == "answer" else "Class to track"}
-    menus |= {} if kind == "multi_label" else {"against": "Compared with"}
+    menus |= {"against": "Compared with"} if has_against and kind != "multi_label" else {}
     for name, label in menus.items() if outcomes else ():
         chosen = getattr(view, name)
         looks = choosing.Look(width=_WIDTH, displayed=chosen if chosen in outcomes else "")

@@ -52,6 +52,9 @@ class Session:
     # A text that the model continues
     player: Any = None
     writer: Any = None
+    # Importance
+    more_texts: str | None = None  # beside the sentence, one a line; None: examples
+    beside: str = ""  # the score that importance is drawn against; "": redundancy
     # Looks
     is_projected: bool = False
     has_projector_switch: bool = False  # on the page of this run
@@ -66,3 +69,8 @@ def session() -> Session:
 def from_browser(key: str) -> Any:
     """Return what a widget or component last sent from the browser; None for nothing."""
     return st.session_state.get(key)
+
+
+def to_browser(key: str, value: object) -> None:
+    """Set the value with which a widget is drawn next."""
+    st.session_state[key] = value

@@ -243,6 +243,7 @@ class Circuits(Shared):
     pairs: str = _choice("", read.text)
     averaged: bool = _choice(False, read.switch)  # over the pairs of the task
     tested: tuple[tuple[int, int], ...] = _choice((), read.heads(MAX_TESTED))
+    method: str = _choice("ablation", read.one_of(names.METHODS))  # of measuring importance
 
 
 @dataclass(frozen=True)
