@@ -43,7 +43,7 @@ class Picture(NamedTuple):
 
 BERT = {"model": "tiny-bert", "text": film.TEXT, "layer": "1", "head": "0"}
 PICTURES = {
-    "explore": Picture("", {}, {"width": 1280, "height": 900}, ".summary button"),
+    "explore": Picture("", {}, {"width": 1280, "height": 900}, ".summary b"),
     "compare": Picture(
         "compare",
         {"section": "twins", "order": "cluster", "layer_b": "1", "head_b": "3"},

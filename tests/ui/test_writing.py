@@ -8,8 +8,9 @@ from streamlit.testing.v1 import AppTest
 import mha_viz as mv
 from mha_viz.ui.heads import drawing
 from mha_viz.ui.run.written import WrittenScene
+from mha_viz.ui.state.session import Session
 from mha_viz.ui.widgets.components import written_text
-from mha_viz.ui.widgets.messages.messages import plain
+from tests.ui.heads_app import brought, kinds_brought
 
 APP = Path(__file__).parents[2] / "app.py"
 TEXT = "Once upon a time"
@@ -26,7 +27,7 @@ def page(monkeypatch):
 
     def open_page(model: str = "tiny-gpt2", text: str = TEXT, **params: str) -> AppTest:
         app = AppTest.from_file(str(APP), default_timeout=300)
-        app.session_state["writing-open"] = True
+        app.session_state.session = Session(is_writing=True)
         for name, value in {"model": model, "text": text, **params}.items():
             app.query_params[name] = value
         app.run()
@@ -39,10 +40,6 @@ def page(monkeypatch):
 
 def written(page) -> list[str]:
     return [token["text"] for token in page.calls[-1]["data"]["tokens"]]
-
-
-def captions(app: AppTest) -> list[str]:
-    return [one.value for one in app.caption]
 
 
 def test_a_link_with_a_seed_opens_the_same_text_and_its_record(page):
@@ -59,22 +56,26 @@ def test_a_link_with_a_seed_opens_the_same_text_and_its_record(page):
 
 def test_the_prediction_stands_under_the_sentence(page):
     gpt, bert = mv.load("tiny-gpt2"), mv.load("tiny-bert")
-    best = mv.predict(gpt, TEXT, top_k=1)
-    said = "\n".join(captions(page()))
-    assert f"Next: **{best_of(best)}** {best.probabilities[0]:.1%}" in said
+    assert coming(page()) == [("Next", *likeliest(mv.predict(gpt, TEXT, top_k=3)))]
     text = "The [MASK] sat on the [MASK]."
-    best = mv.predict(bert, text, top_k=1)
-    said = "\n".join(captions(page("tiny-bert", text)))
-    for one in (best, *best.others):
-        assert f"**{best_of(one)}** {one.probabilities[0]:.1%}" in said
+    best = mv.predict(bert, text, top_k=3)
+    names = "[MASK] 1", "[MASK] 2"
+    gaps = [(name, *likeliest(gap)) for name, gap in zip(names, (best, *best.others), strict=True)]
+    assert coming(page("tiny-bert", text)) == gaps
     after = mv.Writing(gpt, TEXT)
     list(after.steps(2))
-    coming = after.upcoming
-    assert f"{coming.probability:.1%}" in "\n".join(captions(page(written="2")))
+    ((_, _, shares),) = coming(page(written="2"))
+    assert shares[0] == pytest.approx(after.upcoming.probability)
 
 
-def best_of(found) -> str:
-    return plain(found.candidates[0])
+def coming(app: AppTest) -> list[tuple[str, list[str], object]]:
+    """Each place of a prediction under the sentence, its tokens and their probabilities."""
+    gaps = brought(app, "prediction")["next"]
+    return [(name, *map(list, zip(*tokens, strict=True))) for name, tokens in gaps]
+
+
+def likeliest(prediction) -> tuple[list[str], object]:
+    return list(prediction.candidates), pytest.approx(list(prediction.probabilities), rel=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -85,4 +86,4 @@ def best_of(found) -> str:
 def test_text_that_cannot_go_on_has_no_panel(page, models, model, text, n_notes, predicts):
     app = page(models.get(model, model), text)
     assert page.calls == [] and len(app.info) == n_notes
-    assert any(caption.startswith("Next: ") for caption in captions(app)) == predicts
+    assert ("prediction" in kinds_brought(app)) == predicts

@@ -15,7 +15,7 @@ import streamlit as st
 from mha_viz.core.metrics import LABELS, METRICS
 from mha_viz.core.record.views import weight_among
 from mha_viz.ui.heads import TEXTS, payloads, prediction_detail
-from mha_viz.ui.heads.predicted import fit_off, prediction_payload
+from mha_viz.ui.heads.predicted import fit_off, prediction_payload, predicts
 from mha_viz.ui.run import memory, reporting
 from mha_viz.ui.run.page_lock import yield_slot
 from mha_viz.ui.run.ready import fragment
@@ -147,7 +147,7 @@ def _heads(scene: Scene, urls: exports.Urls, in_motion: bool) -> None:
         # Streamlit keeps what draws it, so that it must not hold the record.
         shown = resting or partial(_table, scene, view)
         lazy_sections.expander("All heads as a table", "heads-table", shown)
-        if not in_motion and scene.head_count > 1:
+        if not in_motion and view.show == "numbers" and scene.head_count > 1:
             carry(payloads.nearest(scene, payload), key="bench-twins")
 
 
@@ -170,7 +170,7 @@ def _late(
     """Yield what takes longer than the pass, or depends on the chosen head."""
     if not in_motion and scene.is_long:
         yield payloads.metrics(scene, payload)
-    if view.off:
+    if view.off or predicts(scene, view):
         yield prediction_payload(scene, payload, view)
     if not in_motion or view.only:
         yield payloads.labels(scene, payload, view)
@@ -209,6 +209,7 @@ def _settings(scene: Scene, view: HeadsView) -> dict[str, Any]:
         "scales": SCALES,
         "fact": facts[0] if facts else None,
         "later": True,
+        "predicts": predicts(scene, view),
         "switches": True,
         "guide": True,
         "cells": payloads.MAX_CELLS,

@@ -22,27 +22,19 @@ def page() -> None:
     look.projector()
     look.heading("Every attention head, on your sentence")
     _welcome()
-    scene = picking.picked(_fit)
+    bar, scene = picking.bar_and_scene(_fit)
     from mha_viz.ui.heads import drawing
 
-    runs = scene.stored is None  # a stored run waits for no model, and predicts nothing
-    row = st.container(key="prediction-row", horizontal=True, vertical_alignment="center")
     panel = st.container()
-    switch, place = row.empty(), row.empty()  # empty at once where this text has neither
-    if not runs:
+    if scene.stored is not None:  # a stored run waits for no model, and predicts nothing
         drawing.heads(scene)
         return
     memory.await_transformers()
     from mha_viz.ui.heads import writing
 
-    view = state.of(HeadsView)
     with panel:
-        scene = writing.continued(scene, view, switch)
-    model = memory.model(*view.checkpoint)
-    line = writing.announce(place, scene, model)
+        scene = writing.continued(scene, state.of(HeadsView), bar)
     drawing.heads(scene, in_motion=writing.is_playing(scene))
-    if line is not None:
-        writing.fill(line, scene, model)
 
 
 def _welcome() -> None:

@@ -33,6 +33,13 @@ _WARNINGS = 6  # that a page mostly has at most
 
 
 def picked(fit: Callable[[Scene], None] | None = None, parts: Sequence[str] = ()) -> Scene:
+    """Draw the bar at a page's top and run the text, as `bar_and_scene` does."""
+    return bar_and_scene(fit, parts)[1]
+
+
+def bar_and_scene(
+    fit: Callable[[Scene], None] | None = None, parts: Sequence[str] = ()
+) -> tuple[sentence_bar.Bar, Scene]:
     """Draw the bar at a page's top and run the text through the model; end the run on errors.
 
     `fit` brings the rest of the view back to what there is, before the page says what there is not.
@@ -69,7 +76,7 @@ def picked(fit: Callable[[Scene], None] | None = None, parts: Sequence[str] = ()
         drawing.cut_off(scene.record)
         session().shown_problems = messages.problems()
         messages.clear_next(_WARNINGS)
-    return scene
+    return bar, scene
 
 
 def sectioned_page(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,6 +15,7 @@ from mha_viz.engine.intervention import Intervention
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import MhaVizError, TextError
 from mha_viz.interventions.ablation import Ablation, compare
+from mha_viz.prediction.generation import upcoming
 from mha_viz.prediction.logits import mask_word_at, objective
 from mha_viz.prediction.outcomes import ENDS
 from mha_viz.prediction.prediction import Prediction, predict
@@ -21,12 +23,14 @@ from mha_viz.ui.heads import TEXTS, targets
 from mha_viz.ui.run import memory
 from mha_viz.ui.run.page_lock import turn_for
 from mha_viz.ui.run.scene import Scene, extent, is_head
+from mha_viz.ui.run.written import WrittenScene, shown
 from mha_viz.ui.state import state
 from mha_viz.ui.state.views import TITLES, Switched
 from mha_viz.ui.widgets.messages import words
 from mha_viz.web.payload import finite, notes_payload
 
 TOP_K = 10
+N_NEXT = 3  # tokens in the line under the sentence
 N_SHOWN = 5  # of the likeliest tokens, beside the grid
 
 
@@ -167,16 +171,46 @@ def compared(scene: Scene, model: AttentionModel, view: Switched) -> Comparison:
     return Comparison(ablation, where_in_words(ablation.before, masked), faults)
 
 
-def prediction_payload(scene: Scene, grid: bytes, view: Switched) -> bytes:
-    """Pack the likeliest tokens before and after some heads are switched off.
+def predicts(scene: Scene, view: Switched) -> bool:
+    """Return whether the model predicts what is behind this text or in its gaps.
 
-    What keeps the model from a prediction comes as a sentence in their place.
+    False for a stored run, which does not wait for its model.
+    """
+    if scene.stored is not None:
+        return False
+    model = memory.model(*view.checkpoint)
+    kind = objective(model.network)
+    return kind == "causal" or (kind == "masked" and bool(targets.positions(scene, model)))
+
+
+def _likeliest(scene: Scene, model: AttentionModel) -> list[tuple[str, list[tuple[str, float]]]]:
+    """Return the likeliest tokens behind the text, or at each gap, with the place's name."""
+    if objective(model.network) == "causal":
+        if isinstance(scene, WrittenScene):  # its last step knows
+            coming = shown(scene, model).coming
+        else:
+            coming = upcoming(model, scene.text, scene.pair)
+        return [("Next", [(each.text, each.probability) for each in coming.candidates[:N_NEXT]])]
+    first = predict(model, scene.text, top_k=N_NEXT, text_pair=scene.pair)
+    gaps = sorted((first, *first.others), key=lambda gap: gap.position)
+    names = ["[MASK]"] if len(gaps) == 1 else [f"[MASK] {i + 1}" for i in range(len(gaps))]
+    tokens = (list(zip(gap.candidates, gap.probabilities, strict=True)) for gap in gaps)
+    return list(zip(names, tokens, strict=True))
+
+
+def prediction_payload(scene: Scene, grid: bytes, view: Switched) -> bytes:
+    """Pack the likeliest tokens, before and after some heads are switched off where any are.
+
+    What keeps the model from a prediction without them comes as a sentence in their place.
     """
     how = "" if view.how == "zero" else how_in_words(view)
     notes: dict[str, Any] = {"off": [list(head) for head in view.off], "how": how}
     model = memory.model(*view.checkpoint)
     try:
-        if message := refusal(model) or lacks_source(scene, view):
+        if not view.off:
+            make = partial(_likeliest, scene, model)
+            notes["next"] = memory.cache().get((scene.key, "likeliest"), make, lambda made: 500)
+        elif message := refusal(model) or lacks_source(scene, view):
             notes["message"] = message
         else:
             notes |= _before_and_after(*compared(scene, model, view)[:2])

@@ -1,18 +1,15 @@
 """A causal model goes on with the sentence, token by token; the grid grows with each."""
 
-from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
 import streamlit as st
-from streamlit.delta_generator import DeltaGenerator
 
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import MhaVizError
-from mha_viz.prediction.generation import end_token_ids, upcoming
+from mha_viz.prediction.generation import end_token_ids
 from mha_viz.prediction.logits import objective
-from mha_viz.prediction.prediction import predict
 from mha_viz.ui.heads import TEXTS
 from mha_viz.ui.run import memory
 from mha_viz.ui.run.scene import Scene
@@ -20,10 +17,16 @@ from mha_viz.ui.run.written import Shown, WrittenScene, forget, shown, written_s
 from mha_viz.ui.state import state
 from mha_viz.ui.state.allowed import most_written
 from mha_viz.ui.state.faults import guarded
-from mha_viz.ui.state.session import from_browser, session
+from mha_viz.ui.state.session import session
 from mha_viz.ui.state.views import HeadsView
 from mha_viz.ui.widgets.components.written_text import written_text
+from mha_viz.ui.widgets.controls.sentence_bar import Bar
 from mha_viz.ui.widgets.messages.messages import plain, stop_on_error
+
+_OPENS = {  # the button's label and icon
+    False: ("Continue the text", ":material/edit_note:"),
+    True: ("Close the continued text", ":material/close:"),
+}
 
 
 class _Playing(NamedTuple):
@@ -34,16 +37,20 @@ class _Playing(NamedTuple):
     visit: int
 
 
-def continued(scene: Scene, view: HeadsView, place: DeltaGenerator) -> Scene:
-    """Draw the panel and its switch, where the model can write; return the scene for the rest."""
+def continued(scene: Scene, view: HeadsView, bar: Bar) -> Scene:
+    """Draw the panel and its button, where the model can write; return the scene for the rest."""
     with stop_on_error():
         model = memory.model(*view.checkpoint)
         if scene.pair or not model.causal or objective(model.network) != "causal":
             forget()
             return scene
         target = written_scene(scene, view, _n_tokens(scene, view))
-        looks: dict[str, Any] = {"key": "writing-open", "help": TEXTS("writing.panel")}
-        is_open = place.toggle("Continue the text", target.written > 0, **looks)
+        if session().is_writing is None:
+            session().is_writing = target.written > 0
+        is_open = bool(session().is_writing)
+        label, icon = _OPENS[is_open]
+        looks: dict[str, Any] = {"key": "continue", "icon": icon, "help": TEXTS("writing.panel")}
+        bar.beside.button(label, on_click=_open, args=(not is_open,), **looks)
         if not is_open and not target.written:
             forget()
             return scene
@@ -58,6 +65,11 @@ def continued(scene: Scene, view: HeadsView, place: DeltaGenerator) -> Scene:
         return found.scene if found.tokens else scene
 
 
+@guarded
+def _open(is_open: bool) -> None:
+    session().is_writing = is_open
+
+
 def is_playing(scene: Scene) -> bool:
     """Return whether the player is about to write on behind this scene."""
     playing: _Playing | None = session().player
@@ -66,7 +78,7 @@ def is_playing(scene: Scene) -> bool:
         and isinstance(scene, WrittenScene)
         and playing.start == scene.start
         # Closed, or left for another page, the player has stopped without a word.
-        and bool(from_browser("writing-open"))
+        and bool(session().is_writing)
         and playing.visit == session().visits
     )
 
@@ -137,61 +149,3 @@ def _branch(found: Shown, at: int, number: int) -> None:
     before = tuple(one for one in found.scene.branches if one[0] < at)
     n_prompt = found.coming.position - len(found.tokens)
     state.change(branches=(*before, (at, number)), written=at - n_prompt + 1)
-
-
-TOP = 3
-WAIT = "Predicting …"
-
-
-def announce(place: DeltaGenerator, scene: Scene, model: AttentionModel) -> DeltaGenerator | None:
-    """Draw the line under the sentence, to be filled by `fill`; None where nothing is predicted.
-
-    The prediction takes a pass of its own, so that it comes after the pictures; until then the line
-    says so.
-    """
-    if not _predicts(model, scene):
-        return None
-    place.caption(memory.cache().find((scene.key, "prediction_line")) or WAIT)
-    return place
-
-
-def fill(line: DeltaGenerator, scene: Scene, model: AttentionModel) -> None:
-    """Fill in what the model predicts of the scene, cached or computed now."""
-    make = partial(_words, scene, model)
-    try:
-        words = memory.cache().get((scene.key, "prediction_line"), make, len)
-    except MhaVizError:  # shown where heads are switched off; here the line is left out
-        words = ""
-    if words:
-        line.caption(words)
-    else:
-        line.empty()
-
-
-def _predicts(model: AttentionModel, scene: Scene) -> bool:
-    kind = objective(model.network)
-    if kind == "masked":
-        mask = str(model.tokenizer.mask_token)
-        texts = (scene.text, scene.pair or "")
-        return any("[MASK]" in text or mask in text for text in texts)
-    return kind == "causal"
-
-
-def _words(scene: Scene, model: AttentionModel) -> str:
-    if objective(model.network) == "causal":
-        if isinstance(scene, WrittenScene):  # its last step knows
-            coming = shown(scene, model).coming
-        else:
-            coming = upcoming(model, scene.text, scene.pair)
-        return "Next: " + _likeliest((one.text, one.probability) for one in coming.candidates[:TOP])
-    found = predict(model, scene.text, top_k=TOP, text_pair=scene.pair)
-    gaps = sorted((found, *found.others), key=lambda one: one.position)
-    names = ["[MASK]"] if len(gaps) == 1 else [f"[MASK] {i + 1}" for i in range(len(gaps))]
-    return "; ".join(
-        f"{plain(name)}: {_likeliest(zip(gap.candidates, gap.probabilities, strict=True))}"
-        for name, gap in zip(names, gaps, strict=True)
-    )
-
-
-def _likeliest(candidates: Iterable[tuple[str, float]]) -> str:
-    return " · ".join(f"**{plain(text)}** {share:.1%}" for text, share in candidates)

@@ -50,6 +50,7 @@ class Session:
     leads_to: str = ""  # the page that a button of it asks for
     wants_random: bool = False  # a baseline of random weights is asked for
     # A text that the model continues
+    is_writing: bool | None = None  # its panel is open; None before anybody has chosen
     player: Any = None
     writer: Any = None
     # Importance

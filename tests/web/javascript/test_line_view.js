@@ -32,6 +32,20 @@ function rowsOf(data, query) {
   return Array.from({ length: layers * heads }, (_, head) => row(head));
 }
 
+test("the likeliest tokens behind the text stand at the line's end, and go without a prediction", () => {
+  const { bench, line } = opened();
+  bench.prediction = { next: [["Next", [["<b>", 0.4671], ["The", 0.0842]]]] };
+  line.draw();
+  assert.equal(line.next.textContent, "Next: <b> 46.7 % · The 8.4 %");
+  assert.equal(line.next.querySelector("b"), null);
+  bench.prediction = { next: [["[MASK] 1", [["him", 0.5]]], ["[MASK] 2", [["her", 0.25]]]] };
+  line.draw();
+  assert.equal(line.next.textContent, "[MASK] 1: him 50.0 %; [MASK] 2: her 25.0 %");
+  bench.prediction = { off: [[0, 1]], rows: [] };
+  line.draw();
+  assert.equal(line.next.textContent, "");
+});
+
 test("the clearest head of the text is named with its chance, and a click chooses it", () => {
   const { bench, heads, text } = opened(python.heads, { finding: FINDING, hint: "" });
   assert.equal(text(), "L1 H2 looks at the previous token: 0.989 of its weight; chance 0.05");

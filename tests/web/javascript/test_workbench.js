@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 
-import { formatWeight, putPayload } from "../../../mha_viz/web/components/shared/shared.js";
+import { formatWeight, putPayload, unpack } from "../../../mha_viz/web/components/shared/shared.js";
 import { largest, N, nameOf, openBench, rowOf, weight } from "./bench_page.js";
 import { paintedOn, pixelAt, pixelsOf } from "./canvas.js";
 import { enter, lay, pass, point, press, settled, test } from "./dom.js";
@@ -71,8 +71,18 @@ test("keys choose a head, and walk through the cells of its picture", () => {
   assert.deepEqual([told()[1].query, told()[1].key], ["-1", "-1"]);
 });
 
-test("the nearest head comes after the labels and is a click away", () => {
-  const { find, text, texts, clickHead, say } = openBench();
+test("beside a picture no nearest head is named, and no score is offered before a token is chosen", () => {
+  const { find, texts } = openBench();
+  putPayload(bytesIn(python.bench.notes));
+  putPayload(bytesIn(python.bench.twins));
+  assert.ok(find(".twin").hidden && find(".how").hidden);
+  const labels = Object.values(unpack(bytesIn(python.bench.notes)).header.labels).flat();
+  const counted = texts(".grid-view .summary .count").filter((item) => !item.startsWith("no label"));
+  assert.equal(counted.reduce((sum, item) => sum + Number(item.match(/\d+$/)[0]), 0), labels.length);
+});
+
+test("the nearest head stands with the numbers and is a click away", () => {
+  const { find, text, texts, clickHead, say } = openBench({ show: "numbers" });
   assert.deepEqual(texts(".head-view .labels .none"), ["labels are on their way …"]);
   putPayload(bytesIn(python.bench.notes));
   assert.deepEqual(texts(".head-view .labels .label"), ["Previous token", "Local"]);

@@ -32,6 +32,7 @@ class Bar(NamedTuple):
     pair_switch: DeltaGenerator  # in the options
     model_facts: DeltaGenerator  # likewise
     second_row: DeltaGenerator  # below the sentence, without height while it is empty
+    beside: DeltaGenerator  # beside the options, for a button
 
 
 def bar(text: bool = True, parts: Sequence[str] = ()) -> Bar:
@@ -53,8 +54,9 @@ def bar(text: bool = True, parts: Sequence[str] = ()) -> Bar:
             hint = "The same as Enter in the sentence"
             look: dict[str, Any] = {"key": "run_text", "type": "primary", "help": hint}
             st.button("Run", on_click=_forget_stopped, **look)
-    with columns[-1]:
-        return Bar(*_options(text), second_row)
+    with columns[-1], st.container(horizontal=True, gap="xsmall", horizontal_alignment="right"):
+        beside = st.empty()
+        return Bar(*_options(text), second_row, beside)
 
 
 def _options(text: bool) -> tuple[DeltaGenerator, DeltaGenerator]:

@@ -137,7 +137,7 @@ export class HeadView {
     this.switch.textContent = isOff ? "Switch on" : "Switch off";
     this.switch.setAttribute("aria-pressed", String(isOff));
     const twin = bench.twins?.[head];
-    this.twin.hidden = !(twin?.[0] >= 0); // -1: no other head has a distance
+    this.twin.hidden = bench.view.show !== "numbers" || !(twin?.[0] >= 0); // -1: no other head has a distance
     if (this.twin.hidden) return;
     this.twinOf = twin[0];
     Object.assign(this.twin, twinInWords(bench.name(twin[0]), twin[1], twin[2]));
@@ -206,7 +206,7 @@ export class HeadView {
   drawBar() {
     const { settings, view } = this.bench;
     this.cells.hidden = settings.values === undefined;
-    this.how.hidden = !settings.vectors;
+    this.how.hidden = !settings.vectors || view.query < 0;
     chooseIn(this.cells, CELLS, view.weighted ? "shares" : "weight");
   }
 

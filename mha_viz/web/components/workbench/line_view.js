@@ -3,6 +3,7 @@
 // once a token or a pair is chosen, the heads in which it looks most. Each head's name chooses it.
 
 import { headsOfPair, keysOf } from "./token_findings.js";
+import { percent } from "./prediction_view.js";
 import { make, tokenElement } from "../shared/shared.js";
 
 const NAME = /(L\d+ H\d+)/; // of a head in an example's words
@@ -17,7 +18,8 @@ export class LineView {
     this.words.setAttribute("role", "status"); // a screen reader hears what a choice shows
     this.more = Object.assign(make("button", "button", "More"), { type: "button", hidden: true });
     this.more.setAttribute("aria-expanded", "false");
-    this.root.append(this.words, this.more);
+    this.next = make("p", "next");
+    this.root.append(this.words, this.more, this.next);
     this.height = undefined;
     this.drawn = "";
     this.words.addEventListener("click", (event) => {
@@ -32,6 +34,7 @@ export class LineView {
   draw() {
     const { bench } = this;
     const { pair } = bench;
+    this.drawNext(bench.prediction?.next ?? []);
     const { exact } = bench.weights;
     if (pair.query >= 0) exact.requestAll();
     const source = pair.query >= 0 ? bench.weights.axes.key : "";
@@ -40,6 +43,17 @@ export class LineView {
     this.drawn = state;
     this.words.replaceChildren(...(pair.query >= 0 ? this.ofTokens(pair) : this.ofText()));
     this.unfold(false);
+  }
+
+  /** What the model puts behind the text, or at its gaps. @param {[string, [string, number][]][]} gaps */
+  drawNext(gaps) {
+    const parts = gaps.flatMap(([name, tokens], rank) => [
+      `${rank ? "; " : ""}${name}: `,
+      ...tokens.flatMap(([token, share], at) => [at ? " · " : "", make("bdi", "token", token), ` ${percent(share)}`]),
+    ]);
+    this.root.classList.toggle("predicts", Boolean(this.bench.settings.predicts)); // room for what comes late
+    this.next.replaceChildren(...parts);
+    this.next.title = this.next.textContent;
   }
 
   /** How much is known of the chosen query's weights: more of it is drawn anew. */

@@ -66,4 +66,4 @@ function outcome([token, before, after]) {
 }
 
 /** @param {number} share */
-const percent = (share) => `${(100 * share).toFixed(1)} %`;
+export const percent = (share) => `${(100 * share).toFixed(1)} %`;

@@ -106,7 +106,7 @@ export class ViewMenu {
     this.leastInput.value = String(view.least ?? 0);
     fillMenu(this.tiles, { "": "Attention weights", ...ranking.titles }, view.tiles ?? "");
     this.only.root.hidden = !settings.kinds;
-    fillMenu(this.only, { "": "All heads", ...(settings.kinds ?? {}) }, view.only);
+    fillMenu(this.only, { "": "All heads", ...this.kinds() }, view.only);
     chooseIn(this.scale, settings.scales ?? SCALES, view.scale);
     const offered = { words: header.words, no_special: header.key_special.some(Boolean), no_first: true };
     for (const { name, root, box } of this.checks) {
@@ -116,6 +116,13 @@ export class ViewMenu {
     this.between.root.hidden = !header.key_segments.includes(1) || !header.query_segments.includes(1);
     fillMenu(this.between, DIRECTIONS, view.between ?? "");
     if (!this.example.root.hidden) this.example.draw();
+  }
+
+  /** Labels with how many heads have each, as far as that is known. @returns {Record<string, string>} */
+  kinds() {
+    const { ranking, known, settings } = this.bench;
+    const titles = Object.entries(settings.kinds ?? {});
+    return Object.fromEntries(titles.map(([kind, title]) => [kind, known ? `${title} (${ranking.withLabel(kind).length})` : title]));
   }
 
   /** What heads can be sorted by now. @returns {Record<string, string>} */
