@@ -1,6 +1,7 @@
 """Changes that the app makes in Streamlit."""
 
 import asyncio
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 
@@ -10,6 +11,7 @@ from streamlit.runtime.app_session import AppSession
 from streamlit.runtime.forward_msg_queue import ForwardMsgQueue
 from streamlit.runtime.scriptrunner import RerunData
 
+from mha_viz import extras
 from mha_viz.ui.operating import descriptors, malloc_trim, memory_limit, streamlit_run
 from mha_viz.ui.server import lifecycle
 
@@ -47,6 +49,16 @@ def test_a_fragment_that_overtakes_the_page_leaves_no_place_without_its_containe
     lifecycle.begin()
     assert _queued(["outer"]) == [*PAGE[0], (0, 0)]
     assert _queued(None) == [(0, 0)]  # a run of the whole page draws all anew
+
+
+def test_a_cluster_without_ray_ends_the_start_with_what_to_install(
+    operated: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(extras, "_is_installed", lambda module: module != "ray")
+    operated(cluster="auto")
+    with pytest.raises(SystemExit) as ended:
+        lifecycle.begin()
+    assert "cluster = auto" in str(ended.value) and "mha-viz[cluster]" in str(ended.value)
 
 
 @pytest.mark.parametrize("fragment", ["polling", None])

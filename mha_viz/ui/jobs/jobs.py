@@ -12,13 +12,13 @@ import time
 from collections.abc import Callable, Hashable
 from dataclasses import replace
 from functools import cache, partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import psutil
 
 from mha_viz.core.cancellation import cancellation
 from mha_viz.core.reprs import count
-from mha_viz.errors import JobError, SettingsError
+from mha_viz.errors import JobError
 from mha_viz.ui.jobs.calls import Cancelled
 from mha_viz.ui.jobs.child_process import start_timer
 from mha_viz.ui.jobs.fair_queue import FairQueue
@@ -26,9 +26,6 @@ from mha_viz.ui.jobs.process import NoProcessError, Workers
 from mha_viz.ui.jobs.ticket import Job, OnProgress, Ticket, Waiting, Work
 from mha_viz.ui.jobs.turns import turns
 from mha_viz.ui.operating.settings import Settings, settings
-
-if TYPE_CHECKING:
-    from mha_viz.ui.jobs.ray_jobs import RayWorkers
 
 FOR_EVER = threading.TIMEOUT_MAX
 TURN = 5.0  # seconds that patient work has for itself before it lets others go first
@@ -41,7 +38,7 @@ class Jobs:
     def __init__(
         self,
         limits: Settings,
-        workers: Workers | RayWorkers | None = None,  # made by the limits where none are given
+        workers: Workers | None = None,  # made by the limits where none are given
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.limits, self._clock = limits, clock
@@ -278,19 +275,9 @@ def _nothing(tell: Callable[..., None]) -> None:
     """Do nothing, in place of work that has ended."""
 
 
-def _workers(limits: Settings, most: int) -> Workers | RayWorkers:
-    """Return processes of this machine, or the cluster that the operator names."""
-    if not limits.cluster:
-        own, all_of_it = limits.memory_mb, psutil.virtual_memory().total
-        return Workers(most, int(all_of_it) if own is None else own * 10**6)
-    try:
-        from mha_viz.ui.jobs.ray_jobs import RayWorkers  # Ray comes with the extra `cluster`
-    except ImportError as error:
-        raise SettingsError(
-            f'cluster = {limits.cluster} needs Ray: pip install "mha-viz[cluster]" here and on '
-            "every machine of the cluster, or leave the setting out."
-        ) from error
-    return RayWorkers(limits.cluster)
+def _workers(limits: Settings, most: int) -> Workers:
+    own, all_of_it = limits.memory_mb, psutil.virtual_memory().total
+    return Workers(most, int(all_of_it) if own is None else own * 10**6)
 
 
 @cache

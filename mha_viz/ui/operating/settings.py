@@ -57,8 +57,8 @@ class Settings:
     metrics_token: str = field(default="", metadata={"about": "the password of /metrics"})
     # origins whose pages may show the app in a frame
     embedded_in: tuple[str, ...] = field(default=(), metadata={"about": "pages that may frame it"})
-    # where heavy jobs run instead of here: "auto" or HOST:PORT of a Ray cluster's head; "" is here
-    cluster: str = field(default="", metadata={"about": "the Ray cluster of heavy jobs"})
+    # where studies run instead of here: "auto" or HOST:PORT of a Ray cluster's head; "" is here
+    cluster: str = field(default="", metadata={"about": "the Ray cluster of studies"})
     # a folder for studies, texts and classes that several processes keep together; "" is none
     shared: str = field(default="", metadata={"about": "the folder of several processes"})
     # addresses and networks of proxies whose headers name the visitor

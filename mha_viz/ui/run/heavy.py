@@ -51,11 +51,10 @@ def work(
         with one_thread():
             return call.with_models(made.__getitem__)(**{progress_argument: on_progress})
 
-    remote = bool(settings().cluster) or (
-        all(one.device.type == "cpu" for one in made.values()) and _fits_twice(4 * sum(sizes))
-    )
+    on_cpu = all(one.device.type == "cpu" for one in made.values())
+    in_process = on_cpu and _fits_twice(4 * sum(sizes))
     name = f"{function.func.__module__}.{function.func.__qualname__}"
-    return Work((name, key), run_here, call if remote else None, seconds)
+    return Work((name, key), run_here, call if in_process else None, seconds)
 
 
 def threads_for(model: Any) -> AbstractContextManager[None]:

@@ -12,8 +12,8 @@ from typing import Any
 from streamlit import config
 
 from mha_viz.corpus.store.temporary import delete_left_behind
-from mha_viz.errors import SettingsError
-from mha_viz.ui.jobs.jobs import jobs
+from mha_viz.errors import MissingPackageError, SettingsError
+from mha_viz.extras import require
 from mha_viz.ui.operating import (
     descriptors,
     log_redaction,
@@ -35,11 +35,11 @@ def begin() -> None:
     """Prepare this server, or end the program with a sentence where a setting is not valid."""
     try:
         found = settings()
-        if found.cluster:
-            jobs()  # where Ray is missing, now is the time to say so
+        if found.cluster:  # where Ray is missing, now is the time to say so
+            require("cluster", f"cluster = {found.cluster}", "Or leave the setting out.")
         if found.shared:
             class_answers.classes()  # and where nothing can be written
-    except SettingsError as error:
+    except (MissingPackageError, SettingsError) as error:
         sys.exit(f"error: {error}")
     if found.max_upload_mb is not None:  # refused while it comes in, whatever the page says
         config.set_option("server.maxUploadSize", found.max_upload_mb)

@@ -43,12 +43,3 @@ def test_model_of_keeps_one_checkpoint_with_and_without_random_weights(
     assert worker.model_of(plain) is models[0] and loaded == [plain, random]
     worker.model_of(other)
     assert list(worker._models) == [other]
-
-
-def test_runner_runs_a_call_with_its_progress_until_it_is_cancelled() -> None:
-    ray_jobs = pytest.importorskip("mha_viz.ui.jobs.ray_jobs", exc_type=ImportError)
-    runner, order = ray_jobs.Runner(), pickle.dumps(Call(partial(ours.counts, 3), "on_progress"))
-    kind, _ = runner.run(order)
-    assert kind == "done" and runner.progress() == (2, 3)
-    runner.cancel()
-    assert runner.run(order) == ("stopped", None)
