@@ -31,6 +31,11 @@ def wait_until(page: Page, condition: str, timeout: int = RUN) -> None:
     )
 
 
+def next_frame(page: Page) -> None:
+    """Return once a frame has been drawn, with the events of what was scrolled before."""
+    page.evaluate("new Promise((done) => requestAnimationFrame(() => setTimeout(done)))")
+
+
 def wait_ready(page: Page, after: int = 0) -> int:
     """Return the number of the run whose pictures are painted, once it is greater than `after`.
 

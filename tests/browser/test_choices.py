@@ -5,7 +5,7 @@ In a real Chromium, because each of them holds a state of its own.
 
 from playwright.sync_api import Page, expect
 
-from tests.browser.ready import next_run, wait_ready
+from tests.browser.ready import next_frame, next_run, wait_ready
 from tests.browser.workbench_page import menu_of, name_of, type_text
 
 # The browser writes an address only when `writeAddresses` is called: long after the server asked.
@@ -21,7 +21,10 @@ def menu(page: Page, label: str):
 
 
 def choose(page: Page, label: str, option: str) -> None:
-    menu(page, label).locator("input").click()
+    box = menu(page, label).locator("input")
+    box.scroll_into_view_if_needed()
+    next_frame(page)  # an open menu closes when its page is scrolled
+    box.click()
     page.get_by_role("option", name=option, exact=True).click()
 
 

@@ -4,7 +4,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from mha_viz.learn.frame.contents import LABS
-from tests.browser.ready import next_run, wait_ready
+from tests.browser.ready import next_frame, next_run, wait_ready
 from tests.browser.workbench_page import TEXT, word
 
 MAX_SHIFT = 0.05  # of the sum of layout shifts: share of the window that moves, times how far
@@ -41,7 +41,7 @@ def load(page: Page, path: str) -> float:
     """Load a page and return the sum of all layout shifts until it is ready."""
     page.goto(path)
     wait_ready(page)
-    page.evaluate("new Promise((done) => requestAnimationFrame(() => setTimeout(done)))")
+    next_frame(page)
     return page.evaluate("sumOfShifts()")
 
 
