@@ -24,12 +24,12 @@ from mha_viz.web.payload import finite
 def labels(report: Report, head: tuple[int, int]) -> None:
     """Write the labels of a head, and why it has them."""
     layer, index = head
-    found = report.labels[layer][index]
-    if not found:
+    labels = report.labels[layer][index]
+    if not labels:
         st.markdown("No label: none of its scores passes a threshold, the baselines and chance.")
-    for one in found:
-        st.markdown(f":material/label: **{one.label.title}.** {one.label.meaning}")
-        st.caption(words.plain(one.why))
+    for earned in labels:
+        st.markdown(f":material/label: **{earned.label.title}.** {earned.label.meaning}")
+        st.caption(words.plain(earned.why))
     if by_chance := report.withheld[layer][index]:
         titles = ", ".join(label.title for label in by_chance)
         st.caption(f"Withheld, because as many heads may reach it by chance: {titles}.")
@@ -133,7 +133,7 @@ class Percentiles(NamedTuple):
 
 
 def percentiles(
-    scene: Scene, report: Report, place: tuple[int, int], corpus: Corpus
+    scene: Scene, report: Report, head: tuple[int, int], corpus: Corpus
 ) -> Percentiles | None:
     """Rank a head's numbers among the texts of a finished study; None where there is none.
 
@@ -147,28 +147,30 @@ def percentiles(
     study = studies().finished(corpus)
     if study is None:
         return None
-    key, make = ("scores of a head", study.folder, place), scores_of_head
-    rows = memory.cache().get(key, partial(make, study, *place), reporting.table_bytes)
-    scores = {metric: float(values[place]) for metric, values in report.scores.items()}
+    key, make = ("scores of a head", study.folder, head), scores_of_head
+    rows = memory.cache().get(key, partial(make, study, *head), reporting.table_bytes)
+    scores = {metric: float(values[head]) for metric, values in report.scores.items()}
     scores["n_tokens"] = len(scene.record.tokens)
     return Percentiles(percentiles(rows, scores), describe(study, corpus))
 
 
-def _unusual_line(found: Percentiles, report: Report, place: tuple[int, int]) -> str:
-    beyond = found.table.drop("n_tokens")[["lower", "higher"]].max(axis=1)
+def _unusual_line(percentile: Percentiles, report: Report, head: tuple[int, int]) -> str:
+    beyond = percentile.table.drop("n_tokens")[["lower", "higher"]].max(axis=1)
     far = beyond[beyond > _UNUSUAL].sort_values(ascending=False, kind="stable").index
-    among, length = f"Against {words.head_name(*place)} on {found.texts}", ""
-    lower, higher, median = found.table.loc["n_tokens", ["lower", "higher", "median"]].to_numpy()
+    among, length = f"Against {words.head_name(*head)} on {percentile.texts}", ""
+    lower, higher, median = percentile.table.loc[
+        "n_tokens", ["lower", "higher", "median"]
+    ].to_numpy()
     if max(lower, higher) > _UNUSUAL:  # much grows with the length
         side = "longer" if lower > higher else "shorter"
         length = TEXTS("card.length", side=side, median=median)
     if far.empty:
         return TEXTS("card.usual", among=among, length=length)
     numbers = "; ".join(
-        f"{METRICS[metric].title} {words.format_number(report.scores[metric][place])}, "
-        f"{found.in_words(metric)}"
+        f"{METRICS[metric].title} {words.format_number(report.scores[metric][head])}, "
+        f"{percentile.in_words(metric)}"
         for metric in far[:_NAMED]
     )
     more = f"; and {len(far) - _NAMED} more" if len(far) > _NAMED else ""
-    n, told = int(beyond.notna().sum()), {"among": among, "numbers": numbers + more}
-    return TEXTS("card.unusual", **told, usual=n * 2 * (1 - _UNUSUAL), n=n, length=length)
+    n, amounts = int(beyond.notna().sum()), {"among": among, "numbers": numbers + more}
+    return TEXTS("card.unusual", **amounts, usual=n * 2 * (1 - _UNUSUAL), n=n, length=length)

@@ -198,12 +198,12 @@ def _follow_bench(view: HeadsView) -> None:
 
 def _settings(scene: Scene, view: HeadsView) -> dict[str, Any]:
     record = displayed_record(scene, view) if payloads.is_pooled(scene.record) else scene.record
-    known = scene.facts if scene.is_measured else {}
+    measured = scene.facts if scene.is_measured else {}
     probed = _sorted_by(scene, view) if view.sort in ("induction", AMONG) else {}
     facts = [{"title": _title(key), "values": finite(values)} for key, values in probed.items()]
     return {
         "view": {name: getattr(view, name) for name in BENCH},
-        "titles": payloads.sort_titles(scene, known),
+        "titles": payloads.sort_titles(scene, measured),
         "kinds": {key: label.title for key, label in LABELS.items()},
         "shows": SHOWS,
         "scales": SCALES,
@@ -260,8 +260,10 @@ def _title(key: str) -> str:
 
 def _table(scene: Scene, view: HeadsView) -> None:
     facts = scene.facts | _sorted_by(scene, view)
-    earned = reporting.report(scene, view).labels
-    titles = [", ".join(one.label.title for one in row) for layer in earned for row in layer]
+    labels = reporting.report(scene, view).labels
+    titles = [
+        ", ".join(earned.label.title for earned in head) for layer in labels for head in layer
+    ]
     columns = {_title(key): values for key, values in facts.items()}
     table, number = words.head_values(scene, columns), st.column_config.NumberColumn(format="%.4f")
     table.insert(1, "Labels", titles)

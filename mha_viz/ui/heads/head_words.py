@@ -22,11 +22,11 @@ def in_words(record: AttentionRecord, head: Place) -> str:
     return TEXTS("head_words.largest", name=name, weight=share, **ends, lone=lone)
 
 
-def strongest_pair(record: AttentionRecord, place: Place) -> Place:
+def strongest_pair(record: AttentionRecord, head: Place) -> Place:
     """Return the query and the key of a head's largest weight that is its own."""
     n_queries, n_keys = record.shape[2:]
     rows = range(n_queries)[_lone(record) :]
-    weights = record.head(*place)[rows.start : rows.stop]
+    weights = record.head(*head)[rows.start : rows.stop]
     query, key = divmod(int(weights.argmax()), n_keys)
     return rows[query], key
 

@@ -49,8 +49,8 @@ def explored(
     scene: Scene, record: AttentionRecord, url: str | None = None, with_facts: bool = True
 ) -> bytes:
     """Pack all heads of a record, with the scene's metrics unless they come later."""
-    known = scene.facts if with_facts else {}
-    facts = {METRICS[key].title: scores for key, scores in known.items()}
+    measured = scene.facts if with_facts else {}
+    facts = {METRICS[key].title: scores for key, scores in measured.items()}
     return grid_payload(record, facts, exact_url=url)
 
 
@@ -120,20 +120,20 @@ def metrics(scene: Scene, payload: bytes) -> bytes:
     return notes_payload(payload, "facts", {"facts": facts, "titles": titles})
 
 
-def sort_titles(scene: Scene, known: Facts) -> dict[str, str]:
+def sort_titles(scene: Scene, measured: Facts) -> dict[str, str]:
     """Return the titles of what heads can be sorted by."""
     probed = set() if scene.record.part == "cross" else {"induction"}
-    return {key: metric.title for key, metric in METRICS.items() if key in {*known, *probed}}
+    return {key: metric.title for key, metric in METRICS.items() if key in {*measured, *probed}}
 
 
 def labels(scene: Scene, payload: bytes, view: Shared) -> bytes:
     """Pack the labels, which take longer than the weights."""
     report = reporting.report(scene, view)
-    earned = [row for layer in report.labels for row in layer]
+    heads = [head for layer in report.labels for head in layer]
     notes = {
-        "labels": [[one.label.title for one in row] for row in earned],
-        "kinds": [[one.label.key for one in row] for row in earned],
-        "badges": [row[0].label.badge if row else "" for row in earned],
+        "labels": [[earned.label.title for earned in head] for head in heads],
+        "kinds": [[earned.label.key for earned in head] for head in heads],
+        "badges": [head[0].label.badge if head else "" for head in heads],
         "sentence": str(describe_heads(scene.record, report=report)),
         "finding": _finding(scene, report),
         "hint": allowed.example_hint(scene.model, scene.text, scene.pair or ""),
@@ -156,7 +156,7 @@ def nearest(scene: Scene, payload: bytes) -> bytes:
     Chance takes more time than all labels, so this comes last.
     """
     twins, apart = nearest_others(reporting.likeness(scene, "hellinger"))
-    found = reporting.chance(scene, "hellinger")
-    beyond = found.twins.tolist() if found.band else [None] * len(twins)
-    found_twins = list(zip(twins.tolist(), finite(apart), beyond, strict=True))
-    return notes_payload(payload, "twins", {"twins": found_twins})
+    chance = reporting.chance(scene, "hellinger")
+    beyond = chance.twins.tolist() if chance.band else [None] * len(twins)
+    nearest_heads = list(zip(twins.tolist(), finite(apart), beyond, strict=True))
+    return notes_payload(payload, "twins", {"twins": nearest_heads})

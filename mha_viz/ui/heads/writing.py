@@ -55,14 +55,14 @@ def continued(scene: Scene, view: HeadsView, bar: Bar) -> Scene:
             forget()
             return scene
         try:
-            found = shown(_without_invalid_branches(target, model), model)
+            written = shown(_without_invalid_branches(target, model), model)
         except MhaVizError as error:
             st.info(plain(str(error)))
             return scene
         if is_open:
             with st.container(border=True):
-                _panel(found, model)
-        return found.scene if found.tokens else scene
+                _panel(written, model)
+        return written.scene if written.tokens else scene
 
 
 @guarded
@@ -94,25 +94,29 @@ def _n_tokens(scene: Scene, view: HeadsView) -> int:
 def _without_invalid_branches(scene: WrittenScene, model: AttentionModel) -> WrittenScene:
     """Drop branches that this model does not know or that end the text; a link may have any."""
     ends = end_token_ids(model)
-    known = tuple(one for one in scene.branches if one[1] < model.d_vocab and one[1] not in ends)
-    if known != scene.branches:
+    valid = tuple(
+        (position, number)
+        for position, number in scene.branches
+        if number < model.d_vocab and number not in ends
+    )
+    if valid != scene.branches:
         st.warning(TEXTS("writing.invalid_branches"), icon=":material/link_off:")
-    return replace(scene, branches=known)
+    return replace(scene, branches=valid)
 
 
-def _panel(found: Shown, model: AttentionModel) -> None:
-    n, last = len(found.tokens), min(found.room, most_written())
-    _settings(found)
-    coming, key = None if n >= last else found.coming, f"written-{hash(found.scene.start)}"
-    told: dict[str, Any] = {"drawing": found.scene.temperature > 0, "ends": end_token_ids(model)}
-    told |= {"status": _status_line(found, last), "last": n if found.finished else last}
-    step, branch = partial(_go, found.scene), partial(_branch, found)
+def _panel(written: Shown, model: AttentionModel) -> None:
+    n, last = len(written.tokens), min(written.room, most_written())
+    _settings(written)
+    coming, key = None if n >= last else written.coming, f"written-{hash(written.scene.start)}"
+    data: dict[str, Any] = {"drawing": written.scene.temperature > 0, "ends": end_token_ids(model)}
+    data |= {"status": _status_line(written, last), "last": n if written.finished else last}
+    step, branch = partial(_go, written.scene), partial(_branch, written)
     # A new text or setting is a new player, which rests.
-    written_text(found.tokens, coming, key=key, on_step=step, on_branch=branch, **told)
+    written_text(written.tokens, coming, key=key, on_step=step, on_branch=branch, **data)
 
 
-def _settings(found: Shown) -> None:
-    drawing = found.scene.temperature > 0
+def _settings(written: Shown) -> None:
+    drawing = written.scene.temperature > 0
     with st.container(horizontal=True, vertical_alignment="bottom"):
         # Chosen tokens have no place in a text drawn in another way. Ends are of one type.
         forget_branches = partial(state.change, branches=())
@@ -124,15 +128,17 @@ def _settings(found: Shown) -> None:
             ends, off = (0 * most, most), not drawing and name != "next_temperature"
             looks: dict[str, Any] = {"step": step, "width": 130, "help": hint, "disabled": off}
             state.bound(name, st.number_input, label, *ends, also=forget_branches, **looks)
-        use, looks = partial(state.change, text=found.text), TEXTS.control("use_written")
-        st.button(key="use_written", disabled=not found.tokens, on_click=guarded(use), **looks)
+        use, looks = partial(state.change, text=written.text), TEXTS.control("use_written")
+        st.button(key="use_written", disabled=not written.tokens, on_click=guarded(use), **looks)
 
 
-def _status_line(found: Shown, last: int) -> str:
-    n = len(found.tokens)
+def _status_line(written: Shown, last: int) -> str:
+    n = len(written.tokens)
     if n >= last:
-        return f"{n} tokens written: {'the model takes' if n == found.room else 'here are'} no more"
-    if found.finished:
+        return (
+            f"{n} tokens written: {'the model takes' if n == written.room else 'here are'} no more"
+        )
+    if written.finished:
         return f"{n} tokens written: the model ends the text here"
     return f"{n} of up to {last} tokens written"
 
@@ -144,8 +150,8 @@ def _go(scene: WrittenScene, to: int, playing: bool) -> None:
         state.change(written=to)
 
 
-def _branch(found: Shown, at: int, number: int) -> None:
+def _branch(written: Shown, at: int, number: int) -> None:
     session().player = None
-    before = tuple(one for one in found.scene.branches if one[0] < at)
-    n_prompt = found.coming.position - len(found.tokens)
+    before = tuple(branch for branch in written.scene.branches if branch[0] < at)
+    n_prompt = written.coming.position - len(written.tokens)
     state.change(branches=(*before, (at, number)), written=at - n_prompt + 1)
