@@ -59,6 +59,10 @@ def known_model(view: Shared) -> ModelFacts:
 def _loading(view: Shared) -> Iterator[None]:
     """Check a model's files where needed, then load it inside; say on the page which is done."""
     name, place = plain(view.model), st.empty()  # in every run, so that what follows stays in place
+    if memory.is_loaded(*view.checkpoint):
+        st.empty()
+        yield
+        return
     size = ""
     if memory.needs_check(*view.checkpoint):
         with place, st.spinner(TEXTS("drawing.checking", name=name)):

@@ -188,10 +188,15 @@ def facts(name: str, device: str, dtype: str) -> ModelFacts:
     return ModelFacts.of(model(name, device, dtype))
 
 
+def is_loaded(name: str, device: str, dtype: str) -> bool:
+    """Return whether a model is there, and `model` returns it at once."""
+    return (name, device, dtype) in _loaded
+
+
 def needs_check(name: str, device: str, dtype: str) -> bool:
     """Return whether a model is not loaded yet and its files must be checked first."""
     allowed.check_model(name)
-    new = (name, device, dtype) not in _loaded
+    new = not is_loaded(name, device, dtype)
     return new and find_model(name, download=False).source != "shipped"
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -97,8 +96,7 @@ def request_random(view: Shared) -> None:
 
 def cached(scene: Scene, *what: Hashable, make: Callable[[], T], size: int = 200_000) -> T:
     """Return what follows from the scene alone, made once and kept; `size` is in bytes."""
-    with nullcontext() if scene.has(*what) else st.spinner("Comparing heads …"):
-        return scene.derive(*what, make=make, size=lambda made: size)
+    return scene.derive(*what, make=make, size=lambda made: size)
 
 
 def table_bytes(table: pd.DataFrame) -> int:
@@ -132,8 +130,7 @@ def of_parameters(view: Shared, *what: Hashable, make: Callable[[AttentionModel]
 
     def known() -> T | None:
         try:
-            with st.spinner("Comparing weights …"):
-                return make(model)
+            return make(model)
         except (NotKeptError, AttentionUnavailableError):
             return None
 
