@@ -297,6 +297,6 @@ def table(found: DataFrame, kind: TableFormat, title: str, **more: object) -> st
 
 
 def _value_text(value: object) -> str:
-    from mha_viz.web.theme import format_number
-
-    return format_number(value) if isinstance(value, float) else str(value)
+    if not isinstance(value, float):
+        return str(value)
+    return f"{value:.4g}" if math.isfinite(value) else "not defined"  # programs read it, too

@@ -1,7 +1,64 @@
-"""Large counts and sizes, written short."""
+"""Numbers, counts and sizes, written for people. shared.js writes numbers in the same way."""
 
+import math
+from decimal import ROUND_HALF_UP, Context
+from typing import SupportsFloat
+
+# Ties are rounded away from zero, as JavaScript does.
+_THREE_DIGITS = Context(prec=3, rounding=ROUND_HALF_UP)
+_SMALLEST, _LARGEST = 1e-4, 1e6  # numbers between these are written without an exponent
 _COUNTS = ("", " k", " M", " B", " T")
 _BYTES = ("bytes", "kB", "MB", "GB", "TB", "PB", "EB", "ZB")
+
+
+def format_number(value: SupportsFloat, *, signed: bool = False) -> str:
+    """Write any quantity with three significant digits and a true minus.
+
+    Whole numbers stay whole, if they are below a million; `signed` puts a plus before positive
+    numbers.
+
+    >>> [format_number(v) for v in (0.5, -0.12345, 12345.6, 2048, -1.5e-7, float("nan"))]
+    ['0.5', '−0.123', '12,300', '2,048', '−1.5e−7', 'not defined']
+    """
+    number = float(value)
+    if not math.isfinite(number):
+        return "not defined"
+    sign = "−" if number < 0 else "+" if signed and number > 0 else ""
+    number = abs(number)
+    if number.is_integer() and number < _LARGEST:
+        return f"{sign}{number:,.0f}"
+    number = float(_THREE_DIGITS.create_decimal_from_float(number))
+    if not _SMALLEST <= number < _LARGEST:
+        digits, _, power = f"{number:.2e}".partition("e")
+        return f"{sign}{float(digits):g}{_exponent(power)}"
+    return sign + (f"{number:,.0f}" if number >= 1000 else f"{number:.3g}")
+
+
+def format_weight(weight: SupportsFloat) -> str:
+    """Write a weight as `format_number` writes a number, but keep zeros at the end.
+
+    >>> [format_weight(w) for w in (0, 1, 0.12345, 0.05, 0.00001)]
+    ['0', '1.00', '0.123', '0.0500', '1.00e−5']
+    """
+    number = float(weight)
+    if number == 0 or not math.isfinite(number) or not abs(number) < 100:
+        return format_number(number)
+    sign, number = "−" if number < 0 else "", abs(number)
+    number = float(_THREE_DIGITS.create_decimal_from_float(number))
+    if number < _SMALLEST:
+        digits, _, power = f"{number:.2e}".partition("e")
+        return f"{sign}{digits}{_exponent(power)}"
+    return sign + f"{number:#.3g}".removesuffix(".")
+
+
+def _exponent(power: str) -> str:
+    """Write a power of ten, such as "-07", after its digits."""
+    return f"e{int(power)}".replace("-", "−")
+
+
+def true_minus(text: str) -> str:
+    """Return a number that is written already with a true minus in place of a hyphen."""
+    return text.replace("-", "−")
 
 
 def short(count: float | int) -> str:

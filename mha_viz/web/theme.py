@@ -6,11 +6,13 @@ The browser components get these tables as JSON.
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, Literal, SupportsFloat, TypeVar
+from typing import Any, Generic, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mha_viz.core.amounts import format_number as format_number
+from mha_viz.core.amounts import format_weight as format_weight
 from mha_viz.errors import ArgumentError
 
 C = TypeVar("C")
@@ -166,28 +168,6 @@ def colorscale(scale: str, dark: bool = False, stops: int = 101) -> list[list[fl
     weights[0], weights[-1] = 0.0, 1.0  # plotly refuses scales that miss an end by rounding
     colours = sequential(dark)
     return [[float(w), mix(colours, float(t))] for w, t in zip(weights, positions, strict=True)]
-
-
-def format_weight(weight: SupportsFloat) -> str:
-    """Return a weight with four significant digits.
-
-    >>> [format_weight(w) for w in (0, 1, 0.12345, 0.0123, 0.00001234)]
-    ['0', '1.000', '0.1235', '0.01230', '1.234e-05']
-    """
-    number = float(weight)
-    if number == 0:
-        return "0"
-    return f"{number:#.4g}" if abs(number) >= 1e-4 else f"{number:.3e}"
-
-
-def format_number(value: SupportsFloat) -> str:
-    """Return any quantity, short: four significant digits without trailing zeros.
-
-    >>> [format_number(v) for v in (0.5, 12345.0, float("nan"))]
-    ['0.5', '1.234e+04', 'not defined']
-    """
-    number = float(value)
-    return f"{number:.4g}" if math.isfinite(number) else "not defined"
 
 
 def layout(dark: bool = False) -> dict[str, Any]:

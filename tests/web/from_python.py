@@ -15,7 +15,7 @@ from mha_viz.text.from_weights import record
 from mha_viz.ui.widgets.components.flow_graph import graph_payload
 from mha_viz.ui.widgets.components.query_key_map import payload_of
 from mha_viz.web.payload import KINDS, bundle, grid_payload, head_payload, pack
-from mha_viz.web.theme import format_weight, palette
+from mha_viz.web.theme import format_number, format_weight, palette
 from tests.web import drawn
 from tests.web.drawn import text_of
 
@@ -91,7 +91,11 @@ def _sentence() -> dict[str, object]:
 def written() -> dict[str, object]:
     """Return all of them in a form that JSON can hold."""
     dice = np.random.default_rng(5)
-    weights = [0.0, 1.0, 1e-4, *(dice.random(200) ** np.linspace(1, 40, 200)).tolist()]
+    edges = [1e-4, 9.996e-5, 0.0625, 0.5625, 2.125, 99.95, 999.5, 1000.0, 2048.0, 12345.0, 12345.6]
+    edges += [999_499.5, 999_999.5, 1e6, 1.5e9, 1e-30, 3.4e38]
+    numbers = [*edges, *np.geomspace(1e-9, 1e9, 300).tolist(), *dice.integers(0, 3000, 50).tolist()]
+    numbers = [0.0, *(sign * number for number in numbers for sign in (1, -1))]
+    weights = [0.0, 1.0, 1e-4, *edges, *(dice.random(200) ** np.linspace(1, 40, 200)).tolist()]
     pattern = dice.dirichlet(np.ones(7), (2, 3, 5)).astype(np.float32)
     labels = [f"q{i}" for i in range(5)], [f"k{i}" for i in range(7)]
     made = record(pattern, *labels)
@@ -99,6 +103,7 @@ def written() -> dict[str, object]:
     return {
         "palette": palette(),
         "weights": [[weight, format_weight(weight)] for weight in weights],
+        "quantities": [[n, format_number(n), format_number(n, signed=True)] for n in numbers],
         "pattern": pattern.tolist(),
         "grid": text_of(grid_payload(made)),
         "bundle": text_of(bundle([grid_payload(made), pack({"kind": "odd"}, b"12345"), head])),

@@ -5,11 +5,11 @@ import assert from "node:assert/strict";
 import firstSentence from "../../../mha_viz/web/components/first_sentence/first_sentence.js";
 import { viewOn, wayBetween, zoomed } from "../../../mha_viz/web/components/first_sentence/camera.js";
 import { MatrixImages } from "../../../mha_viz/web/components/first_sentence/matrix_images.js";
-import { short, storyOf } from "../../../mha_viz/web/components/first_sentence/number_story.js";
+import { storyOf } from "../../../mha_viz/web/components/first_sentence/number_story.js";
 import { SentenceModel } from "../../../mha_viz/web/components/first_sentence/sentence_model.js";
 import { sceneOf } from "../../../mha_viz/web/components/first_sentence/story_steps.js";
 import { World } from "../../../mha_viz/web/components/first_sentence/world_layout.js";
-import { unpack } from "../../../mha_viz/web/components/shared/shared.js";
+import { formatNumber, unpack } from "../../../mha_viz/web/components/shared/shared.js";
 import { paintedOn } from "./canvas.js";
 import { click, lay, mounted, pass, point, press, test, wish } from "./dom.js";
 import { bytesIn, python } from "./python.js";
@@ -79,8 +79,8 @@ test("a number says what it was made of, and the parts make it", () => {
   const last = model.tokens - 1;
   const told = (kind, row, col, of = [layer, head]) => storyOf(model, world.block(kind, ...of), row, col);
   const weight = model.row("weight", layer, head, last)[2];
-  assert.match(told("weight", last, 2).lines[0], new RegExp(`^${short(weight)} = softmax of .* among the ${last + 1} scores`));
-  assert.match(told("score", last, 2).lines[0], new RegExp(`^${short(model.score(layer, head, last, 2))} = q · k / √32 = `));
+  assert.match(told("weight", last, 2).lines[0], new RegExp(`^${formatNumber(weight)} = softmax of .* among the ${last + 1} scores`));
+  assert.match(told("score", last, 2).lines[0], new RegExp(`^${formatNumber(model.score(layer, head, last, 2))} = q · k / √32 = `));
   assert.match(told("score", 0, 2).lines[0], /comes later/);
   for (const kind of ["query", "key", "value"]) {
     const [, letter] = told(kind, 1, 3).lines[0].match(/column 3 of W_(\w)/);
@@ -94,10 +94,6 @@ test("a number says what it was made of, and the parts make it", () => {
   const { logits, withAll } = model.arrays;
   close(Math.exp(logits[0] - model.header.logTotal), withAll[0], 1e-4);
   for (const kind of ["query", "score", "weight", "z", "value"]) assert.ok(told(kind, last, 1).sources.length, kind);
-});
-
-test("numbers are short, with a true minus", () => {
-  assert.deepEqual([0, 1, -0.12345, 123.456, 0.00001234].map(short), ["0", "1", "−0.123", "123", "1.2e−5"]);
 });
 
 test("the way between two views begins and ends at them, and zooms out when it is long", () => {

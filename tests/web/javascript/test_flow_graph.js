@@ -100,7 +100,7 @@ test("arrow keys walk, and say where they are", () => {
   assert.equal(live(), "“the” behind attention of L1, 100 % of the chosen state");
   press("ArrowDown");
   press("ArrowRight");
-  const [, head, from] = live().match(/^L1 H(\d): “the” takes from “(\w+)”.*attention weight 0\.4000/);
+  const [, head, from] = live().match(/^L1 H(\d): “the” takes from “(\w+)”.*attention weight 0\.400/);
   assert.ok(paintedOn(over, "stroke").some(({ colour }) => colour === palette.accent.light));
   press("Enter");
   const key = { The: 0, the: LAST }[from];
@@ -206,7 +206,7 @@ test("a click or P on a node of a prediction is told as a pin", () => {
   click(over, ...spot(1, 2));
   over.focus();
   for (const key of ["Home", "ArrowDown", "ArrowDown", "ArrowDown"]) press(key);
-  assert.match(text(".live"), /^L1 H2: “the” takes from “cat”, \+2 logits, attention weight 0\.9000$/);
+  assert.match(text(".live"), /^L1 H2: “the” takes from “cat”, \+2 logits, attention weight 0\.900$/);
   press("p");
   press("Home");
   press("p"); // the prediction itself is no pin

@@ -90,14 +90,14 @@ test("a cell says its tokens and its weight: the exact one where it is known", (
   };
   assert.deepEqual(describeCell(payload, 1, 1, 2, null), { query: [1, 1], key: [2, 2], pooled: 0, masked: false, weight: "≈ 1.00" });
   const exact = new Float32Array([0, 0, 0, 0, 0, 0.5]);
-  assert.equal(describeCell(payload, 1, 1, 2, exact).weight, "0.5000");
+  assert.equal(describeCell(payload, 1, 1, 2, exact).weight, "0.500");
 });
 
 test("a pooled cell says its ranges, cut at the end, and where its largest weight is", () => {
   const payload = { header: { pool: 2, queries: 3, keys: 3, rows: 2, cols: 2 }, body: new Uint8Array(4).fill(9) };
   const exact = new Float32Array([0, 0, 0.1, 0, 0, 0.4, 0, 0, 0.9]);
   const cell = describeCell(payload, 0, 0, 1, exact);
-  assert.deepEqual([cell.query, cell.key, cell.pooled, cell.weight], [[0, 1], [2, 2], 2, "0.4000"]);
+  assert.deepEqual([cell.query, cell.key, cell.pooled, cell.weight], [[0, 1], [2, 2], 2, "0.400"]);
   assert.deepEqual([cell.top.query, cell.top.key], [1, 2]);
   assert.deepEqual(describeCell(payload, 0, 1, 1, exact).query, [2, 2]);
   assert.equal(describeCell(payload, 0, 1, 1, null).top, null);

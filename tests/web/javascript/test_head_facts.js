@@ -30,7 +30,7 @@ test("of fewer than twenty heads none is rare", () => {
 
 test("a nearest head that is no nearer than by chance is no twin", () => {
   const said = (beyond) => Object.values(twinInWords("L1 H0", 0.43219, beyond));
-  const far = "Hellinger distance 0.4322, the smallest of all heads";
+  const far = "Hellinger distance 0.432, the smallest of all heads";
   assert.deepEqual(said(true), ["Nearest: L1 H0", `${far} and smaller than by chance`]);
   assert.deepEqual(said(false), ["No twin (nearest: L1 H0)", `${far}, but no smaller than by chance`]);
   assert.deepEqual(said(null), ["Nearest: L1 H0", `${far}; the text is too short to tell whether by chance`]);

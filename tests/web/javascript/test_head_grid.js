@@ -163,7 +163,7 @@ test("tiles in the order of a ranking have their heads' names and values", () =>
   const { texts, stage, cellAt, told, all } = shown(heads, { order });
   const names = order.map(([layer, head]) => `L${layer} H${head}`);
   assert.deepEqual(texts(".caption b"), names);
-  assert.deepEqual(texts(".caption span").map(Number), ranked.map((head) => Number(heads.entropy[head].toPrecision(4))));
+  assert.deepEqual(texts(".caption span"), ranked.map((head) => formatNumber(heads.entropy[head])));
   assert.deepEqual(all(".axis"), []);
   click(stage, ...cellAt(2, 3, 3));
   assert.deepEqual([told[0][1].layer, told[0][1].head], order[2]);

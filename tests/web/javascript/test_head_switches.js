@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 
 import headSwitches from "../../../mha_viz/web/components/head_switches/head_switches.js";
-import { putPayload, rgbOf } from "../../../mha_viz/web/components/shared/shared.js";
+import { formatNumber, putPayload, rgbOf } from "../../../mha_viz/web/components/shared/shared.js";
 import { NAMES } from "../../../mha_viz/web/components/head_switches/switch_parts.js";
 import { paintedOn, pixelAt } from "./canvas.js";
 import { click, dark, lay, mounted, pass, point, press, test } from "./dom.js";
@@ -235,8 +235,8 @@ for (const theme of ["light", "dark"]) {
       const found = mixed(all(".tile")[index].style.getPropertyValue("--tile"));
       assert.ok(colour.every((value, i) => Math.abs(value - found[i]) <= 1), `${index}: ${found}`);
     });
-    const reach = values.signed.high.toPrecision(4).replace(/0+$/, "");
-    assert.deepEqual(texts(".end"), [`-${reach}`, reach]);
+    const reach = formatNumber(values.signed.high);
+    assert.deepEqual(texts(".end"), [`−${reach}`, reach]);
     assert.equal(text(".count"), "All 35 heads on");
     tap(2, 2);
     assert.equal(text(".count"), "1 of 35 heads off");

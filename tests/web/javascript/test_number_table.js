@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 
 import numberTable from "../../../mha_viz/web/components/number_table/number_table.js";
-import { rgbOf } from "../../../mha_viz/web/components/shared/shared.js";
+import { formatNumber, rgbOf } from "../../../mha_viz/web/components/shared/shared.js";
 import { pixelAt } from "./canvas.js";
 import { click, dark, lay, mounted, point, press, test } from "./dom.js";
 import { python } from "./python.js";
@@ -45,7 +45,7 @@ test("the pointer is told names, the exact number and the note", () => {
   const { hover, said, frame } = shown();
   hover(2, 3);
   const number = first.numbers[2 * COLUMNS + 3];
-  assert.deepEqual(said(), ["softmax · $x$ · k3", String(Number(number.toPrecision(4))), "of $x$ to k3"]);
+  assert.deepEqual(said(), ["softmax · $x$ · k3", formatNumber(number), "of $x$ to k3"]);
   point(frame, "pointerleave");
   assert.equal(said(), undefined);
 });

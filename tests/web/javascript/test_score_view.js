@@ -122,7 +122,7 @@ test("the button leads to where the score is taken apart, with the pair that is 
 
 test("what a model adds before the softmax is said; families without vectors say so", () => {
   const line = (gap) => opened({}, { bring: { gap } }).text(".check-line");
-  assert.ok(line(2e-7).includes("2e-7"));
+  assert.ok(line(2e-7).includes("2e−7"));
   document.body.replaceChildren();
   assert.ok(line(0.25).includes("0.25"));
   document.body.replaceChildren();

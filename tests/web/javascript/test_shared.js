@@ -78,6 +78,20 @@ test("weights read as Python writes them", () => {
   for (const [weight, text] of python.weights) assert.equal(shared.formatWeight(weight), text);
 });
 
+test("numbers read as Python writes them", () => {
+  for (const [number, text, signed] of python.quantities) {
+    assert.equal(shared.formatNumber(number), text);
+    assert.equal(shared.formatNumber(number, { signed: true }), signed);
+  }
+});
+
+test("a short number has two digits and a true minus", () => {
+  assert.equal(shared.formatShort(-0.0123), "−0.012");
+  assert.equal(shared.formatShort(-1.26e-7), "−1.3e−7");
+  assert.equal(shared.formatShort(12345), "12,000");
+  assert.equal(shared.formatShort(NaN), "–");
+});
+
 test("a code says no more digits than it carries", () => {
   assert.equal(shared.formatCode(0), "masked: this query cannot see this key");
   assert.equal(shared.formatCode(255), "≈ 1.00");
@@ -91,9 +105,9 @@ test("a code says no more digits than it carries", () => {
 });
 
 test("any quantity is short", () => {
-  const said = [0.5, 3, 1234, 0.000123, -2.5, null, NaN, Infinity].map((value) => shared.formatNumber(value));
+  const said = [0.5, 3, 1234, 0.000123, -2.54321, null, NaN, Infinity].map((value) => shared.formatNumber(value));
   const none = "not defined";
-  assert.deepEqual(said, ["0.5", "3", "1234", "0.000123", "-2.5", none, none, none]);
+  assert.deepEqual(said, ["0.5", "3", "1,234", "0.000123", "−2.54", none, none, none]);
 });
 
 test("colours begin and end where the scale does, and lie between in between", () => {

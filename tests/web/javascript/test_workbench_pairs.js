@@ -61,7 +61,7 @@ test("tokens that are chosen together sort the heads by how much they look at ea
   const values = Array.from({ length: COUNT }, (_, head) => head / 100);
   const view = { ...python.bench.settings.view, tokens: [[3, 4], [7, 7]], sort: "among" };
   say({ heard: last(), view, fact: { title: "Weight among the chosen tokens", values } });
-  assert.equal(text(".sentence .hint"), "3 chosen tokens look at each other with 0.07000 of their weight on average, 0.2100 in sum; heads are sorted by it");
+  assert.equal(text(".sentence .hint"), "3 chosen tokens look at each other with 0.0700 of their weight on average, 0.210 in sum; heads are sorted by it");
   assert.equal(page.texts(".head-grid .caption b")[0], `L${Math.floor(14 / 5)} H4`);
   control(4);
   assert.deepEqual(chosen(), [3, 7]);

@@ -3,7 +3,7 @@
 
 import { rise } from "./camera.js";
 import { around } from "./world_layout.js";
-import { inkOn } from "../shared/shared.js";
+import { inkOn, trueMinus } from "../shared/shared.js";
 /* global PALETTE */
 
 const CELL = [26, 12]; // pixels that a number takes
@@ -126,7 +126,7 @@ export class MatrixPainter {
       for (let col = left; col < right; col++) {
         if (this.struck(block, row, col)) continue;
         const colour = inkOn(this.images.colourOf(block, row, col, this.theme));
-        const text = this.model.at(block, row, col).toFixed(wide > 48 ? 3 : 2).replace("-", "−");
+        const text = inCell(this.model.at(block, row, col), wide > 48 ? 3 : 2);
         this.write(text, box.x + (col + 0.5) * wide, box.y + (row + 0.53) * high, pixels, { align: "center", base: "middle", colour, alpha: shown });
       }
     }
@@ -199,4 +199,10 @@ export class MatrixPainter {
     }]));
     if (box) this.outline(box, colour, wide);
   }
+}
+
+/** A number with at most so many decimals and three significant digits. @type {(value: number, most: number) => string} */
+function inCell(value, most) {
+  const size = Math.abs(value);
+  return trueMinus(value.toFixed(Math.min(most, size < 1 ? 3 : size < 10 ? 2 : size < 100 ? 1 : 0)));
 }

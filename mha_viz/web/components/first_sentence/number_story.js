@@ -2,6 +2,7 @@
 // What a number of the picture was made of, in words, and the matrices that it was made from.
 
 import { dot } from "./sentence_model.js";
+import { formatNumber } from "../shared/shared.js";
 
 const MOST = 3; // products that are written out
 
@@ -12,15 +13,8 @@ const MOST = 3; // products that are written out
  * @typedef {{ title: string, lines: string[], sources: Source[] }} Story
  */
 
-/** A number with three significant digits. @param {number} value */
-export function short(value) {
-  if (value === 0) return "0";
-  const text = Math.abs(value) < 1e-3 ? value.toExponential(1) : String(Number(value.toPrecision(3)));
-  return text.replaceAll("-", "−");
-}
-
 /** A number in a sum: in brackets where it is below 0. @param {number} value */
-const inSum = (value) => (value < 0 ? `(${short(value)})` : short(value));
+const inSum = (value) => (value < 0 ? `(${formatNumber(value)})` : formatNumber(value));
 
 const ORDINARY = {
   token: "token vector", position: "position vector", joined: "joined results", attention: "attention output",
@@ -36,7 +30,7 @@ export function storyOf(model, matrix, row, col) {
   const names = model.header.tokens;
   const value = model.at(matrix, row, col);
   const token = `“${names[row]}”`;
-  const number = short(value);
+  const number = formatNumber(value);
   const title = `${ORDINARY[kind] ?? kind} of ${token}, number ${col}`;
   const at = (kind_, layer_, row_, col_, head_ = 0) => ({ kind: kind_, layer: layer_, head: head_, row: row_, col: col_ });
   if (kind === "token") {
@@ -51,7 +45,7 @@ export function storyOf(model, matrix, row, col) {
   if (kind === "z") {
     const weights = model.row("weight", layer, head, row);
     const parts = Array.from(weights.subarray(0, row + 1), (weight, token_) => ({
-      text: `${short(weight)} × ${inSum(model.row("value", layer, head, token_)[col])} (${names[token_]})`,
+      text: `${formatNumber(weight)} × ${inSum(model.row("value", layer, head, token_)[col])} (${names[token_]})`,
       size: Math.abs(weight * model.row("value", layer, head, token_)[col]),
     }));
     const sources = [at("weight", layer, row, undefined, head), at("value", layer, undefined, col, head)];
@@ -85,14 +79,14 @@ function streamStory(model, layer, row, col, at) {
     const [word, place] = ["token", "position"].map((kind) => model.row(kind, 0, 0, row)[col]);
     return {
       title: `vector of “${token}”, number ${col}`,
-      lines: [`${short(value)} = ${inSum(word)} (token “${token}”) + ${inSum(place)} (position ${row})`],
+      lines: [`${formatNumber(value)} = ${inSum(word)} (token “${token}”) + ${inSum(place)} (position ${row})`],
       sources: [at("token", 0, row, col), at("position", 0, row, col)],
     };
   }
   const after = model.at({ kind: "after", layer: layer - 1, head: 0 }, row, col);
   return {
     title: `residual stream of “${token}” behind layer ${layer - 1}, number ${col}`,
-    lines: [`${short(value)} = ${inSum(after)} (after attention) + ${inSum(value - after)} (MLP of layer ${layer - 1})`],
+    lines: [`${formatNumber(value)} = ${inSum(after)} (after attention) + ${inSum(value - after)} (MLP of layer ${layer - 1})`],
     sources: [at("after", layer - 1, row, col)],
   };
 }
@@ -104,7 +98,7 @@ function projectedStory(model, { kind, layer, head }, row, col, at, title) {
   const [ownLayer, ownHead] = model.header.author;
   const whole = `the ${model.width} numbers of “${model.header.tokens[row]}” × column ${col} of W_${letter}`;
   if (layer !== ownLayer || head !== ownHead) {
-    return { title, lines: [`${short(value)} = ${whole}, plus a bias`, "(the row is first brought to one length: layer norm)"], sources };
+    return { title, lines: [`${formatNumber(value)} = ${whole}, plus a bias`, "(the row is first brought to one length: layer norm)"], sources };
   }
   const { inputs, weights, projectionBiases } = model.arrays;
   const which = ["query", "key", "value"].indexOf(kind);
@@ -115,7 +109,7 @@ function projectedStory(model, { kind, layer, head }, row, col, at, title) {
   const bias = projectionBiases[which * model.depth + col];
   return {
     title,
-    lines: [`${short(value)} = ${whole}:`, `${largest(parts)}, + ${inSum(bias)} (bias)`, "(the row is first brought to one length: layer norm)"],
+    lines: [`${formatNumber(value)} = ${whole}:`, `${largest(parts)}, + ${inSum(bias)} (bias)`, "(the row is first brought to one length: layer norm)"],
     sources,
   };
 }
@@ -131,7 +125,7 @@ function pairStory(model, { kind, layer, head }, row, col) {
   }
   if (kind === "score") {
     const product = dot(model.row("query", layer, head, row), model.row("key", layer, head, col));
-    return { title, lines: [`${short(score)} = q · k / √${model.depth} = ${short(product)} / ${short(Math.sqrt(model.depth))}`], sources: pair };
+    return { title, lines: [`${formatNumber(score)} = q · k / √${model.depth} = ${formatNumber(product)} / ${formatNumber(Math.sqrt(model.depth))}`], sources: pair };
   }
   const weight = model.row("weight", layer, head, row)[col];
   const scores = Array.from({ length: row + 1 }, (_, key) => model.score(layer, head, row, key));
@@ -140,8 +134,8 @@ function pairStory(model, { kind, layer, head }, row, col) {
   return {
     title,
     lines: [
-      `${short(weight)} = softmax of ${short(score)} among the ${row + 1} scores of its row`,
-      `= e^${inSum(score)} / sum = ${short(Math.exp(score))} / ${short(sum * Math.exp(top))}`,
+      `${formatNumber(weight)} = softmax of ${formatNumber(score)} among the ${row + 1} scores of its row`,
+      `= e^${inSum(score)} / sum = ${formatNumber(Math.exp(score))} / ${formatNumber(sum * Math.exp(top))}`,
     ],
     sources: [{ kind: "score", layer, head, row }],
   };
@@ -150,7 +144,7 @@ function pairStory(model, { kind, layer, head }, row, col) {
 function attentionStory(model, layer, row, col, at, title) {
   const value = model.row("attention", layer, 0, row)[col];
   const sources = [at("joined", layer, row, undefined)];
-  const whole = `${short(value)} = the ${model.width} numbers of the joined row × column ${col} of W_O, plus a bias`;
+  const whole = `${formatNumber(value)} = the ${model.width} numbers of the joined row × column ${col} of W_O, plus a bias`;
   if (row < model.tokens - 1) return { title, lines: [whole], sources };
   const parts = Array.from({ length: model.heads }, (_, head) => {
     const part = model.arrays.written[(layer * model.heads + head) * model.width + col];
@@ -164,19 +158,19 @@ function guessStory(model, { kind }, row, col) {
   const { final, logits, withAll, shares } = model.arrays;
   if (kind === "final") {
     const source = { kind: "stream", layer: model.layers, head: 0, row: model.tokens - 1 };
-    return { title: `last vector, number ${col}`, lines: [`${short(final[col])}: the last row of the stream, brought to one length.`], sources: [source] };
+    return { title: `last vector, number ${col}`, lines: [`${formatNumber(final[col])}: the last row of the stream, brought to one length.`], sources: [source] };
   }
   const label = model.header.guesses[row];
   const title = `probability of “${label}”`;
   const { off, heads } = model;
   if (off !== null) {
     const name = model.name(Math.floor(off / heads), off % heads);
-    return { title, lines: [`${short(model.probabilities()[row])} with ${name} off; ${short(withAll[row])} with all heads.`], sources: [] };
+    return { title, lines: [`${formatNumber(model.probabilities()[row])} with ${name} off; ${formatNumber(withAll[row])} with all heads.`], sources: [] };
   }
   const lines = [
-    `${short(withAll[row])} = e^${short(logits[row])} / sum of e^logit over the vocabulary`,
-    `= e^(${short(logits[row])} − ${short(model.header.logTotal)})`,
-    `${short(logits[row])} = last vector · vector of “${label}”`,
+    `${formatNumber(withAll[row])} = e^${formatNumber(logits[row])} / sum of e^logit over the vocabulary`,
+    `= e^(${formatNumber(logits[row])} − ${formatNumber(model.header.logTotal)})`,
+    `${formatNumber(logits[row])} = last vector · vector of “${label}”`,
   ];
   if (row === 0) {
     const parts = Array.from(shares, (share, i) => ({ text: `${inSum(share)} (${model.name(Math.floor(i / heads), i % heads)})`, size: Math.abs(share) }));

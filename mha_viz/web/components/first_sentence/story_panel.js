@@ -1,8 +1,7 @@
 // @ts-check
 // The words of a step beside the picture: title, text, formula, buttons, and the heads' switches.
 
-import { short } from "./number_story.js";
-import { make } from "../shared/shared.js";
+import { formatShort, make } from "../shared/shared.js";
 
 const SHOWN = 5; // next words beside the switches
 
@@ -92,12 +91,12 @@ export class StoryPanel {
       const bar = make("span", "bar");
       bar.style.setProperty("--before", `${100 * before[guess]}%`);
       bar.style.setProperty("--now", `${100 * now[guess]}%`);
-      row.append(make("bdi", "", model.header.guesses[guess]), bar, make("span", "p", short(Number(now[guess].toPrecision(2)))));
+      row.append(make("bdi", "", model.header.guesses[guess]), bar, make("span", "p", formatShort(now[guess])));
       return row;
     }));
     if (!aloud) return;
     const name = off === null ? "All heads are on" : `${model.name(Math.floor(off / heads), off % heads)} is off`;
-    this.say(`${name}: “${model.header.guesses[best]}” ${short(Number(now[best].toPrecision(2)))}, “${model.header.guesses[0]}” ${short(Number(now[0].toPrecision(2)))}.`);
+    this.say(`${name}: “${model.header.guesses[best]}” ${formatShort(now[best])}, “${model.header.guesses[0]}” ${formatShort(now[0])}.`);
   }
 
   say(text) {

@@ -3,7 +3,7 @@
 
 import { rise } from "./camera.js";
 import { MatrixPainter, NAME } from "./matrix_paint.js";
-import { short } from "./number_story.js";
+import { formatShort } from "../shared/shared.js";
 /* global PALETTE */
 
 const NEAR = [230, 360]; // pixels of a head between which its inside appears
@@ -236,7 +236,7 @@ export class WorldPainter extends MatrixPainter {
       context.fillStyle = model.off === null ? PALETTE.sequential[this.theme][6] : PALETTE.accent[this.theme];
       context.fillRect(from, y + 0.2 * row, Math.max(wide * now[guess], 1), 0.6 * row);
       const end = from + wide * Math.max(now[guess], before[guess]);
-      this.scaled(short(Number(now[guess].toPrecision(2))), end + 0.015 * box.width, y + 0.64 * row, 11, { colour: PALETTE.muted[this.theme] });
+      this.scaled(formatShort(now[guess]), end + 0.015 * box.width, y + 0.64 * row, 11, { colour: PALETTE.muted[this.theme] });
     });
   }
 

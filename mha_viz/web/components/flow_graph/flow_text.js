@@ -2,13 +2,13 @@
 // Sentences about a node or a line of a flow graph. Knows numbers and labels.
 
 import { BIAS, MLP, SOURCE } from "./flow_model.js";
-import { formatNumber, formatWeight } from "../shared/shared.js";
+import { formatNumber, formatWeight, trueMinus } from "../shared/shared.js";
 
 /** A share as people write it. @param {number} share */
-export const percent = (share) => `${(100 * share).toFixed(share < 0.0995 ? 1 : 0)} %`;
+export const percent = (share) => `${trueMinus((100 * share).toFixed(share < 0.0995 ? 1 : 0))} %`;
 
 /** A contribution with its sign. @param {number} value */
-const signed = (value) => `${value < 0 ? "−" : "+"}${formatNumber(Number(Math.abs(value).toPrecision(3)))}`;
+const signed = (value) => formatNumber(value, { signed: true });
 
 /** @typedef {import("./flow_model.js").FlowModel} Model */
 /** @typedef {import("./flow_model.js").Kept} Kept */
@@ -68,6 +68,6 @@ function heldText(model, edges) {
   const { held, value, rest, name } = model.header.signed;
   const behind = rest ? `; biases behind the last layer add ${signed(rest)}` : "";
   const whole = value - rest;
-  const share = Math.abs(whole) > 1e-9 ? ` (${percent(held / whole).replace("-", "−")})` : "";
+  const share = Math.abs(whole) > 1e-9 ? ` (${percent(held / whole)})` : "";
   return `${edges} ${edges === 1 ? "edge holds" : "edges hold"} ${signed(held)} of ${signed(whole)} logits for ${name}${share}${behind}`;
 }

@@ -117,7 +117,7 @@ class NumberTable {
       return [];
     }
     const [of, to] = [names[0][row], names[1][column]];
-    const lines = [`${title} · ${of} · ${to}`, [number].flat().map(formatNumber).join(", ")];
+    const lines = [`${title} · ${of} · ${to}`, [number].flat().map((value) => formatNumber(value)).join(", ")];
     if (note) lines.push(note.replaceAll(/\{(row|column)\}/g, (_, axis) => (axis === "row" ? of : to)));
     this.at = place;
     this.tip.replaceChildren(...lines.map((line, i) => make(i === 1 ? "b" : "div", "", line)));

@@ -176,16 +176,42 @@ function luminance(colour) {
 
 // -- numbers --------------------------------------------------------------------------------------
 
+const [SMALL_NUMBER, LARGE_NUMBER] = [1e-4, 1e6]; // numbers between these are written without an exponent
+
+/** A number that is written already, with a true minus. @type {(text: string) => string} */
+export const trueMinus = (text) => text.replaceAll("-", "−");
+
 /**
- * A weight with four significant digits, as format_weight in Python writes it.
+ * Any quantity with three significant digits and a true minus, as format_number in Python writes it.
+ * @param {number | null} value
+ * @param {{ digits?: number, signed?: boolean }} form fewer digits; a plus before positive numbers
+ * @returns {string}
+ */
+export function formatNumber(value, { digits = 3, signed = false } = {}) {
+  if (value === null || !Number.isFinite(value)) return "not defined";
+  const sign = value < 0 ? "−" : signed && value > 0 ? "+" : "";
+  const size = Math.abs(value);
+  const whole = Number.isInteger(size) && size < LARGE_NUMBER && digits === 3;
+  const rounded = whole ? size : Number(size.toPrecision(digits));
+  if (rounded !== 0 && (rounded < SMALL_NUMBER || rounded >= LARGE_NUMBER)) {
+    const [mantissa, power] = size.toExponential(digits - 1).split("e");
+    return `${sign}${Number(mantissa)}e${trueMinus(String(Number(power)))}`;
+  }
+  return sign + (rounded < 1000 ? String(rounded) : rounded.toLocaleString("en"));
+}
+
+/**
+ * A weight as formatNumber writes a number, but with zeros at the end; as format_weight in Python.
  * @param {number} weight
  * @returns {string}
  */
 export function formatWeight(weight) {
-  if (weight === 0) return "0";
-  if (Math.abs(weight) >= 1e-4) return weight.toPrecision(4);
-  const [digits, power] = weight.toExponential(3).split("e-");
-  return `${digits}e-${power.padStart(2, "0")}`;
+  const size = Math.abs(weight);
+  if (size === 0 || !(size < 100)) return formatNumber(weight);
+  const text = weight.toPrecision(3);
+  if (Math.abs(Number(text)) >= SMALL_NUMBER) return trueMinus(text);
+  const [digits, power] = weight.toExponential(2).split("e");
+  return trueMinus(`${digits}e${Number(power)}`);
 }
 
 /**
@@ -202,20 +228,9 @@ export function formatCode(code) {
   return Number(text) === 0 ? "< 0.0001" : `≈ ${text}`;
 }
 
-/**
- * Any quantity, short.
- * @param {number | null} value
- * @returns {string}
- */
-export function formatNumber(value) {
-  if (value === null || !Number.isFinite(value)) return "not defined";
-  const text = value.toPrecision(4);
-  return text.includes("e") || !text.includes(".") ? text : text.replace(/\.?0+$/, "");
-}
-
 /** Any quantity where there is no room. @type {(value: number | null) => string} */
 export function formatShort(value) {
-  return value === null || !Number.isFinite(value) ? "–" : String(Number(value.toPrecision(2)));
+  return value === null || !Number.isFinite(value) ? "–" : formatNumber(value, { digits: 2 });
 }
 
 /** A place in an order: "3rd". @type {(rank: number) => string} */

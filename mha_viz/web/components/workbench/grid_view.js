@@ -9,7 +9,7 @@ import { metricTiles } from "./metric_tiles.js";
 import { Selection } from "./selection.js";
 import { TokenRows } from "./token_rows.js";
 import { ViewMenu } from "./view_menu.js";
-import { formatWeight, make, themeOf } from "../shared/shared.js";
+import { formatShort, formatWeight, make, themeOf } from "../shared/shared.js";
 /* global PALETTE */
 
 const MIN_HEIGHT = 200; // pixels of the tiles
@@ -131,7 +131,7 @@ export class GridView {
     const label = labels?.length ? `; ${labels.join(", ")}` : "";
     if (!best) return label;
     const { query, key, weight } = best;
-    return `${label}; strongest from ${header.query_labels[query]} to ${header.key_labels[key]}, ${weight.toPrecision(2)}`;
+    return `${label}; strongest from ${header.query_labels[query]} to ${header.key_labels[key]}, ${formatShort(weight)}`;
   }
 
   close() {

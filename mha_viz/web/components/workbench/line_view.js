@@ -4,7 +4,7 @@
 
 import { headsOfPair, keysOf } from "./token_findings.js";
 import { percent } from "./prediction_view.js";
-import { make, tokenElement } from "../shared/shared.js";
+import { formatNumber, make, tokenElement } from "../shared/shared.js";
 
 const NAME = /(L\d+ H\d+)/; // of a head in an example's words
 const MARKED = /(\*\*[^*]+\*\*|\*[^*]+\*)/; // words set off in an example, as Markdown has them
@@ -146,5 +146,5 @@ export class LineView {
 
 /** A weight with two decimals; a small one with one digit. @type {(weight: number) => string} */
 function decimals(weight) {
-  return weight >= 0.01 || weight === 0 ? weight.toFixed(2) : String(Number(weight.toPrecision(1)));
+  return weight >= 0.01 || weight === 0 ? weight.toFixed(2) : formatNumber(weight, { digits: 1 });
 }

@@ -2,7 +2,7 @@
 // The largest weights of a head as a table; of one row where a query is chosen.
 
 import { loneRows, strongestOf } from "./head_facts.js";
-import { formatWeight, make, tokenElement } from "../shared/shared.js";
+import { formatShort, formatWeight, make, tokenElement } from "../shared/shared.js";
 
 const PAIRS = 40;
 
@@ -59,7 +59,7 @@ export class PairsView {
     const bar = make("span", "bar");
     bar.style.width = `${(Math.min(1, weight) * 60).toFixed(2)}%`;
     const line = make("div", "bar-line");
-    line.append(make("span", "number", exact ? formatWeight(weight) : `≈ ${weight.toFixed(3)}`), bar);
+    line.append(make("span", "number", exact ? formatWeight(weight) : `≈ ${formatShort(weight)}`), bar);
     number.append(line);
     row.append(token("query", query), token("key", key), number);
     row.addEventListener("click", () => this.bench.choosePair({ query, key }));

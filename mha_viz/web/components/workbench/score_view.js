@@ -146,7 +146,7 @@ function sumParts({ product, score, weight, seen }, scale, count) {
 function checkLine(gap, count) {
   const colours = `Each of ${count} dimensions adds one product: blue raises the score, orange lowers it.`;
   if (!gap) return `${colours} The softmax of this row’s scores gives its weights.`;
-  if (gap < SAME) return `${colours} The softmax of this row’s scores gives its weights to within ${gap.toExponential(0)}.`;
+  if (gap < SAME) return `${colours} The softmax of this row’s scores gives its weights to within ${formatNumber(gap, { digits: 1 })}.`;
   return `This model changes the scores before softmax (a position bias or a cap), so the products alone do not give the weights: they miss them by up to ${gap.toFixed(2)}.`;
 }
 
