@@ -41,7 +41,8 @@ def stacked_shares(
     at = np.arange(n)
 
     def trace(name: str, values: Any, **more: Any) -> Part:
-        hover = f"%{{customdata}}, {hover_text(name)}<br><b>%{{y:+.4~g}}</b> {hover_text(unit)}"
+        number = f"<b>{theme.hover('y', signed=True)}</b> {hover_text(unit)}"
+        hover = f"%{{customdata}}, {hover_text(name)}<br>{number}"
         text = dict(customdata=hovers, hovertemplate=f"{hover}<extra></extra>")
         return dict(x=at, y=values, name=plotly_text(name), **text, **more)
 
@@ -108,7 +109,8 @@ def share_matrix(
     down = clean_all(row_names, rows, "rows")
     across = clean_all(column_names, columns, "columns")
     cell = min(side / max(rows, columns), 56.0)
-    hover = f"%{{y}} · %{{x}}<br><b>%{{z:+.4~g}}</b> {hover_text(unit)}<extra></extra>"
+    number = f"<b>{theme.hover('z', signed=True)}</b> {hover_text(unit)}"
+    hover = f"%{{y}} · %{{x}}<br>{number}<extra></extra>"
     colours = cells.scale_colours(values, True, None, dark)
     traces = [cells.heatmap_cells(values, cell, colours, hover)]
     title = frame.with_unit(title, unit)
@@ -131,7 +133,7 @@ def token_bars(
     traces: list[Part] = []
     for i, (name, values) in enumerate(series.items()):
         colour, pattern = theme.qualitative(dark)[i % 8], dict(shape=["", "/"][i % 2])
-        hover = f"{hover_text(clean(name))}<br>%{{customdata}} (%{{x}}): <b>%{{y:.4~g}}</b>"
+        hover = f"{hover_text(clean(name))}<br>%{{customdata}} (%{{x}}): <b>{theme.hover('y')}</b>"
         trace = dict(x=np.arange(n), y=np.asarray(values, dtype=np.float32), customdata=hovers)
         trace |= dict(type="bar", name=plotly_text(clean(name)))
         trace |= dict(marker=dict(color=colour, pattern=pattern))
@@ -172,7 +174,7 @@ def histogram_bars(
     ]
     bars = _bars(np.arange(len(numbers)) + 0.5, numbers, 1, hovers, dark)
     bars |= dict(textposition="none")
-    limits_named = [f"{ends[place]:.3g}" for place in named]
+    limits_named = [theme.format_number(ends[place]) for place in named]
     across = frame.named_axis(named.tolist(), limits_named, (-0.2, len(numbers) + 0.2), tickangle=0)
     across |= dict(title=frame.axis_title(frame.with_unit(title, unit)))
     down = frame.value_axis("texts") | dict(rangemode="tozero")
@@ -218,7 +220,7 @@ def change_distribution(
     above = float((numbers[known] > 0).mean())
     notes = [
         ", ".join(f"{_name(share)} {theme.format_number(value)}" for share, value in marked) + ".",
-        f"{int(known.sum()):,} draws, {100 * above:.3g} % above 0.",
+        f"{int(known.sum()):,} draws, {theme.format_number(100 * above)} % above 0.",
         frame.missing_note(known, "draws"),
     ]
     down = dict(range=[-_DRAWS * most, 1.04 * most], tickvals=_counts(most), zeroline=False)
@@ -280,7 +282,7 @@ def _name_above(i: int, share: float, value: float, dark: bool) -> Part:
 
 
 def _name(share: float) -> str:
-    return "median" if share == 0.5 else f"{100 * share:.4g} %"
+    return "median" if share == 0.5 else f"{theme.format_number(100 * share)} %"
 
 
 def _counts(most: int) -> list[int]:

@@ -161,7 +161,7 @@ def pruning_curves(
         share, loss = _by_share(points, name)
         label = plotly_text(clean(name, 40))
         hovers = [
-            f"{label}<br>{100 * left:.4g} % of heads left<br>"
+            f"{label}<br>{theme.format_number(100 * left)} % of heads left<br>"
             f"loss <b>{frame.quantity(value, LOSS_UNIT)}</b>"
             for left, value in zip(share.tolist(), loss.tolist(), strict=True)
         ]
@@ -193,7 +193,7 @@ def _random_band(points: list[Numbers], name: str, dark: bool) -> list[Part]:
     share, low, high = points
     label = plotly_text(clean(name, 60))
     hovers = [
-        f"{label}<br>{100 * s:.4g} % of heads left<br>"
+        f"{label}<br>{theme.format_number(100 * s)} % of heads left<br>"
         f"<b>{frame.quantity(a, '')}</b> to <b>{frame.quantity(b, LOSS_UNIT)}</b>"
         for s, a, b in zip(share.tolist(), low.tolist(), high.tolist(), strict=True)
     ]
@@ -241,7 +241,7 @@ def landscape(
     surface |= dict(line=dict(width=0.5, color=theme.muted(dark)))
     surface |= dict(colorscale=theme.stops(theme.sequential(dark)))
     surface |= dict(colorbar=colour_bar(dark, losses))
-    surface |= dict(hovertemplate="loss <b>%{customdata:.4~g}</b> nats<extra></extra>")
+    surface |= dict(hovertemplate=f"loss <b>{theme.hover('customdata')}</b> nats<extra></extra>")
     ink = theme.accent(dark)  # seen on pale and on dark
     look = dict(size=5, color=theme.paper(dark), line=dict(width=1.5, color=ink), opacity=1)
     hovers = [f"step {step:,}" for step in steps]

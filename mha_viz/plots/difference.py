@@ -75,8 +75,9 @@ def _change(a: Numbers, b: Numbers, names: tuple[str, str], cell: float, dark: b
     change = b - a
     first, second = (hover_text(name) for name in names)
     hover = (
-        f"%{{y}} → %{{x}}<br>{first}: %{{customdata[0]:.4~g}}<br>{second}: "
-        "%{customdata[1]:.4~g}<br>difference <b>%{z:+.4~g}</b><extra></extra>"
+        f"%{{y}} → %{{x}}<br>{first}: {theme.hover('customdata[0]')}<br>{second}: "
+        f"{theme.hover('customdata[1]')}<br>difference <b>{theme.hover('z', signed=True)}</b>"
+        "<extra></extra>"
     )
     colours = cells.scale_colours(change, True, None, dark)
     both = np.stack((a, b), axis=-1).astype(np.float32)
@@ -90,7 +91,8 @@ def _lone_cells(
     traces: list[Part] = []
     for values, other, name, falling in ((a, b, names[0], False), (b, a, names[1], True)):
         lone = np.isfinite(values) & np.isnan(other)
-        hover = f"%{{y}} → %{{x}}<br>only in {hover_text(name)}: <b>%{{z:.4~g}}</b><extra></extra>"
+        number = f"<b>{theme.hover('z')}</b><extra></extra>"
+        hover = f"%{{y}} → %{{x}}<br>only in {hover_text(name)}: {number}"
         if lone.any():
             traces.append(cells.grey_cells(np.where(lone, values, np.nan), cell, dark, hover))
             traces += cells.hatching(lone, dark, falling=falling)
@@ -163,7 +165,7 @@ def _head_points(
     values: Numbers, unit: str, diverging: bool, hover_notes: Sequence[Sequence[str]] | None
 ) -> list[Part]:
     heads = np.moveaxis(np.indices(values.shape), 0, -1)
-    number = f"<b>%{{marker.color:{'+' * diverging}.4~g}}</b> {hover_text(unit)}"
+    number = f"<b>{theme.hover('marker.color', signed=diverging)}</b> {hover_text(unit)}"
     # customdata as lists: browsers return typed arrays as mappings
     points = [
         trace | dict(customdata=trace["customdata"].tolist())
@@ -187,8 +189,7 @@ def _largest(values: Numbers, signed: bool, layer_numbers: Sequence[int]) -> lis
         if sizes[i]
     }
     shown = [
-        f"{name} ({f'{value:+.3g}' if signed else theme.format_number(value)})"
-        for name, value in numbers.items()
+        f"{name} ({theme.format_number(value, signed=signed)})" for name, value in numbers.items()
     ]
     notes = [f"{'Furthest from 0' if signed else 'Most'}: {', '.join(shown)}."] if shown else []
     if missing := int(np.isnan(values).sum()):

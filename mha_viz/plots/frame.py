@@ -265,10 +265,10 @@ def rank_correlation(
 
     defined = not constant and len(x) > 1 and np.ptp(x) and np.ptp(y)
     rho = float(spearmanr(x, y).statistic) if defined else math.nan
-    found = f"{rho:.3f}" if math.isfinite(rho) else "not defined"
+    found = theme.format_number(rho)
     if interval and math.isfinite(rho) and len(x) > 3:
-        found += " (95 % interval {:.2f} to {:.2f})".format(*rank_interval(rho, len(x)))
-    found = found.replace("-", "−")
+        limits = " to ".join(f"{limit:.2f}" for limit in rank_interval(rho, len(x)))
+        found += f" (95 % interval {theme.true_minus(limits)})"
     return f"Spearman’s rank correlation {found}, {len(x):,} {what}."
 
 

@@ -104,7 +104,9 @@ def _parts(
 def _points(heads: NDArray[np.intp], points: Numbers, labels: list[str], n_heads: int) -> Part:
     dots = dict(x=points[heads, 0], y=points[heads, 1], text=[labels[i] for i in heads])
     dots |= dict(customdata=[list(divmod(int(i), n_heads)) for i in heads])
-    dots |= dict(hovertemplate="%{text}<br>at (%{x:.4~g}, %{y:.4~g})<extra></extra>")
+    dots |= dict(
+        hovertemplate=f"%{{text}}<br>at ({theme.hover('x')}, {theme.hover('y')})<extra></extra>"
+    )
     return dots | dict(textposition="top center", textfont=dict(size=10))
 
 
@@ -212,7 +214,7 @@ def _map(
     heads = np.insert(np.moveaxis(np.indices(values.shape), 0, -1), 0, number, axis=-1)
     name = f"{hover_text(clean(title, 60))}<br>L%{{customdata[1]}} H%{{customdata[2]}}"
     over = cells.hatching(np.isnan(values), dark)
-    shown = f"<b>%{{marker.color:.3~g}}</b> {hover_text(unit)}"
+    shown = f"<b>{theme.hover('marker.color')}</b> {hover_text(unit)}"
     over += cells.clickable(values, heads, name, shown)
     for trace in over:
         trace |= dict(x=np.float32(x0 + dx * trace["x"]), y=np.float32(y0 + dy * trace["y"]))
@@ -224,7 +226,7 @@ def _map_heading(
 ) -> Part:
     """Return what stands above a map: its name in at most two lines, and the range."""
     lines = map(plotly_text, textwrap.wrap(clean(title, 2 * _LETTERS), _LETTERS)[:2])
-    span = " to ".join(dict.fromkeys(f"{end:.3g}" for end in _ends(values)))
+    span = " to ".join(dict.fromkeys(theme.format_number(end) for end in _ends(values)))
     span = f"{span} {frame.unit_text(unit)}".strip() if np.isfinite(values).any() else "not defined"
     text = f'{"<br>".join(lines)}<br><span style="color:{theme.muted(dark)}">{span}</span>'
     look: Part = dict(xanchor="left", yanchor="bottom", align="left", borderpad=0)

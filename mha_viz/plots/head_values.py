@@ -43,7 +43,7 @@ def by_layer(
     layers, heads = numbers.shape
     place = np.arange(layers)[:, None] + _SPREAD * ((np.arange(heads) + 0.5) / heads - 0.5)
     known = np.isfinite(numbers)
-    line = f"<b>%{{y:.4~g}}</b> {hover_text(clean(unit, 30)) if unit else ''}<extra></extra>"
+    line = f"<b>{theme.hover('y')}</b> {hover_text(clean(unit, 30)) if unit else ''}<extra></extra>"
 
     def dots(where: Mask, name: str, marker: Part) -> Part:
         drawn = np.argwhere(where).tolist()
@@ -78,7 +78,10 @@ def _means(numbers: Numbers, line: str, dark: bool) -> Part:
 
 def _baseline(i: int, name: str, level: float, unit: str, layers: int, dark: bool) -> Part:
     label, colour = clean(name, 40), theme.qualitative(dark)[1 + i % 7]
-    n, hover = 2 * layers + 1, hover_text(label) + "<br><b>%{y:.4~g}</b><extra></extra>"
+    n, hover = (
+        2 * layers + 1,
+        f"{hover_text(label)}<br><b>{theme.hover('y')}</b><extra></extra>",
+    )
     look = dict(mode="lines", line=dict(width=2, dash=frame.DASHES[1 + i % 5], color=colour))
     name = f"{plotly_text(label)}: {frame.quantity(level, unit)}"
     places = dict(x=np.linspace(-0.6, layers - 0.4, n), y=np.full(n, level))
@@ -110,7 +113,7 @@ def layer_lines(
     traces: list[Part] = []
     whole = dict(mode="lines+markers", cliponaxis=False, connectgaps=False)
     for i, (name, values) in enumerate(lines.items()):
-        hover = hover_text(clean(name, 40)) + " <b>%{y:.4~g}</b><extra></extra>"
+        hover = f"{hover_text(clean(name, 40))} <b>{theme.hover('y')}</b><extra></extra>"
         line = dict(name=plotly_text(clean(name, 40)), hovertemplate=hover) | whole
         traces.append(line | dict(x=np.arange(layers), y=values, **frame.series_look(i, 8, dark)))
     note = frame.missing_note(np.isfinite(np.stack(list(lines.values()))), "points")

@@ -115,7 +115,7 @@ def head_heatmap(
         for names in (key_names, query_names)
     )
     colours = dict(zmin=0.0, zmax=1.0, showscale=False, colorscale=theme.colorscale(scale, dark))
-    hover = "%{y} → %{x}<br>weight <b>%{z:.4~g}</b><extra></extra>"
+    hover = f"%{{y}} → %{{x}}<br>weight <b>{theme.hover('z')}</b><extra></extra>"
     above = _TITLE * bool(title)
     height = round(cell * queries + 6.3 * cells.longest_label(across) + 22 + above + _BAR)
     overhang = _overhang(across, keys, shown)
@@ -243,7 +243,7 @@ def _tile(weights: np.ndarray, name: str, left: float, above: float, dark: bool)
     named = name + "<br>query %{customdata[0]} → key %{customdata[1]}"
     colours = theme.colorscale("sqrt", dark, stops=21)
     look = dict(zmin=0.0, zmax=1.0, showscale=False, colorscale=colours)
-    hover = f"{named}<br>weight <b>%{{z:.4~g}}</b><extra></extra>"
+    hover = f"{named}<br>weight <b>{theme.hover('z')}</b><extra></extra>"
     drawn, hidden = [cells.heatmap_cells(weights, 1.0, look, hover)], np.isnan(weights)
     if hidden.any():
         drawn.append(cells.masked(hidden, 1.0, dark, named))

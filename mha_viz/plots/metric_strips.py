@@ -100,12 +100,15 @@ def metric_strips(
         pair = np.array([strip.a, strip.b])
         away, marked = ((each - mean) / (spread or 1.0) for each in (known, pair))
         for at, value in zip(away.tolist(), known.tolist(), strict=True):
-            hover = f"{name}<br><b>{value:.3g}</b>, {at:+.3g} spreads"
+            distance = theme.format_number(at, signed=True)
+            hover = f"{name}<br><b>{theme.format_number(value)}</b>, {distance} spreads"
             dots.append((_place(at), float(row), hover))
         for at, value, head in zip(marked.tolist(), pair.tolist(), shown, strict=True):
-            told = "not defined" if np.isnan(value) else f"{value:.3g}</b>, {at:+.3g} spreads<b>"
+            told = theme.format_number(value)
+            if np.isfinite(value):
+                told += f"</b>, {theme.format_number(at, signed=True)} spreads<b>"
             marks.append((_place(at), float(row), f"{head}: {name}<br><b>{told}</b>"))
-        change = " → ".join("not defined" if np.isnan(v) else f"{v:.3g}" for v in pair)
+        change = " → ".join(map(theme.format_number, pair))
         texts += _row_texts(row, title, f"<b>{change}</b>", plotly_text(strip.note), dark)
     small = dict(size=6, color=theme.muted(dark), opacity=0.35, line=dict(width=0))
     unnamed = dict(showlegend=False)

@@ -121,8 +121,8 @@ class _Drawn:
         titles = measured.x_title, measured.y_title
         first, second = (hover_text(clean(title, 60)) for title in titles)
         self.hover = (
-            f"%{{text}}<br>{first}: <b>%{{x:.4~g}}</b><br>{second}: <b>%{{y:.4~g}}</b>"
-            "<extra></extra>"
+            f"%{{text}}<br>{first}: <b>{theme.hover('x')}</b>"
+            f"<br>{second}: <b>{theme.hover('y')}</b><extra></extra>"
         )
 
     def dots(self, where: Mask) -> Part:

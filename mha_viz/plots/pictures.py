@@ -137,7 +137,7 @@ def _text(value: float) -> str:
         return "–"
     short = f"{value:.2f}"
     short = short.lstrip("-") if float(short) == 0 else short
-    return short if len(short) <= 6 else f"{value:.0e}"
+    return theme.true_minus(short if len(short) <= 6 else f"{value:.0e}")
 
 
 def cells_figure(tables: Sequence[Cells], *, across: int, dark: bool = False) -> go.Figure:

@@ -89,7 +89,7 @@ def _percentage_points(change: float) -> str:
         return "not defined"
     points = 100 * change
     text = f"{points:+.1f}" if abs(points) >= 0.05 or points == 0 else f"{points:+.1g}"
-    return (text if points else "0").replace("-", "−") + " pp"
+    return theme.true_minus(text if points else "0") + " pp"
 
 
 def _bar_figure(

@@ -157,13 +157,13 @@ def _cells(drawn: _Drawn, colours: Part, cell: float, unit: str, dark: bool) -> 
     clickable = values.size <= cells.MAX_CLICKABLE
     pair, after = "%{y} and %{x}", f"</b> {hover_text(unit)}" if unit else "</b>"
     after += "" if dotted is None else "<br>%{text}"
-    hover = "" if clickable else f"{pair}<br><b>%{{z:.4~g}}{after}<extra></extra>"
+    hover = "" if clickable else f"{pair}<br><b>{theme.hover('z')}{after}<extra></extra>"
     traces = [cells.heatmap_cells(values, cell, colours, hover), *cells.hatching(~known, dark)]
     traces.append(dict(cells.label_axes_trace(), mode="markers"))
     points: list[Part] = []
     if clickable:
         heads = np.stack(np.meshgrid(drawn.order, drawn.order, indexing="ij"), axis=-1)
-        points = cells.clickable(values, heads, pair, "<b>%{marker.color:.4~g}" + after)
+        points = cells.clickable(values, heads, pair, f"<b>{theme.hover('marker.color')}{after}")
     if dotted is not None:
         kinds = np.where(dotted, "measured", "estimate")
         rows, columns = np.nonzero(dotted)
@@ -209,7 +209,7 @@ def _chance_line(height: float, size: int, dark: bool) -> Part:
 
 
 def _above_columns(x: Any, y: Any, line: Part, text: str) -> Part:
-    hover = f"{text} <b>%{{y:.4~g}}</b><extra></extra>"
+    hover = f"{text} <b>{theme.hover('y')}</b><extra></extra>"
     return dict(x=x, y=y, mode="lines", xaxis="x", yaxis="y3", line=line, hovertemplate=hover)
 
 

@@ -153,7 +153,7 @@ def _matrix(
     limits = (-top, top) if diverging else (0.0, 1.0)
     look = cells.scale_colours(values, diverging, limits, dark) | dict(showscale=False)
     (x, y, width, height), (rows, columns) = box, values.shape
-    hover = f"{hover_text(name)}<br><b>%{{z:.3~g}}</b><extra></extra>"
+    hover = f"{hover_text(name)}<br><b>{theme.hover('z')}</b><extra></extra>"
     place = dict(x0=x + width / columns / 2, dx=width / columns)
     place |= dict(y0=y + height / rows / 2, dy=height / rows)
     return cells.heatmap_cells(values, 1.0, look, hover) | place

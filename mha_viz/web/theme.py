@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from mha_viz.core.amounts import format_number as format_number
 from mha_viz.core.amounts import format_weight as format_weight
+from mha_viz.core.amounts import true_minus as true_minus
 from mha_viz.errors import ArgumentError
 
 C = TypeVar("C")
@@ -168,6 +169,17 @@ def colorscale(scale: str, dark: bool = False, stops: int = 101) -> list[list[fl
     weights[0], weights[-1] = 0.0, 1.0  # plotly refuses scales that miss an end by rounding
     colours = sequential(dark)
     return [[float(w), mix(colours, float(t))] for w, t in zip(weights, positions, strict=True)]
+
+
+def hover(field: str, *, signed: bool = False) -> str:
+    """Return Plotly's placeholder of a number: three significant digits and a true minus.
+
+    No exponents: Plotly writes their minus as a hyphen.
+
+    >>> hover("z", signed=True)
+    '%{z:+,.3~r}'
+    """
+    return f"%{{{field}:{'+' * signed},.3~r}}"
 
 
 def layout(dark: bool = False) -> dict[str, Any]:
