@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, SupportsFloat
+from unicodedata import east_asian_width as width
 
 import numpy as np
 import plotly.graph_objects as go
@@ -60,7 +61,7 @@ def heatmap_cells(
 def colour_bar(
     dark: bool, marks: Mapping[SupportsFloat, str] | None = None, *, length: int = 210
 ) -> Part:
-    """Return a colour bar between the title and the picture, `length` pixels long.
+    """Return a colour bar above the picture, `length` pixels long.
 
     Neither a y of 1 nor a title of its own: plotly would then shift the figure's title upwards.
     `marks` stand at their values; None leaves the choice of numbers to plotly.
@@ -108,10 +109,29 @@ def square_cells_figure(
         shapes=[missing_background(rows, columns, dark)],
         **frame.merged(cell_axes(down, across, cell, wide), SQUARE),
     )
-    inner = cell * rows + 6.3 * longest_label(fitting_ticks(across, wide)) + 22
-    traces, margins = [*traces, label_axes_trace()], frame.Margins(above=BAR, below=12)
-    figure = frame.headed_figure(traces, dark, title, notes, inner, layout, margins)
+    labels = 6.3 * longest_label(fitting_ticks(across, wide)) + 14
+    traces = [*traces, label_axes_trace()]
+    figure = headed_cells(traces, dark, title, notes, cell * rows, layout, labels)
     return with_height_rule(figure, cell, fitting_ticks(down, cell), (rows, columns))
+
+
+def headed_cells(
+    traces: Sequence[Part],
+    dark: bool,
+    title: str,
+    notes: Sequence[str],
+    inner: SupportsFloat,
+    layout: Part,
+    names: SupportsFloat,
+) -> go.Figure:
+    """Build a figure of cells with names of columns above and the first trace's colour bar below.
+
+    `inner` is the height of the cells, `names` that of the names.
+    """
+    bar = traces[0]["colorbar"] | dict(y=-0.0001, yanchor="top")
+    drawn = [traces[0] | dict(colorbar=bar), *traces[1:]]
+    margins, height = frame.Margins(above=round(float(names)), below=BAR), float(inner) + BAR
+    return frame.headed_figure(drawn, dark, title, notes, height, layout, margins)
 
 
 def height_by_width(figure: go.Figure) -> tuple[float, float] | None:
@@ -134,7 +154,7 @@ def cell_axes(
     marks: Part | None = None,
     domain: tuple[float, float] = (0.0, 1.0),
 ) -> Part:
-    """Return axes of cells `cell` pixels high and `wide` wide that stretch, names left and below.
+    """Return axes of cells `cell` pixels high and `wide` wide that stretch, names left and above.
 
     `marks` are ticks of both axes instead of the names that fit, `domain` says where the cells lie
     in the height of the picture.
@@ -142,10 +162,10 @@ def cell_axes(
     across = fitting_ticks(column_names, wide) | (marks or {})
     down = fitting_ticks(row_names, cell) | (marks or {})
     level = marks is not None or longest_label(across) * 6.5 <= wide
-    below = dict(anchor="y", side="bottom", tickangle=0 if level else -90)
+    above = dict(anchor="free", position=1.0, side="top", tickangle=0 if level else -90)
     return frame.merged(
         named_axes(row_names, column_names, down, across),
-        dict(yaxis=dict(domain=domain), xaxis2=below, yaxis2=dict(anchor="x")),
+        dict(yaxis=dict(domain=domain), xaxis2=above, yaxis2=dict(anchor="x")),
     )
 
 
@@ -194,8 +214,12 @@ def fitting_ticks(
 
 
 def longest_label(ticks: Part) -> int:
-    """Return the number of letters of the longest label."""
-    return max(map(len, ticks["ticktext"]))
+    """Return the number of letters of the longest label; a wide one, such as 中, counts twice.
+
+    >>> longest_label(dict(ticktext=["a", "中b"]))
+    3
+    """
+    return max(sum(1 + (width(one) in "WF") for one in text) for text in ticks["ticktext"])
 
 
 def missing_background(rows: int, columns: int, dark: bool) -> Part:

@@ -157,8 +157,7 @@ def head_changes(
     )
     title = frame.with_unit(title, unit)
     notes = _largest(values, diverging, layer_numbers)
-    inner, margins = cell * layers + 34, frame.Margins(above=cells.BAR)
-    return frame.headed_figure(traces, dark, title, notes, inner, layout, margins)
+    return cells.headed_cells(traces, dark, title, notes, cell * layers, layout, 22)
 
 
 def _head_points(

@@ -108,9 +108,9 @@ def similarity_matrix(
         yaxis3=dict(above, rangemode="tozero", fixedrange=True),
     )
     notes = _notes(clustering, pairs.names, drawn.values) + [_DOTS] * (drawn.dotted is not None)
-    inner += 30 if by_layer else 20 + 7 * max(map(len, labels))
-    title, margins = frame.with_unit(title, pairs.unit), frame.Margins(above=cells.BAR)
-    figure = frame.headed_figure(traces, dark, title, notes, inner, layout, margins)
+    names = 22 if by_layer else 14 + 6.3 * cells.longest_label(dict(ticktext=labels))
+    title = frame.with_unit(title, pairs.unit)
+    figure = cells.headed_cells(traces, dark, title, notes, inner, layout, names)
     down = ticks or cells.fitting_ticks(labels, cell)
     return cells.with_height_rule(figure, cell, down, (size, size))
 
