@@ -4,18 +4,16 @@ import math
 from decimal import ROUND_HALF_UP, Context
 from typing import SupportsFloat
 
-# Ties are rounded away from zero, as JavaScript does.
-_THREE_DIGITS = Context(prec=3, rounding=ROUND_HALF_UP)
 _SMALLEST, _LARGEST = 1e-4, 1e6  # numbers between these are written without an exponent
 _COUNTS = ("", " k", " M", " B", " T")
 _BYTES = ("bytes", "kB", "MB", "GB", "TB", "PB", "EB", "ZB")
 
 
-def format_number(value: SupportsFloat, *, signed: bool = False) -> str:
-    """Write any quantity with three significant digits and a true minus.
+def format_number(value: SupportsFloat, *, digits: int = 3, signed: bool = False) -> str:
+    """Write any quantity with three significant digits, or fewer, and a true minus.
 
-    Whole numbers stay whole, if they are below a million; `signed` puts a plus before positive
-    numbers.
+    Whole numbers below a million stay whole, unless fewer `digits` are asked for; `signed` puts a
+    plus before positive numbers.
 
     >>> [format_number(v) for v in (0.5, -0.12345, 12345.6, 2048, -1.5e-7, float("nan"))]
     ['0.5', '−0.123', '12,300', '2,048', '−1.5e−7', 'not defined']
@@ -25,13 +23,13 @@ def format_number(value: SupportsFloat, *, signed: bool = False) -> str:
         return "not defined"
     sign = "−" if number < 0 else "+" if signed and number > 0 else ""
     number = abs(number)
-    if number.is_integer() and number < _LARGEST:
+    if number == 0 or (number.is_integer() and number < _LARGEST and digits == 3):
         return f"{sign}{number:,.0f}"
-    number = float(_THREE_DIGITS.create_decimal_from_float(number))
-    if not _SMALLEST <= number < _LARGEST:
-        digits, _, power = f"{number:.2e}".partition("e")
-        return f"{sign}{float(digits):g}{_exponent(power)}"
-    return sign + (f"{number:,.0f}" if number >= 1000 else f"{number:.3g}")
+    rounded = _round(number, digits)
+    if not _SMALLEST <= rounded < _LARGEST:
+        mantissa, _, power = f"{rounded:.{digits - 1}e}".partition("e")
+        return f"{sign}{float(mantissa):g}{_exponent(power)}"
+    return sign + (f"{rounded:,.0f}" if rounded >= 1000 else f"{rounded:.3g}")
 
 
 def format_weight(weight: SupportsFloat) -> str:
@@ -41,14 +39,18 @@ def format_weight(weight: SupportsFloat) -> str:
     ['0', '1.00', '0.123', '0.0500', '1.00e−5']
     """
     number = float(weight)
-    if number == 0 or not math.isfinite(number) or not abs(number) < 100:
+    if number == 0 or not abs(number) < 100:
         return format_number(number)
-    sign, number = "−" if number < 0 else "", abs(number)
-    number = float(_THREE_DIGITS.create_decimal_from_float(number))
-    if number < _SMALLEST:
-        digits, _, power = f"{number:.2e}".partition("e")
-        return f"{sign}{digits}{_exponent(power)}"
-    return sign + f"{number:#.3g}".removesuffix(".")
+    sign, rounded = "−" if number < 0 else "", _round(abs(number), 3)
+    if rounded < _SMALLEST:
+        mantissa, _, power = f"{rounded:.2e}".partition("e")
+        return f"{sign}{mantissa}{_exponent(power)}"
+    return sign + f"{rounded:#.3g}".removesuffix(".")
+
+
+def _round(number: float, digits: int) -> float:
+    """Round to significant digits, ties away from zero, as JavaScript does."""
+    return float(Context(prec=digits, rounding=ROUND_HALF_UP).create_decimal_from_float(number))
 
 
 def _exponent(power: str) -> str:

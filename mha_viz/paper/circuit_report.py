@@ -16,6 +16,7 @@ from mha_viz.circuits.tasks.over_pairs import TaskAttribution, task_attribution
 from mha_viz.circuits.tasks.task_runs import TaskAccuracy, attended, task_accuracy
 from mha_viz.circuits.tasks.tasks import TASKS, Example, Task
 from mha_viz.circuits.tasks.tested_heads import Faithfulness
+from mha_viz.core.amounts import format_number
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import AttentionUnavailableError
 from mha_viz.paper.figures import StudyFigure
@@ -176,7 +177,7 @@ def _tables(model: AttentionModel, task: Task, found: _Findings, enough: float) 
         held_out=f"{tested.held_out.share(tested.held_out.alone):.0%}",
         missing=f"{tested.held_out.share(tested.held_out.missing):.0%}",
         beside_random=tested.beside_random,
-        value=f"{found.writes.value:.3g} logits",
+        value=f"{format_number(found.writes.value)} logits",
         enough=f"{enough:.0%}",
         n_random=N_RANDOM,
     )

@@ -13,6 +13,7 @@ import plotly.graph_objects as go
 import torch
 from jaxtyping import Float
 
+from mha_viz.core.amounts import true_minus
 from mha_viz.core.compare.twins import head_order
 from mha_viz.core.measure import as_distances
 from mha_viz.core.metrics import LABELS, METRICS
@@ -250,7 +251,8 @@ def profile(study: Study, axis: str, head: Head) -> StudyFigure:
     rows = of_head(study.profile_by(axis), head)
     title, name = PROFILES[axis], name_in(study, head)
     drawn = rows[rows[axis].isin(_NEAR)] if axis == "offset" else rows
-    draw = partial(token_bars, {name: drawn["weight"].to_numpy()}, list(drawn[axis]), "weight")
+    places = [true_minus(str(key)) if axis == "offset" else key for key in drawn[axis]]
+    draw = partial(token_bars, {name: drawn["weight"].to_numpy()}, places, "weight")
     table = rows[[axis, "weight"]].reset_index(drop=True)
     return StudyFigure(f"{title} of {name}", draw, table, source_line(study, name, title))
 

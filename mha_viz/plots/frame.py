@@ -265,7 +265,7 @@ def rank_correlation(
 
     defined = not constant and len(x) > 1 and np.ptp(x) and np.ptp(y)
     rho = float(spearmanr(x, y).statistic) if defined else math.nan
-    found = theme.format_number(rho)
+    found = theme.format_weight(rho)
     if interval and math.isfinite(rho) and len(x) > 3:
         limits = " to ".join(f"{limit:.2f}" for limit in rank_interval(rho, len(x)))
         found += f" (95 % interval {theme.true_minus(limits)})"

@@ -135,7 +135,8 @@ def short_numbers(numbers: NDArray[np.float64]) -> list[float | None]:
 def _text(value: float) -> str:
     if not np.isfinite(value):
         return "–"
-    short = f"{value:.2f}"
+    size = abs(value)
+    short = f"{value:.{2 if size < 9.995 else 1 if size < 99.95 else 0}f}"
     short = short.lstrip("-") if float(short) == 0 else short
     return theme.true_minus(short if len(short) <= 6 else f"{value:.0e}")
 

@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import Float
 from torch import Tensor
 
+from mha_viz.core.amounts import format_number
 from mha_viz.core.layer_numbers import head_name
 from mha_viz.core.metrics import LABELS, METRICS, EarnedLabel
 from mha_viz.core.record.checks import Place
@@ -102,7 +103,7 @@ def clearest(report: Report) -> Finding:
     head, best = min(earned, key=clarity)
     verb, rest = best.label.does.split(" ", 1)
     unit = METRICS[best.label.metric].unit
-    written = "{:.2f}".format if unit == "probability" else digits
+    written = "{:.2f}".format if unit == "probability" else format_number
     has_baseline = best.baseline_name != "no baseline"
     chance = written(best.baseline) if has_baseline else ""
     amount = f"{written(best.score)} {_AMOUNTS[unit].replace('the weight', 'its weight')}"
@@ -207,7 +208,7 @@ def unusual(report: Report, place: tuple[int, int], name: str) -> Sentence:
         begin += f", the {place_among(values, value)}"
     if np.isfinite(uniform := uniform_of(report, best, place)):
         baselines["uniform attention"] = uniform
-    beside = ", ".join(f"{key} {digits(one)}" for key, one in baselines.items())
+    beside = ", ".join(f"{key} {format_number(one)}" for key, one in baselines.items())
     numbers = {f"{best}, {key}": Number(value, one) for key, one in baselines.items()}
     return Sentence(f"{begin} ({beside})." if beside else f"{begin}.", numbers)
 
@@ -222,10 +223,10 @@ def _clause(found: Sequence[tuple[str, EarnedLabel]]) -> Sentence:
     subject = " and ".join([", ".join(names), last] if names else [last])
     verb, rest = label.does.split(" ", 1)
     hardest = min((one for _, one in found), key=lambda one: sign * one.baseline)
-    beaten = f"{hardest.baseline_name} gives {digits(hardest.baseline)}"
+    beaten = f"{hardest.baseline_name} gives {format_number(hardest.baseline)}"
     if hardest.baseline_name == "no baseline":  # then it had a threshold to reach, and that alone
-        beaten = f"the threshold is {digits(hardest.threshold)}"
-    scores = ", ".join(digits(one.score) for _, one in shown)
+        beaten = f"the threshold is {format_number(hardest.threshold)}"
+    scores = ", ".join(format_number(one.score) for _, one in shown)
     return Sentence(
         f"{subject} {verb}{'' if names else 's'} {rest} ({scores} "
         f"{_AMOUNTS[METRICS[label.metric].unit]}; {beaten})",
@@ -239,19 +240,10 @@ def _unlabelled(report: Report) -> Number:
     return Number(sum(not earned for earned in heads), len(heads))
 
 
-def digits(value: float) -> str:
-    """Write a number with three significant digits.
-
-    >>> [digits(number) for number in (0.12345, 7.0, 12345.6)]
-    ['0.123', '7', '12,346']
-    """
-    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
-
-
 def amount(key: str, value: float) -> str:
     """Write a metric's value with its unit; shares and probabilities have none."""
     unit = METRICS[key].unit
-    return digits(value) + (f" {unit}" if unit not in ("", "probability", "share") else "")
+    return format_number(value) + (f" {unit}" if unit not in ("", "probability", "share") else "")
 
 
 def defined(scores: Float[Tensor, "layer head"]) -> Float[np.ndarray, "known"]:

@@ -9,6 +9,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from mha_viz.core.amounts import format_number
 from mha_viz.core.compare.alignment import align, equal_places, pattern_change
 from mha_viz.core.compare.chance import permuted_pairs
 from mha_viz.core.compare.exchange import MOST_BLOCKS, Exchange, exchange_test
@@ -29,7 +30,6 @@ from mha_viz.reports.description import (
     Sentence,
     amount,
     defined,
-    digits,
     labels_of,
     place_among,
     unusual,
@@ -162,7 +162,7 @@ def _noise(pair: HeadPair, metrics: pd.DataFrame, tested: Exchange) -> Iterator[
     lines = {str(key): row for key, row in named.to_dict("index").items()}
     clauses = [
         f"{row['title']} ({amount(key, row['a'])} and {amount(key, row['b'])}; noise "
-        f"{digits(row['noise'])}; more than {_percent(row['unusual'])} of {_those(pair)})"
+        f"{format_number(row['noise'])}; more than {_percent(row['unusual'])} of {_those(pair)})"
         for key, row in lines.items()
     ]
     order = "most unusually in" if len(found) else "the most unusual difference is"
@@ -185,7 +185,9 @@ def _standing(pair: HeadPair, metrics: pd.DataFrame) -> Iterator[Sentence]:
     for of, name, value in zip(pair.reports, pair.names, pair.values(key), strict=True):
         values = defined(of.scores[key])
         middle = float(np.median(values))
-        clauses.append(f"{name} is the {place_among(values, value)} (median {digits(middle)})")
+        clauses.append(
+            f"{name} is the {place_among(values, value)} (median {format_number(middle)})"
+        )
         numbers[f"{name} {key}"] = Number(value, middle)
     yield Sentence(f"In {METRICS[key].title}, {' and '.join(clauses)}.", numbers)
 
@@ -200,7 +202,7 @@ def _alike(pair: HeadPair, likeness: Likeness | None) -> Iterator[Sentence]:
         value, rank = _among_pairs(pair, both, measure, likeness)
         if not np.isfinite(value):
             continue
-        text = f"Their {_ALIKE[measure]} has a {_NAMES[measure]} of {digits(value)}"
+        text = f"Their {_ALIKE[measure]} has a {_NAMES[measure]} of {format_number(value)}"
         numbers = {}
         if rank is not None:
             text += f", closer than {_percent(rank)} of {_those(pair)}"
@@ -211,7 +213,8 @@ def _alike(pair: HeadPair, likeness: Likeness | None) -> Iterator[Sentence]:
         else:
             low, high = chance.band
             verdict = "closer" if chance.p_pairs[0] <= RATE else "no closer"
-            text += f"; chance gives {digits(low)} to {digits(high)}: {verdict} than chance"
+            span = f"{format_number(low)} to {format_number(high)}"
+            text += f"; chance gives {span}: {verdict} than chance"
             numbers[measure] = Number(value, (low + high) / 2)
         if numbers:
             yield Sentence(f"{text}.", numbers)
@@ -250,8 +253,8 @@ def _moved(pair: HeadPair) -> Iterator[Sentence]:
         for first, second in ((one.head(*a), two.head(*b)), seen)
     )
     yield Sentence(
-        f"On the {count(len(common), 'token')} that both texts share, {digits(own)} of the weight "
-        f"lies elsewhere; uniform attention gives {digits(uniform)}.",
+        f"On the {count(len(common), 'token')} that both texts share, {format_number(own)} of the "
+        f"weight lies elsewhere; uniform attention gives {format_number(uniform)}.",
         {"change": Number(own, uniform)},
     )
 

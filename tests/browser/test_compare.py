@@ -6,6 +6,7 @@ import pytest
 from playwright.sync_api import expect
 
 import mha_viz as mv
+from mha_viz.core.amounts import format_number
 from mha_viz.ui.state.views import SECTIONS
 from tests.browser.compare_page import (
     LINK,
@@ -28,7 +29,7 @@ def test_compare_pair_from_the_matrix_and_sections_by_keyboard(open_page: OpenPa
     record = mv.load("tiny-bert").trace(TEXT)
     distance = float(mv.head_similarity(record, "hellinger")[25, 14])
     hellinger = page.get_by_test_id("stTable").filter(has_text="Hellinger distance")
-    expect(hellinger).to_contain_text(f"{distance:.4g}")
+    expect(hellinger).to_contain_text(format_number(distance))
     wait_ready(page)
     page.get_by_role("radio", name="Twins").focus()
     with next_run(page):

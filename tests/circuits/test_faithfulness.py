@@ -14,6 +14,7 @@ import pytest
 from mha_viz.circuits.tasks.faithfulness import faithfulness, find_heads
 from mha_viz.circuits.tasks.tasks import make_task
 from mha_viz.circuits.tasks.tested_heads import Faithfulness, Outcome
+from mha_viz.core.amounts import format_number
 from mha_viz.core.json_file import HASH
 from mha_viz.errors import ArgumentError, RecordError, WriteError
 from tests.circuits.plain_paths import PlainPaths, put
@@ -107,7 +108,7 @@ def test_random_sets_that_carry_as_much_are_counted(gpt):
 def test_a_share_of_nearly_nothing_is_refused_with_both_numbers(whole, nothing, error, given):
     outcome = Outcome(whole, nothing, 0.17, 0.3, error)
     assert (not outcome.refusal) == given == (not math.isnan(outcome.share(0.17)))
-    for part in (f"{whole:.3g} logits", f"{nothing:.3g}"):
+    for part in (f"{format_number(whole)} logits", format_number(nothing)):
         assert (part in outcome.refusal) != given
 
 

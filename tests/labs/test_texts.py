@@ -109,8 +109,11 @@ def test_texts_calls_name_them_and_give_their_values(lab):
 
 
 def test_texts_fill_values_and_missing_text_or_value_are_named():
-    texts = Texts("some.toml", {"a": {"b": "{n} tokens, {x:number}", "formula": r"\frac{1}{n}"}})
-    assert texts("a.b", n=4, x=1 / 3) == "4 tokens, 0.3333"
+    texts = Texts(
+        "some.toml",
+        {"a": {"b": "{n} tokens, {x:number}, {x:.1f}, {x:.2g}", "formula": r"\frac{1}{n}"}},
+    )
+    assert texts("a.b", n=4, x=-1 / 3) == "4 tokens, −0.333, −0.3, −0.33"
     assert texts("a.formula") == r"\frac{1}{n}"
     with pytest.raises(ValueError, match=r"some.toml has no a\.c"):
         texts("a.c")

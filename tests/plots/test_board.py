@@ -29,7 +29,7 @@ def card(number: int, size: int) -> HeadCard:
 
 CARDS = [card(3, 5), card(11, 7)]
 ROWS = [
-    ["Entropy", "3.123", "11.12"],
+    ["Entropy", "3.12", "11.1"],
     ["Only 3", "7", "not defined"],
     ["Only 11", "not defined", "7"],
     ["Undefined", "not defined", "not defined"],

@@ -11,7 +11,7 @@ def test_bars_count_each_bin_between_the_outermost_filled_ones() -> None:
     figure = histogram_bars(np.geomspace(0.1, 10, 6), np.array([0, 4, 0, 2, 0]), HOSTILE, HOSTILE)
     (bars,) = figure.data
     assert list(bars.y) == [4, 0, 2] and list(bars.x) == [0.5, 1.5, 2.5] and bars.width == 1
-    assert bars.hovertext[0].startswith("0.2512 to 0.631") and "<b>4 texts</b>" in bars.hovertext[0]
+    assert bars.hovertext[0].startswith("0.251 to 0.631") and "<b>4 texts</b>" in bars.hovertext[0]
     assert is_neutral(figure)
 
 

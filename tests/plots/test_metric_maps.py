@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from mha_viz.core.amounts import format_number
 from mha_viz.plots.head_map import metric_maps
 from tests.plots.drawn import HOSTILE
 
@@ -16,5 +17,5 @@ def test_each_metric_has_its_values_and_its_own_scale():
     for trace, text, values in zip(drawn, figure.layout.annotations, MAPS.values(), strict=True):
         assert trace.z == pytest.approx(values, rel=1e-6)
         assert (trace.zmin, trace.zmax) == pytest.approx((values.min(), values.max()))
-        assert f"{values.min():.3g} to {values.max():.3g}" in text.text
+        assert f"{format_number(values.min())} to {format_number(values.max())}" in text.text
     assert "<script" not in figure.layout.annotations[3].text

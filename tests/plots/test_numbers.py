@@ -15,8 +15,10 @@ def matrix(values: np.ndarray, title: str, **look: object) -> Cells:
 
 def test_every_cell_has_its_number() -> None:
     cells = matrix(VALUES, "Q")
-    assert cells.texts == ["0.50", "-1.25", "0.00", "0.00", "1e+06", "–"]
+    assert cells.texts == ["0.50", "−1.25", "0.00", "0.00", "1e+06", "–"]
     assert cells.numbers == [0.5, -1.25, 0.001, -0.001, 1234570.0, None]
+    long = matrix(np.array([[9.996, -12.34, 123.4]]), "Q").texts
+    assert long == ["10.0", "−12.3", "123"]
     assert json.loads(json.dumps(vars(cells), allow_nan=False))["numbers"][5] is None
 
 

@@ -38,9 +38,9 @@ def test_the_correlation_is_spearmans() -> None:
     want = scipy.stats.spearmanr(x[known], y[known]).statistic
     figure = draw(x, y)
     title = figure.layout.title.text.replace("−", "-")
-    assert f"{want:.3f}, 102 pairs" in title and "3 of 105 pairs" in title
+    assert f"{want:#.3g}, 102 pairs" in title and "3 of 105 pairs" in title
     assert len(clicked(figure)) == 102
-    assert "correlation 1.000" in draw(X, X**3).layout.title.text
+    assert "correlation 1.00," in draw(X, X**3).layout.title.text
     assert "not defined" in draw(X, np.ones(105)).layout.title.text
     assert "not defined, 0 pairs" in draw(X, np.full(105, np.nan)).layout.title.text
 

@@ -24,7 +24,7 @@ def test_pixels_are_drawn_as_they_are_and_clipped():
     assert drawn[:, :, 0].tolist() == [[0, 128, 255], [0, 255, 0]]
     points = figure.data[1]
     assert (points.x[4], points.y[4]) == (1, 1)
-    numbers = ("0", "0.5", "1", "-3", "7", "not defined")
+    numbers = ("0", "0.5", "1", "−3", "7", "not defined")
     places = [f"row {row}, column {column}" for row in range(2) for column in range(3)]
     assert points.hovertext == tuple(
         f"a · {place}<br><b>{number}</b>" for place, number in zip(places, numbers, strict=True)

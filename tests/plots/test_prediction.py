@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from mha_viz.core.amounts import format_number
 from mha_viz.errors import ArgumentError, ShapeError
 from mha_viz.plots.bars import change_distribution
 from mha_viz.plots.curves import pruning_curves
@@ -47,7 +48,9 @@ def test_the_map_tells_intervals() -> None:
     known = points[0]
     assert [list(head) for head in known.customdata][:2] == [[0, 1], [0, 2]]
     assert sorted(clicked(figure)) == [[i, j] for i in range(3) for j in range(4)]
-    assert known.text[0] == f"95 % interval {low[0, 1]:.4g} to {high[0, 1]:.4g}"
+    assert (
+        known.text[0] == f"95 % interval {format_number(low[0, 1])} to {format_number(high[0, 1])}"
+    )
     assert figure.data[0].zmin == 0.0
 
 
@@ -59,8 +62,8 @@ def test_the_scatter_correlates_ranks() -> None:
     assert [0, 1] not in [list(head) for head in dots.customdata] and len(dots.x) == 11
     assert list(chosen.customdata) == [[1, 2]]
     text = figure.layout.title.text
-    assert "1.000" in text and "11 heads" in text
-    assert "−1.000" in head_scatter(MATTERS, -MATTERS, "a", "b").layout.title.text
+    assert "correlation 1.00 (" in text and "11 heads" in text
+    assert "correlation −1.00 (" in head_scatter(MATTERS, -MATTERS, "a", "b").layout.title.text
     empty = head_scatter(np.full((2, 2), np.nan), np.ones((2, 2)), "a", "b", selected=(0, 0))
     assert all(len(trace.x) == 0 for trace in empty.data)
 

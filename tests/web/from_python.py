@@ -103,7 +103,10 @@ def written() -> dict[str, object]:
     return {
         "palette": palette(),
         "weights": [[weight, format_weight(weight)] for weight in weights],
-        "quantities": [[n, format_number(n), format_number(n, signed=True)] for n in numbers],
+        "quantities": [
+            [n, format_number(n), format_number(n, signed=True), format_number(n, digits=2)]
+            for n in numbers
+        ],
         "pattern": pattern.tolist(),
         "grid": text_of(grid_payload(made)),
         "bundle": text_of(bundle([grid_payload(made), pack({"kind": "odd"}, b"12345"), head])),

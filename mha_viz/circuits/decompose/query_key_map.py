@@ -11,6 +11,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from mha_viz.core.amounts import true_minus
 from mha_viz.core.cancellation import check_cancelled
 from mha_viz.core.compare import query_key_space as space
 from mha_viz.core.compare.query_key_space import layout_of
@@ -113,7 +114,7 @@ class QueryKeyMap:
         """Draw the map of one head as a Plotly figure; ArgumentError where there is none."""
         place = self._place(layer, head)
         numbers = self.plane_correlation, self.baseline, self.correlation
-        near, chance, whole = (f"{one[place]:.2f}" for one in numbers)
+        near, chance, whole = (true_minus(f"{one[place]:.2f}") for one in numbers)
         share = f"{self.nearer_has_more[place]:.0%}"
         notes = [
             f"Nearness and score correlate by {near} (with keys exchanged by {chance}; before the "

@@ -14,6 +14,7 @@ from mha_viz.circuits.edges.edge_effects import EdgeScores
 from mha_viz.circuits.edges.edge_graph import Edges
 from mha_viz.circuits.edges.edge_runs import EdgeRuns
 from mha_viz.circuits.tasks.over_pairs import shared_tokens
+from mha_viz.core.amounts import format_number
 from mha_viz.core.reprs import count, table_html
 from mha_viz.errors import ArgumentError
 from mha_viz.prediction.replay import OnProgress, Progress
@@ -285,8 +286,8 @@ def _check_behaviour(runs: EdgeRuns) -> None:
     error = float(apart.std()) / runs.n**0.5
     if not abs(float(apart.mean())) > LEAST_ERRORS * error:
         raise ArgumentError(
-            f"The metric is {float(runs.clean.mean()):.3g} on the clean texts and "
-            f"{float(runs.corrupt.mean()):.3g} on the corrupt ones, with a standard error of "
-            f"{error:.2g} for the difference: there is no behaviour to take a share of. Choose "
-            "another task."
+            f"The metric is {format_number(runs.clean.mean())} on the clean texts and "
+            f"{format_number(runs.corrupt.mean())} on the corrupt ones, with a standard error of "
+            f"{format_number(error, digits=2)} for the difference: there is no behaviour to take a "
+            "share of. Choose another task."
         )

@@ -9,6 +9,7 @@ from jaxtyping import Float64
 
 from mha_viz.circuits.patching.experiment import Metric, Other, Word, as_run, patching_experiment
 from mha_viz.circuits.patching.patched_runs import PARTS, Part, PatchedRuns, pooled_axis
+from mha_viz.core.amounts import format_number
 from mha_viz.core.reprs import table_html
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import ArgumentError
@@ -70,8 +71,9 @@ class PatchingMap:
         if abs(self.difference) >= LEAST:
             return ""
         unit = "nats" if self.metric in ("loss", "kl") else "logits"
+        clean, corrupt = format_number(self.clean), format_number(self.corrupt)
         return (
-            f"Both texts give nearly the same behaviour, {self.clean:.3g} and {self.corrupt:.3g} "
+            f"Both texts give nearly the same behaviour, {clean} and {corrupt} "
             f"{unit}: a share of a difference below {LEAST} would be noise. Effects are given in "
             f"{unit}; for shares change a word that matters, or track other tokens."
         )

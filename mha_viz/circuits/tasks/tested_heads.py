@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from mha_viz.circuits.patching.patching import Head
+from mha_viz.core.amounts import format_number
 from mha_viz.core.json_file import JsonKind, is_finite, is_text, is_whole
 from mha_viz.core.output_file import write_file
 from mha_viz.core.reprs import table_html
@@ -41,10 +42,12 @@ class Outcome(NamedTuple):
         size = self.whole - self.nothing
         if size > max(LEAST, 2 * self.error):
             return ""
+        whole, nothing, added = map(format_number, (self.whole, self.nothing, size))
+        error = format_number(self.error, digits=2)
         return (
-            f"The behaviour is {self.whole:.3g} logits with all heads and {self.nothing:.3g} with "
-            f"none. So they add {size:.3g}, with a standard error of {self.error:.2g}: a share of "
-            f"less than {LEAST}, or of less than twice that error, would be noise."
+            f"The behaviour is {whole} logits with all heads and {nothing} with none. So they add "
+            f"{added}, with a standard error of {error}: a share of less than "
+            f"{LEAST}, or of less than twice that error, would be noise."
         )
 
     def share(self, value: float) -> float:

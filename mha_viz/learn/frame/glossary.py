@@ -18,6 +18,7 @@ from mha_viz.ui.run import memory
 from mha_viz.ui.state import state, views
 from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.messages.messages import plain
+from mha_viz.web.theme import true_minus
 
 SEARCH = "glossary-search"
 MAX_SEARCH = 60
@@ -170,7 +171,7 @@ def _metric_line(metric: Any) -> tuple[str, str]:
 
 
 def _number(value: float) -> str:
-    return f"{value:g}".replace("-", "−")
+    return true_minus(f"{value:g}")
 
 
 def _with_its_kind(metric: Any) -> Place:

@@ -36,6 +36,7 @@ from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.controls import controls
 from mha_viz.ui.widgets.exports import exports, figures
 from mha_viz.ui.widgets.messages import progress, words
+from mha_viz.web.theme import true_minus
 
 _PASSES_OF_REPORT = 5  # for each head, about: its effect, and edges in both halves of the texts
 
@@ -149,7 +150,7 @@ def _shares(outcome: Outcome) -> str:
     shares = [outcome.share(one) for one in (outcome.alone, outcome.missing)]
     alone, missing = (
         # All heads may add too little for one.
-        "no defined share" if isnan(share) else f"{round(100 * share)}%".replace("-", "−")
+        "no defined share" if isnan(share) else true_minus(f"{round(100 * share)}%")
         for share in shares
     )
     return f"{alone} of the behaviour; without them {missing} is left."

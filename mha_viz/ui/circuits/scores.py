@@ -155,7 +155,7 @@ def _best(found: QueryKeyMap) -> None:
     heads = words.by_position(list(named))
     numbers = table["plane_correlation"].tolist()
     offered = {
-        head: f"{words.head_name(*head)}: {number:.2f}"
+        head: f"{words.head_name(*head)}: {format_number(number, digits=2)}"
         for head, number in zip(heads, numbers, strict=True)
         if np.isfinite(number)
     }
@@ -168,8 +168,9 @@ def _explain(scene: Scene, found: QueryKeyMap, chosen: tuple[int, int]) -> None:
     dark, points = look.dark(), found.points_table(*named)
 
     def tables() -> None:
-        st.dataframe(found.table(), hide_index=True, key="query_key_map-heads")
-        st.dataframe(points, hide_index=True, key="query_key_map-points", placeholder="–")
+        for name, table in (("heads", found.table()), ("points", points)):
+            key, columns = f"query_key_map-{name}", words.number_columns(table)
+            st.dataframe(table, hide_index=True, key=key, placeholder="–", column_config=columns)
 
     figures.explain(
         lambda: found.figure(*named, dark=dark),

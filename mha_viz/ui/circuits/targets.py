@@ -154,8 +154,7 @@ def signed(value: SupportsFloat) -> str:
     >>> signed(-0.12345), signed(float("nan"))
     ('−0.123', 'not defined')
     """
-    number = float(value)
-    return words.UNDEFINED if number != number else f"{number:+.3g}".replace("-", "−")
+    return words.format_number(value, signed=True)
 
 
 OWN = "own"

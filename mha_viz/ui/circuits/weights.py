@@ -66,7 +66,8 @@ def _copying(scene: Scene) -> None:
 def _favoured() -> None:
     layer, head = state.of(Circuits).chosen
     found = _of_weights(favoured_pairs, layer, head, size=20_000)
-    st.dataframe(found.pairs[["source", "destination", "strength"]], hide_index=True)
+    pairs = found.pairs[["source", "destination", "strength"]]
+    st.dataframe(pairs, hide_index=True, column_config=words.number_columns(pairs))
     error = "" if found.exact else f" ± {found.copied_error:.1%}"
     st.caption(TEXTS("composition.favoured", found=found, error=error))
 
@@ -195,7 +196,6 @@ def _directions(scene: Scene, circuit: vocabulary.VocabularyCircuit, name: str) 
 def _table(scene: Scene, table: pd.DataFrame, name: str) -> None:
     table = table.rename(columns=TEXTS.labels("vocabulary.columns"))
     key = name.partition(" ")[0] + name.rpartition(" ")[2]
-    numbers = table.select_dtypes("number").columns
-    form = {str(one): st.column_config.NumberColumn(format="%.3g") for one in numbers}
+    form = words.number_columns(table)
     st.dataframe(table, hide_index=True, column_config=form, key=f"{key}-shown")
     exports.table_file(table, key=key, name=name, caption=words.settings(scene, "by weights"))

@@ -95,9 +95,10 @@ def sentences(found: Difference, framed: bool = False) -> None:
     told = [one.text for one in found.sentences]
     pairs = found.pairs.head(MOST_MARKED)
     if len(pairs):
+        weights = pairs[["a", "b"]].map(words.format_number)
         clauses = [
-            f"“{row.query_token}” to “{row.key_token}” ({row.a:.3g} and {row.b:.3g})"
-            for row in pairs.itertuples()
+            f"“{row.query_token}” to “{row.key_token}” ({a} and {b})"
+            for row, a, b in zip(pairs.itertuples(), weights["a"], weights["b"], strict=True)
         ]
         where = ": framed below" if framed else ""
         told.append(f"Their weights differ most from {', from '.join(clauses)}{where}.")
@@ -141,4 +142,4 @@ def _note(spreads: float, p: float, beyond: bool) -> str:
     if not np.isfinite(spreads):
         return ""
     told = "" if np.isnan(p) else (", beyond noise" if beyond else ", within noise")
-    return f"{abs(spreads):.2g} spreads{told}"
+    return f"{words.format_number(abs(spreads), digits=2)} spreads{told}"

@@ -160,7 +160,7 @@ def _statements(scene: Scene, rows: list[Row]) -> None:
     st.header(name, anchor=False)
     # the verdict stands where a phone shows it
     table = pd.DataFrame(rows, columns=["Statement", "Here", "Layer", "Left", "Right"])
-    st.dataframe(table, hide_index=True)
+    st.dataframe(table, hide_index=True, column_config=words.number_columns(table))
     st.caption(TEXTS("diversity.statements", close=CLOSE))
     source = words.settings(scene, "outputs without the bias b_O")
     exports.table_file(table, key="statements", name=name, caption=source)

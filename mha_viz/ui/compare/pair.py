@@ -148,7 +148,7 @@ def choosable(
     def take(row: int) -> None:
         words.choose_pair(pairs[row].tolist(), scene)
 
-    words.choosable(table, take, key=name(), form="%.4f", **size)
+    words.choosable(table, take, key=name(), **size)
 
 
 def pictures(scene: Scene, width: int | None = None, marked: Cells = (), across: int = 2) -> None:

@@ -174,10 +174,8 @@ def _relations(study: Study) -> None:
     if table.empty:
         st.markdown(f"No relation was asked for {MIN_TARGETS} times: the treebank is too small.")
         return
-    forms = dict.fromkeys(map(str, table.select_dtypes("float")), "%.3f")
-    forms |= dict.fromkeys(("p", "q"), "%.2g")
-    number, text = st.column_config.NumberColumn, st.column_config.TextColumn(width=146)
-    columns = {"Relation": text} | {one: number(format=forms[one], width=70) for one in forms}
+    columns = {"Relation": st.column_config.TextColumn(width=146)}
+    columns |= words.number_columns(table, width=70)
     best, none = table.head(_SHOWN), words.UNDEFINED
     st.dataframe(best, hide_index=True, placeholder=none, column_config=columns)
     st.caption(TEXTS("grammar.relations", min_targets=MIN_TARGETS, min_units=MIN_UNITS))

@@ -155,6 +155,7 @@ def _labels(study: Study) -> None:
         return
     table = titled(found, study.layer_numbers)
     narrow = {str(title): st.column_config.NumberColumn(width=70) for title in table.columns[2:]}
+    narrow |= words.number_columns(table, width=70)
     narrow["Head"] = st.column_config.TextColumn(width=60)
     st.dataframe(table, hide_index=True, placeholder=words.UNDEFINED, column_config=narrow)
     st.caption(NOTES["labels"])

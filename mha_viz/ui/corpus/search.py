@@ -22,6 +22,7 @@ from mha_viz.ui.widgets.components.sentence_arcs import Arc, Piece, bring_script
 from mha_viz.ui.widgets.controls import choosing
 from mha_viz.ui.widgets.exports import exports
 from mha_viz.ui.widgets.messages import words
+from mha_viz.web.theme import format_weight
 
 LIMIT = 100  # rows that are found
 _SHOWN = 20  # of them as sentences
@@ -105,7 +106,7 @@ def _sentences(study: Study, found: pd.DataFrame) -> None:
         pair = " → ".join(words.plain(row[f"{part}_token"]) for part in _COLOURS)
         head = row["layer"], row["head"]
         link = in_heads(row["text"], *head, row["query"], row["key"])
-        weight, sentence = words.format_number(row["weight"]), marked(row["text"], marks)
+        weight, sentence = format_weight(row["weight"]), marked(row["text"], marks)
         st.markdown(f"**{weight}** {words.head_name(*head)}, {pair}: {sentence} {link}")
 
 

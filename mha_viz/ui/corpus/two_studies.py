@@ -146,7 +146,8 @@ def _table(study: Study, by: str, found: pd.DataFrame) -> None:
         found = found.rename(columns={"layer_b": "layer", "head_b": "head"})  # of this study
         found = found.assign(better=found["better"].replace(sides))
     table = titled(found, study.layer_numbers)
-    st.dataframe(table, hide_index=True, placeholder=words.UNDEFINED)
+    numbers = words.number_columns(table)
+    st.dataframe(table, hide_index=True, placeholder=words.UNDEFINED, column_config=numbers)
     st.caption(TEXTS(f"two.{by if by in _BY else 'trees'}"))
     caption = source_line(study, f"against {_reference(state.of(Corpus))}", COMPARED[by])
     exports.table_file(table, key="corpus-two-trees", name="Two studies", caption=caption)
@@ -175,7 +176,7 @@ def _map(study: Study, rows: pd.DataFrame) -> None:
     table = titled(rows.drop(columns="metric"), study.layer_numbers)
     with right:
         st.markdown(f"**{words.plain(metric)} of each head**, the largest difference first")
-        head = {"Head": st.column_config.Column(pinned=True)}
+        head = {"Head": st.column_config.Column(pinned=True), **words.number_columns(table)}
         st.dataframe(table, hide_index=True, placeholder=words.UNDEFINED, column_config=head)
     with left:
         means = (by_head(study, rows, name).tolist() for name in ("mean_b", "mean_a"))

@@ -269,9 +269,9 @@ def _table(scene: Scene, view: HeadsView) -> None:
         ", ".join(earned.label.title for earned in head) for layer in labels for head in layer
     ]
     columns = {_title(key): values for key, values in facts.items()}
-    table, number = words.head_values(scene, columns), st.column_config.NumberColumn(format="%.4f")
+    table = words.head_values(scene, columns)
     table.insert(1, "Labels", titles)
-    shown = {"Head": st.column_config.Column(pinned=True), **dict.fromkeys(columns, number)}
+    shown = {"Head": st.column_config.Column(pinned=True), **words.number_columns(table)}
     st.dataframe(table, hide_index=True, placeholder=words.UNDEFINED, column_config=shown)
     source = words.source(scene.record)
     exports.table_file(table, key="heads-table", name="All heads", caption=source)

@@ -79,9 +79,10 @@ test("weights read as Python writes them", () => {
 });
 
 test("numbers read as Python writes them", () => {
-  for (const [number, text, signed] of python.quantities) {
+  for (const [number, text, signed, short] of python.quantities) {
     assert.equal(shared.formatNumber(number), text);
     assert.equal(shared.formatNumber(number, { signed: true }), signed);
+    assert.equal(shared.formatShort(number), short);
   }
 });
 

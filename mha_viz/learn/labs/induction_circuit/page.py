@@ -19,6 +19,7 @@ from mha_viz.ui.run import heavy, memory
 from mha_viz.ui.state.session import session
 from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.exports import figures
+from mha_viz.ui.widgets.messages.messages import number_columns
 from mha_viz.web.labels import head_name
 from mha_viz.web.theme import format_number
 
@@ -243,9 +244,8 @@ def _cut(choices: Choices, found: lab.Circuit, settings: tuple[int, int]) -> Non
     values = {"found": found, "one": one, "all_readers": all_readers, "n_readers": n_readers}
     TEXTS.predict(choices, "one-cut", right=right, **names, **values)
     columns = {"cut": "Path cut", "loss": "Loss, nats", "more": "More, nats"}
-    digits = st.column_config.NumberColumn(format="%.3g")
-    config = {columns["loss"]: digits, columns["more"]: digits}
-    st.dataframe(table.rename(columns=columns), hide_index=True, column_config=config)
+    table = table.rename(columns=columns)
+    st.dataframe(table, hide_index=True, column_config=number_columns(table))
     TEXTS.caption("cut.heads", **names)
 
 

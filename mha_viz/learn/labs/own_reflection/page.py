@@ -18,6 +18,7 @@ from mha_viz.learn.labs.soft_lookup.numbers import WORDS
 from mha_viz.plots.vectors import arrows
 from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.exports import figures
+from mha_viz.web.theme import format_number
 
 TEXTS = read_texts(__package__)
 SIZES = (3, 4, 5, 6)
@@ -207,4 +208,5 @@ def _side_by_side(found: lab.Pointwise) -> None:
         for title, output in (("A X W_V", found.attention), ("conv1d", found.convolution)):
             key = f"own-reflection-{title}"
             charts.matrix(key, output, title, rows=words, shape=shape, limits=limits)
-    st.markdown(f"The largest difference between the two outputs is **{found.difference:.2g}**.")
+    gap = format_number(found.difference, digits=2)
+    st.markdown(f"The largest difference between the two outputs is **{gap}**.")

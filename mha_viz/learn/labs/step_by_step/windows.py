@@ -160,7 +160,7 @@ def _explain_cell(step: StepTable, row: int, column: int) -> None:
 
 def _signed(value: float) -> str:
     """Write a number so that it may stand behind a plus."""
-    text = format_number(value).replace("-", "−")
+    text = format_number(value)
     return f"({text})" if value < 0 else text
 
 
@@ -197,7 +197,9 @@ def _compared(scene: Scene, found: Steps) -> None:
     table = pd.DataFrame(
         {
             "What": list(names.values()),
-            "Largest difference": [f"{found.differences[name][0]:.2g}" for name in names],
+            "Largest difference": [
+                format_number(found.differences[name][0], digits=2) for name in names
+            ],
             "Largest number": [format_number(found.differences[name][1]) for name in names],
             "From the matrices": ["no" if name in found.own else "yes" for name in names],
         }

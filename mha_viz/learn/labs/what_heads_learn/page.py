@@ -26,6 +26,7 @@ from mha_viz.ui.widgets.exports import figures
 from mha_viz.ui.widgets.messages import words
 from mha_viz.ui.widgets.messages.messages import plain
 from mha_viz.web.labels import head_name
+from mha_viz.web.theme import true_minus
 
 TEXTS = read_texts(__package__)
 
@@ -140,7 +141,7 @@ def _summary(choices: Choices, found: Found) -> None:
             "Pairs": len(one.attended.pairs),
             "Best head": head_name(*one.best),
             "It finds": f"{one.score[one.best]:.0%}",
-            "Best step": f"{one.offset_score:.0%} ({one.offset:+d})".replace("-", "−"),
+            "Best step": true_minus(f"{one.offset_score:.0%} ({one.offset:+d})"),
             "Random weights": f"{one.random_score:.0%}",
             "Ahead by": _ahead(one, one.best),
         }
@@ -168,7 +169,7 @@ def _summary(choices: Choices, found: Found) -> None:
 def _ahead(one: lab.Finding, head: tuple[int, int]) -> str:
     """Write a head's lead with its interval, in percentage points."""
     lead, low, high = (round(100 * float(ends[head])) for ends in (one.lead, one.low, one.high))
-    return f"{lead:+d} ({low:+d} to {high:+d})".replace("-", "−")
+    return true_minus(f"{lead:+d} ({low:+d} to {high:+d})")
 
 
 def _pick(choices: Choices, found: Found) -> int | None:

@@ -17,8 +17,10 @@ from mha_viz.ui.state.session import from_browser
 from mha_viz.ui.widgets.components.component import LateComponent, event_of
 from mha_viz.ui.widgets.controls import lazy_sections
 from mha_viz.ui.widgets.exports.exports import data_and_page, download, safe_name
+from mha_viz.ui.widgets.messages.messages import number_columns
 from mha_viz.web.payload import KINDS, flow_payload, signed_payload
 from mha_viz.web.standalone import flow_html
+from mha_viz.web.theme import format_number
 
 START = 0.02  # where the slider stands at first
 NAME = "What flows into a token"
@@ -66,7 +68,8 @@ def prediction_graph(
 ) -> None:
     """Draw a graph of one prediction with its pinned nodes, and what belongs to it."""
     file = safe_name(f"graph_{graph.model}_{graph.position}", "graph")
-    held = f"{graph.held:+.3g} of {graph.value - graph.rest:+.3g} logits"
+    parts = (graph.held, graph.value - graph.rest)
+    held = "{} of {} logits".format(*(format_number(part, signed=True) for part in parts))
     share = f"the largest edges, {graph.share:.0%} of all: {held}"
     folded = graph.names or any(token.id < 0 for token in graph.tokens)
 
@@ -110,7 +113,8 @@ def _draw(
         if isinstance(graph, PredictionGraph):
             download("Graph (JSON)", f"{file}.json", graph.to_bytes, key=f"{key}-json")
 
-    nothing, rows = guarded(lambda: None), partial(st.dataframe, graph.edges, hide_index=True)
+    columns, nothing = number_columns(graph.edges), guarded(lambda: None)
+    rows = partial(st.dataframe, graph.edges, hide_index=True, column_config=columns)
     with st.container(gap=None):
         _graph.bring(f"{key}-script")
         changes = {f"on_{name}_change": event or nothing for name, event in events.items()}

@@ -22,7 +22,7 @@ from mha_viz.ui.state.session import from_browser, session
 from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.controls import lazy_sections
 from mha_viz.ui.widgets.exports.exports import data_and_page, download, safe_name
-from mha_viz.ui.widgets.messages.messages import plain
+from mha_viz.ui.widgets.messages.messages import number_columns, plain
 from mha_viz.web import theme
 from mha_viz.web.browser import component_script, style
 
@@ -109,8 +109,9 @@ def explain(
     dark = look.dark()
 
     def rows() -> None:
-        counted = isinstance(table.index, pd.RangeIndex)
-        st.dataframe(table, hide_index=counted, key=f"{key}-rows", placeholder="not defined")
+        looks: dict[str, Any] = {"hide_index": isinstance(table.index, pd.RangeIndex)}
+        looks |= {"placeholder": "not defined", "column_config": number_columns(table)}
+        st.dataframe(table, key=f"{key}-rows", **looks)
 
     def files() -> None:
         file, drawn = safe_name(name, "figure"), figure()

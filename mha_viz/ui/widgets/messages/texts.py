@@ -1,8 +1,10 @@
 """Texts of a page on screen, which texts.toml in the page's folder declares.
 
-Values fill {placeholders}, and {size:number} writes a value as `format_number` does.
+Values fill {placeholders}. {size:number} writes a value as `format_number` does, {size:.2g} with
+two digits; a minus is never a hyphen.
 """
 
+import re
 import tomllib
 from collections.abc import Mapping
 from functools import reduce
@@ -10,7 +12,7 @@ from importlib.resources import files
 from string import Formatter
 from typing import Any, TypedDict, TypeVar, cast
 
-from mha_viz.web.theme import format_number
+from mha_viz.web.theme import format_number, true_minus
 
 
 class FigureTexts(TypedDict):
@@ -30,7 +32,10 @@ class _Filler(Formatter):
     def format_field(self, value: Any, format_spec: str) -> str:
         if format_spec == "number":
             return format_number(value)
-        return str(super().format_field(value, format_spec))
+        if digits := re.fullmatch(r"\.([1-3])g", format_spec):
+            return format_number(value, digits=int(digits[1]))
+        text = str(super().format_field(value, format_spec))
+        return text if isinstance(value, str) else true_minus(text)
 
 
 class Texts:

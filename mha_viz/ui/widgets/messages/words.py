@@ -19,6 +19,7 @@ from mha_viz.ui.state import state
 from mha_viz.ui.state.faults import guarded
 from mha_viz.ui.state.session import from_browser
 from mha_viz.ui.widgets.messages.messages import notes as notes
+from mha_viz.ui.widgets.messages.messages import number_columns as number_columns
 from mha_viz.ui.widgets.messages.messages import plain as plain
 from mha_viz.web import labels
 from mha_viz.web.theme import format_number as format_number
@@ -176,10 +177,9 @@ def choosable(
     choose: Callable[[int], object],
     *,
     key: str,
-    form: str = "%.3f",
     height: int | Literal["auto"] = "auto",
 ) -> None:
-    """Draw a table whose rows can be chosen: `choose` gets a row's number; `form` is of floats."""
+    """Draw a table whose rows can be chosen: `choose` gets a row's number."""
 
     @guarded
     def take() -> None:
@@ -187,10 +187,7 @@ def choosable(
         if rows and 0 <= rows[0] < len(table):
             choose(rows[0])
 
-    columns = {
-        str(name): st.column_config.NumberColumn(format="%.2g" if name in ("p", "q") else form)
-        for name in table.select_dtypes("float")
-    }
+    columns = number_columns(table)
     looks: dict[str, Any] = {"hide_index": True, "height": height, "placeholder": UNDEFINED}
     looks |= {"key": key, "selection_mode": "single-row", "column_config": columns}
     st.dataframe(table, on_select=take, **looks)

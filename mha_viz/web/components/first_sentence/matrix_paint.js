@@ -204,5 +204,5 @@ export class MatrixPainter {
 /** A number with at most so many decimals and three significant digits. @type {(value: number, most: number) => string} */
 function inCell(value, most) {
   const size = Math.abs(value);
-  return trueMinus(value.toFixed(Math.min(most, size < 1 ? 3 : size < 10 ? 2 : size < 100 ? 1 : 0)));
+  return trueMinus(value.toFixed(Math.min(most, size < 0.9995 ? 3 : size < 9.995 ? 2 : size < 99.95 ? 1 : 0)));
 }
