@@ -51,7 +51,8 @@ def bar_and_scene(
     session().shown_problems = []
     state.sync_from_url()
     bar = sentence_bar.bar(parts=parts)
-    more, fault, warnings, work = st.container(), st.empty(), st.container(), st.container()
+    more, fault, warnings = st.container(), st.empty(), st.container()
+    work = st.container(key="work")  # page.css: in no room, but where a run was stopped
     with more:
         controls.other_model()
         fetching.draw()

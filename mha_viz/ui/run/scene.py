@@ -244,7 +244,8 @@ def extent(record: AttentionRecord) -> str:
 
 
 def _trace(key: Hashable, model: AttentionModel, text: str, pair: str | None, part: str) -> Run:
-    bar, button = st.empty(), st.empty()
+    with st.container(key=f"run-progress-{hash(key)}", horizontal=True):  # page.css: in no room
+        bar, button = st.empty(), st.empty()
     offered = False
 
     def on_layer(done: int) -> None:
