@@ -66,11 +66,12 @@ export class TokenLines {
     this.measure(width, header);
     if (this.fresh) this.drawLists(header);
     this.fresh = false;
+    this.parts.legend.hidden = header.names.length < 2;
     drawHeads(this.parts.legend, header.names, this.colours, this.active, (head) => this.toggle(head));
     this.parts.range.value = Math.round(this.share * 100);
     this.parts.percent.textContent = `${Math.round(this.share * 100)} %`;
     this.arrange();
-    this.refresh();
+    this.paint(); // in this frame: what it says of the lines takes room
     this.root.dataset.painted = header.id;
   }
 
@@ -132,7 +133,6 @@ export class TokenLines {
       hidden += lines.all - lines.count;
       return { colour: this.colours[head], lines };
     });
-    parts.legend.hidden = model.header.names.length < 2;
     const drawn = hidden ? `${hidden.toLocaleString("en")} fainter lines not drawn` : "All lines drawn";
     parts.hidden.textContent = this.isCrowded ? "" : drawn;
     paintLines(parts.canvas, this.lineWidth, height, { height: rowHeight, top }, heads, focus);
