@@ -96,3 +96,25 @@ def test_a_click_on_a_token_and_a_run_shift_nothing(observed) -> None:
         page.get_by_label("Sentence", exact=True).fill(OTHER_TEXT)
         page.get_by_role("button", name="Run", exact=True).click()
     assert page.evaluate("sumOfShifts()") == before
+
+
+@pytest.mark.parametrize("text", [TEXT, "The cat sat", 5 * TEXT], ids=["usual", "short", "long"])
+def test_views_of_a_head_on_a_phone_have_one_height(observed, text) -> None:
+    page = observed("phone")
+    load(page, f"/?text={text}")
+    before, below = page.evaluate("sumOfShifts()"), page.locator(".grid-view").bounding_box()
+    for view, drawn in (
+        ("Lines", ".token-lines"),
+        ("Table", ".pairs"),
+        ("Heatmap", ".heat"),
+        ("Numbers", ".numbers"),
+    ):
+        with next_run(page):
+            page.get_by_role("radio", name=view, exact=True).click()
+        next_frame(page)
+        assert page.locator(".grid-view").bounding_box() == below, view
+        if view != "Numbers":  # what comes late moves its own table
+            assert page.evaluate("sumOfShifts()") == before, view
+        box = page.locator(f".head-view {drawn}").bounding_box()
+        hole = below["y"] - box["y"] - box["height"]
+        assert 0 <= hole <= SIZES["phone"]["height"] / 3, view

@@ -123,6 +123,22 @@ test("the picture is chosen, with the pointer and with keys", () => {
   assert.deepEqual(shown(), [".numbers"]);
 });
 
+test("on a phone all pictures have the height of the heatmap, and scroll in it", () => {
+  globalThis.innerWidth = 390;
+  const barHeight = 48;
+  lay((element) => ({ width: 358, ...(element.className === "heat-bar" ? { height: barHeight } : {}) }));
+  const { button, find } = openBench();
+  const reserved = () => find(".head-view > .middle").style.minHeight;
+  const height = reserved();
+  assert.equal(parseFloat(height), barHeight + parseFloat(find(".heat").style.height));
+  for (const [name, part] of [["Lines", ".token-lines"], ["Table", ".pairs"], ["Numbers", ".numbers"]]) {
+    button(name).click();
+    assert.equal(reserved(), height);
+    assert.equal(find(part).style.maxHeight, height);
+  }
+  globalThis.innerWidth = 1280;
+});
+
 test("a scale recolours both pictures", () => {
   const { button, find, opened } = openBench();
   opened();

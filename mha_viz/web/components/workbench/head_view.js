@@ -6,6 +6,7 @@ import { copyLinkButton } from "./copy_link.js";
 import { HeatView } from "./heat_view.js";
 import { twinInWords } from "./head_facts.js";
 import { headerOf } from "./head_parts.js";
+import { heatHeight } from "./heat_layout.js";
 import { LinesModel } from "../token_lines/lines_model.js";
 import { NumbersView } from "./numbers_view.js";
 import { PairsView } from "./pairs_view.js";
@@ -54,8 +55,7 @@ export class HeadView {
     this.pairs = new PairsView(bench);
     this.numbers = new NumbersView(bench);
     this.bar.append(this.cells, this.how, this.heat.overview.root);
-    this.picture.append(this.heat.root, this.lines.root, this.pairs.root, this.numbers.root, this.wait);
-    this.middle.append(this.bar, this.picture);
+    this.middle.append(this.bar, this.heat.root, this.lines.root, this.pairs.root, this.numbers.root, this.wait);
     this.sentence.under.append(this.twin);
     this.root.append(this.top, this.sentence.root, this.middle, this.live);
     this.resized = new ResizeObserver(() => this.draw());
@@ -65,7 +65,6 @@ export class HeadView {
   build() {
     this.top = make("div", "top");
     this.middle = make("div", "middle");
-    this.picture = make("div", "picture");
     this.bar = make("div", "heat-bar");
     this.cells = segments("Cells show", (kind) => this.bench.choose({ weighted: kind === "shares" }));
     this.cells.title = SHARES;
@@ -159,8 +158,11 @@ export class HeadView {
   drawPicture(head, width) {
     const { bench } = this;
     const { show } = bench.view;
-    const height = this.room();
-    this.middle.style.minHeight = this.height ? `${height}px` : ""; // what stands below stays there
+    this.middle.classList.toggle("narrow", width < NARROW);
+    this.drawBar();
+    const room = this.heatRoom(width);
+    const height = this.pictureHeight(width, room);
+    this.middle.style.minHeight = `${height}px`; // what stands below stays there
     const coming = this.coming(head, show);
     // The head before stays, pale, until the shares of this one are here: nothing flickers.
     const isStale = show === "heatmap" && coming === FETCHING && this.heat.scene?.header.id === bench.weights.shown.header.id;
@@ -173,16 +175,10 @@ export class HeadView {
     this.lines.root.hidden = drawn !== "lines";
     this.pairs.root.hidden = drawn !== "table";
     this.numbers.root.hidden = drawn !== "numbers";
-    const beside = width >= NARROW;
-    this.middle.classList.toggle("narrow", !beside);
-    if (show === "heatmap") this.drawBar();
     if (!drawn) return;
-    const end = this.height ? `${height}px` : "";
-    this.pairs.root.style.maxHeight = this.numbers.root.style.maxHeight = end;
-    if (drawn === "heatmap") {
-      const left = height - BAR;
-      this.drawHeat(head, width, beside ? left : Math.min(left, width * 1.05));
-    } else if (drawn === "lines") this.drawLines(head, height);
+    for (const { root } of [this.lines, this.pairs, this.numbers]) root.style.maxHeight = `${height}px`;
+    if (drawn === "heatmap") this.drawHeat(head, width, room);
+    else if (drawn === "lines") this.drawLines(head);
     else if (drawn === "table") this.pairs.draw(head);
     else this.numbers.draw(head);
   }
@@ -218,17 +214,29 @@ export class HeadView {
 
   /** The height that is left for the picture in the window. */
   room() {
-    const end = this.height ?? 640;
-    const above = this.middle.offsetTop;
-    return Math.max(LEAST, end - above);
+    return Math.max(LEAST, (this.height ?? 640) - this.middle.offsetTop);
   }
 
-  drawHeat(head, width, room) {
+  /** The height that the heatmap may take. */
+  heatRoom(width) {
+    const { part, weights } = this.bench;
+    const { rows } = part ?? weights.size;
+    const left = this.room() - BAR;
+    const room = width < NARROW ? Math.min(left, width * 1.05) : left;
+    // A text of some lines is larger than the window rather than too small to be read.
+    return rows <= READABLE_ROWS ? Math.max(room, rows * READABLE_CELL + AXIS_LABELS) : room;
+  }
+
+  /** The height of the picture, one for all views: what the window leaves, on a phone what the heatmap takes. */
+  pictureHeight(width, room) {
+    if (this.height) return this.room();
+    this.bar.hidden = false; // to be measured
+    return Math.max(LEAST, this.bar.offsetHeight + heatHeight(width, room, this.bench.weights.shown.header));
+  }
+
+  drawHeat(head, width, height) {
     const { bench } = this;
     const { header } = bench.weights.shown;
-    const { rows } = bench.part ?? bench.weights.size;
-    // A text of some lines is larger than the window rather than too small to be read.
-    const height = rows <= READABLE_ROWS ? Math.max(room, rows * READABLE_CELL + AXIS_LABELS) : room;
     const isWeighted = Boolean(bench.view.weighted && bench.settings.values);
     const weights = isWeighted ? bench.extras.shares : bench.weights;
     this.heat.draw({
@@ -238,7 +246,7 @@ export class HeadView {
     }, width, height);
   }
 
-  drawLines(head, height) {
+  drawLines(head) {
     const { bench } = this;
     const { weights, part } = bench;
     const header = headerOf(weights.shown.header, part);
@@ -253,8 +261,6 @@ export class HeadView {
       ...header, id: `${header.id} ${heads}`, heads: heads.length, names: heads.map((one) => bench.name(one)),
       threshold: Number(bench.view.mass ?? 0.9), scale: bench.view.scale, exact: heads.every((one) => weights.knows(one, part)),
     }, values);
-    // On a phone, where one scrolls the page, they are as high as they are elsewhere.
-    this.lines.parts.scroller.style.maxHeight = this.height ? `${Math.max(LEAST, height - 70)}px` : "";
     const { top, left } = part ?? { top: 0, left: 0 };
     const inside = (place, count) => (place >= 0 && place < count ? place : -1);
     const pair = { query: inside(bench.pair.query - top, header.queries), key: inside(bench.pair.key - left, header.keys) };

@@ -31,6 +31,18 @@ export function heatLayout(width, height, view, queries, keys) {
 }
 
 /**
+ * The height that the heatmap of a whole head needs.
+ * @param {number} width
+ * @param {number} height that there is
+ * @param {any} header
+ */
+export function heatHeight(width, height, header) {
+  const all = { top: 0, left: 0, rows: header.queries, cols: header.keys };
+  const { top, high } = heatLayout(width, height, all, header.query_labels, header.key_labels);
+  return Math.min(height, Math.ceil(top + high + 4));
+}
+
+/**
  * The row and column at a point; -1 beside the cells on that side: a label, or nothing.
  * @param {ReturnType<typeof heatLayout>} layout
  * @param {number} x

@@ -3,7 +3,7 @@
 // the cell that is pointed at.
 
 import { HeatGestures } from "./heat_gestures.js";
-import { heatLayout, rankInRow } from "./heat_layout.js";
+import { heatHeight, heatLayout, rankInRow } from "./heat_layout.js";
 import { paintHeat, paintOver } from "./heat_paint.js";
 import { Overview } from "./overview.js";
 import { setPending } from "../shared/readiness.js";
@@ -57,9 +57,8 @@ export class HeatView {
       muted: theme === "dark" ? "#a4a9b8" : "#5b6072", accent: PALETTE.accent[theme],
     };
     // As high as the whole head needs: while one zooms, nothing below moves.
-    const { top, high } = heatLayout(width, height, allOf(this.size), header.query_labels, header.key_labels);
     this.look = {
-      width, height: Math.min(height, Math.ceil(top + high + 4)), header, colours,
+      width, height: heatHeight(width, height, header), header, colours,
       table: colourTable(scene.scale, theme), font: style.fontFamily || "sans-serif",
     };
     this.root.style.height = `${this.look.height}px`;
