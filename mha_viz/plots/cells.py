@@ -1,6 +1,7 @@
 """Tables of numbers as coloured cells: axes that name every cell, hatching, cells to click."""
 
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, SupportsFloat
 from unicodedata import east_asian_width as width
@@ -15,6 +16,7 @@ from mha_viz.web import theme
 from mha_viz.web.labels import clean, plotly_text
 
 MAX_CLICKABLE = 21_000  # cells; 144 x 144 are 20,736
+_MAX_TEXTS = 4096  # cells whose numbers are sent as texts, too: 10 ms
 PHONE_WIDTH = 300  # pixels that a phone leaves for all columns: their labels fit this width
 BAR = 44  # height of the colour bar
 # Cells are squares, in the upper left corner of the room that there is.
@@ -291,6 +293,12 @@ def clickable(values: Numbers, customdata: NDArray[np.intp], names: str, number:
         trace = dict(x=columns.astype(np.int16), y=rows.astype(np.int16), mode="markers")
         # an array: twenty thousand lists would take longer than all the rest
         trace |= dict(marker=marker, customdata=customdata[where].astype(np.int16))
+        if text == number and len(rows) <= _MAX_TEXTS and (values[where] < 0).any():
+            # As texts, for Plotly writes the minus of a colour's number as a hyphen.
+            signed = bool(re.search(r"%\{marker.color:\+", number))
+            numbers = values[where].tolist()
+            trace |= dict(hovertext=[theme.format_number(one, signed=signed) for one in numbers])
+            text = re.sub(r"%\{marker.color:.*?\}", "%{hovertext}", number)
         trace |= dict(hovertemplate=f"{names}<br>{text}<extra></extra>", **frame.keep_on_click(0))
         traces += [trace] if rows.size else []
     return traces

@@ -1,6 +1,7 @@
 """Parts that figures share: checked numbers and weights, headings, legends, axes and marks."""
 
 import math
+import re
 import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -31,6 +32,7 @@ DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
 SYMBOLS = tuple(
     "circle diamond square triangle-up cross triangle-down x star hexagon pentagon bowtie".split()
 )
+_FORMAT = re.compile(r"%\{([xyz]):([^}]*)\}")  # of a number on an axis, in a hover's template
 
 
 def as_numbers(values: Any, axes: int, name: str) -> Numbers:
@@ -111,8 +113,21 @@ def build_figure(traces: Sequence[Part], dark: bool, layout: Mapping[str, Any]) 
 
     A trace names its type; a scatter need not.
     """
-    typed = [dict(type="scatter") | trace for trace in traces]
+    typed = [dict(type="scatter") | _with_true_minus(trace) for trace in traces]
     return go.Figure(dict(data=typed, layout=merged(theme.layout(dark), layout)))
+
+
+def _with_true_minus(trace: Part) -> Part:
+    """Move the number formats of x, y and z out of a hover's template.
+
+    Plotly writes a hyphen as minus where the template has the format, a true minus where the trace
+    has it.
+    """
+    template = trace.get("hovertemplate") or ""
+    formats = {f"{axis}hoverformat": form for axis, form in _FORMAT.findall(template)}
+    return (
+        trace | formats | dict(hovertemplate=_FORMAT.sub(r"%{\1}", template)) if formats else trace
+    )
 
 
 @dataclass(frozen=True)
