@@ -8,6 +8,16 @@ from playwright.sync_api import Page
 RUN = 400_000  # ms, of the wait for a run: an app's first one loads torch and transformers
 READY = "() => Number(document.documentElement.dataset.ready)"  # NaN while it works
 
+# Notes that something is on its way to the page, or has come (components/shared/readiness.js).
+# Returns the ready mark and the visibility of the progress bar right afterwards.
+PENDING = """(isPending) => {
+  const { pending, onChange } = globalThis[Symbol.for("mha_viz.readiness")];
+  pending[isPending ? "add" : "delete"]("a late number");
+  onChange();
+  const bar = document.getElementById("page-progress");
+  return [document.documentElement.dataset.ready, getComputedStyle(bar).visibility];
+}"""
+
 
 def wait_until(page: Page, condition: str, timeout: int = RUN) -> None:
     """Return when a function of the page says so.

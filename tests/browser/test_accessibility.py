@@ -9,7 +9,7 @@ from playwright.sync_api import Page, expect
 from mha_viz.learn.frame.contents import LABS
 from mha_viz.ui.state.link_values import Pin, written
 from mha_viz.ui.state.views import CIRCUITS, SECTIONS
-from tests.browser.ready import next_run, wait_ready, wait_until
+from tests.browser.ready import PENDING, next_run, wait_ready, wait_until
 from tests.browser.workbench_page import TEXT
 
 PINS = Pin("tiny-bert", TEXT, "", "self", 0, 2), Pin("tiny-gpt2", TEXT, "", "self", 1, 3)
@@ -80,6 +80,14 @@ def test_a_list_that_scrolls_and_a_code_have_no_fault(open_page) -> None:
         page.get_by_text("QR code", exact=True).click()
     expect(page.get_by_role("img", name="QR code")).to_be_visible()
     page.evaluate(AXE)
+    assert not (violations := faults(page)), "\n".join(violations)
+
+
+def test_a_page_that_works_has_no_fault(open_page) -> None:
+    page = open_page("/glossary")
+    page.evaluate(AXE)
+    page.evaluate(PENDING, True)
+    expect(page.get_by_role("progressbar", name="Page is working")).to_be_visible()
     assert not (violations := faults(page)), "\n".join(violations)
 
 

@@ -4,7 +4,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from mha_viz.learn.frame.contents import LABS
-from tests.browser.ready import next_frame, next_run, wait_ready
+from tests.browser.ready import PENDING, next_frame, next_run, wait_ready
 from tests.browser.workbench_page import TEXT, word
 
 MAX_SHIFT = 0.05  # of the sum of layout shifts: share of the window that moves, times how far
@@ -26,15 +26,6 @@ OBSERVE = """(() => {
   observer.observe({ type: "layout-shift", buffered: true });
   window.sumOfShifts = () => (sum(observer.takeRecords()), shifts);
 })()"""
-# Notes that something is on its way to the page, or has come (components/shared/readiness.js).
-# Returns the ready mark and the visibility of the progress bar right afterwards.
-PENDING = """(isPending) => {
-  const { pending, onChange } = globalThis[Symbol.for("mha_viz.readiness")];
-  pending[isPending ? "add" : "delete"]("a late number");
-  onChange();
-  const bar = document.getElementById("page-progress");
-  return [document.documentElement.dataset.ready, getComputedStyle(bar).visibility];
-}"""
 
 
 def load(page: Page, path: str) -> float:

@@ -22,7 +22,11 @@ _NUMBERS = "".join(
     for n in range(1, 49)  # layers or heads whose place is reserved before they are drawn
 )
 STYLE = Path(__file__).with_name("page.css").read_text("utf-8") + _NUMBERS
-PROGRESS_BAR = '<div id="page-progress" role="progressbar" aria-label="Page is working"></div>'
+# Outside of all landmarks; as a live region it is reached without one.
+PROGRESS_BAR = (
+    '<div id="page-progress" role="progressbar" aria-label="Page is working" '
+    'aria-live="polite"></div>'
+)
 _PAGE = PAGE.read_bytes()
 # In the body: there it comes after the styles that Streamlit's scripts add to the head.
 _STYLED = _PAGE.replace(
