@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 import mha_viz as mv
+from mha_viz.core.amounts import format_number
 from mha_viz.core.metrics import METRICS, attention_flow, attention_rollout
 from mha_viz.core.metrics.layers import capacity, variance_statement
 from mha_viz.core.names import MATRICES
@@ -170,8 +171,8 @@ def test_diversity_shows_each_layer(model, record):
     found = variance_statement(record.z, record.W_O)
     assert len(statements) == 8
     for layer, row in statements[:4].iterrows():
-        assert float(row["Left"]) == pytest.approx(float(found.of_sum[layer]), rel=2e-3)
-        assert float(row["Right"]) == pytest.approx(float(found.sum_of[layer]), rel=2e-3)
+        assert row["Left"] == format_number(found.of_sum[layer])
+        assert row["Right"] == format_number(found.sum_of[layer])
         assert (row["Here"] == "holds") == (found.of_sum[layer] <= found.sum_of[layer])
 
 
