@@ -31,7 +31,7 @@ function opened(more = {}, view = {}) {
 
 test("the unusual numbers of a head are those in which it is among the 5 % at either end", () => {
   const { entropy, grid } = python.many; // of 20 heads: one at either end
-  const { texts, clickHead, say } = openBench({ show: "numbers" });
+  const { texts, clickHead, say } = opened({ later: false });
   const shown = () => texts(".unusual > *");
   assert.deepEqual(shown(), ["Of fewer than 20 heads none counts as unusual."]);
   say({ payload: putPayload(bytesIn(grid)) });
@@ -46,20 +46,28 @@ test("the unusual numbers of a head are those in which it is among the 5 % at ei
   }
 });
 
-test("metrics that the browser has stand there until all numbers of the head have come", () => {
-  const { find, cells, clickHead, bring } = opened();
+test("all numbers of a head come at once, and those of the head before stay until then", () => {
+  const { find, text, cells, clickHead, bring } = opened();
+  assert.ok(!find(".numbers-wait").hidden);
+  assert.deepEqual(cells(), []);
+  bring(DATA, 7);
+  assert.ok(find(".numbers-wait").hidden && !find(".numbers.stale"));
+  clickHead(3);
+  assert.equal(find(".numbers").getAttribute("aria-busy"), "true");
+  assert.ok(find(".numbers.stale") && cells().length === 3);
+  bring({ ...DATA, labels: [{ title: "Self", meaning: "", why: "" }] }, 3);
+  assert.ok(!find(".numbers.stale") && text(".labelled").startsWith("Self"));
+});
+
+test("without a server the metrics that came with the weights stand there", () => {
+  const { find, cells, clickHead } = opened({ later: false });
   const { entropy } = python.heads;
   clickHead(3);
   const rank = entropy.filter((value) => value > entropy[3]).length + 1;
   const mean = entropy.reduce((sum, value) => sum + value, 0) / entropy.length;
   assert.deepEqual(cells(), [["entropy", formatNumber(entropy[3]), cells()[0][2], formatNumber(mean)]]);
   assert.ok(cells()[0][2].endsWith(`${rank} of 15`));
-  assert.ok(!find(".numbers-wait").hidden && find(".labelled").hidden);
-  bring(DATA, 7); // of another head
-  assert.equal(cells().length, 1);
-  bring(DATA, 3);
-  assert.equal(cells().length, 3);
-  assert.ok(find(".numbers-wait").hidden && !find(".labelled").hidden);
+  assert.ok(find(".numbers-wait").hidden && find(".labelled").hidden);
 });
 
 test("a row has the head's value, its rank, the mean and each baseline, and text stays text", () => {

@@ -14,7 +14,7 @@ const order = (page) => page.texts(".head-grid .caption b");
 test("metrics of a long text come after its weights, and heads can be sorted by them then", () => {
   const { entropy, grid, facts } = python.measured_late;
   const view = { show: "numbers" };
-  const page = openBench(view, { grid, exact: null, more: { titles: { induction: "Induction" } } });
+  const page = openBench(view, { grid, exact: null, more: { later: false, titles: { induction: "Induction" } } });
   const { texts, clickHead, menu, say } = page;
   const offered = () => [...menu("Sort").options].map(({ value }) => value);
   assert.deepEqual(offered(), ["", "induction"]);

@@ -47,8 +47,14 @@ export class NumbersView {
     const { bench } = this;
     this.head = head;
     const data = bench.extras.numbers.get(head) ?? null;
+    const isComing = !data && Boolean(bench.settings.later);
+    // The numbers of the head before stay, pale, until these come all at once: nothing moves.
+    this.root.classList.toggle("stale", isComing);
+    this.root.setAttribute("aria-busy", String(isComing));
+    this.wait.hidden = !isComing || this.table.hasChildNodes();
+    this.root.dataset.painted = data ? bench.name(head) : "";
+    if (isComing) return;
     this.drawUnusual(head, data);
-    this.wait.hidden = Boolean(data) || !bench.settings.later;
     this.labels.hidden = this.line.hidden = this.notes.hidden = !data;
     if (data) this.drawLabels(data);
     const texts = data?.texts ?? "";
@@ -62,7 +68,6 @@ export class NumbersView {
     table.append(...(this.among === "texts" ? this.rowsOfTexts(shown) : this.rowsOfHeads(shown, head)));
     this.table.replaceChildren(table);
     this.notes.replaceChildren(...shown.notes.map((note) => make("p", "", note)));
-    this.root.dataset.painted = data ? bench.name(head) : "";
   }
 
   drawUnusual(head, data) {
