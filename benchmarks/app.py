@@ -33,20 +33,24 @@ TITLE = "The app"
 ABOUT = """`mha-viz app`, the shipped tiny-bert (4 layers x 8 heads), Chromium of 1280 x
 900. A click counts from the pointer to the frame with the new head's heatmap and its name; Enter
 from the key to the frame with all heads of a sentence not seen before, beside the pass of such a
-sentence by itself, in Heads and in Intervene (tiny-gpt2); a switch from the pointer on a head of
-Intervene to the frame with the new prediction's KL divergence, of which a forward pass takes some
-ten milliseconds. Beside a study: while 2,000 texts of some 25 words are studied for another
-visitor."""
+sentence by itself; a switch from the pointer on "Switch off" (tiny-gpt2) to the frame with the
+likeliest tokens of the new prediction, of which a forward pass takes some ten milliseconds.
+Beside a study: while 2,000 texts of some 25 words are studied for another visitor."""
 IDLE = "[data-testid=stApp][data-test-script-state=notRunning]"
 # When a person acted, on the page's own clock.
 NOTE = """() => { for (const kind of ["pointerdown", "keydown"])
   addEventListener(kind, () => { window.acted = performance.now(); }, true); }"""
-# All heads, named by their text once they are painted; Intervene has switches in place of a grid.
-PAINTED = ":is(.head-grid, .head-switches)[data-painted]"
+# All heads, named by their text once they are painted.
+PAINTED = ".head-grid[data-painted]"
 # The same element; a component may live in a shadow tree of its own.
 GRID = f"""(() => {{ for (const host of document.querySelectorAll("*")) {{
   const grid = host.shadowRoot?.querySelector("{PAINTED}"); if (grid) return grid; }}
   return document.querySelector("{PAINTED}"); }})()"""
+# What the model predicts without the heads that are off; "" while it is on its way.
+PREDICTED = """(() => { for (const host of [document, ...document.querySelectorAll("*")]) {
+  const root = host.shadowRoot ?? (host === document ? document : null);
+  const found = root?.querySelector(".prediction-view[aria-busy=false] .kl");
+  if (found) return found.textContent; } return ""; })()"""
 # The head that is drawn beside the grid.
 DRAWN = """(() => { for (const host of document.querySelectorAll("*")) {
   const found = host.shadowRoot?.querySelector(".head-view[data-selected]");
@@ -73,16 +77,14 @@ def measure() -> list[Result]:
                     [_click(page, (3 * i + 1) % 8, i % 3) for i in range(REPEATS)],
                 ),
             ]
-        page.goto(f"{url}intervene?model=tiny-gpt2")
-        page.wait_for_selector(".head-switches .tile")
+        page.goto(f"{url}?model=tiny-gpt2")
+        page.wait_for_selector(PAINTED)
         page.wait_for_selector(IDLE)
         page.evaluate(NOTE)
-        typed = [_enter(page, i) for i in range(REPEATS + 2)]
         switches = [_switch(page, i) for i in range(REPEATS + 2)]
     return [
         _row("click on a head to its heatmap", clicks[2:], AIMS["click"]),
         _enter_row("Enter to all heads of a new sentence", enters[2:], _passes("tiny-bert")),
-        _enter_row("the same in Intervene", typed[2:], _passes("tiny-gpt2")),
         _row("switch of a head to the new prediction", switches[2:], AIMS["switch"]),
         *(_beside_study(*one) for one in beside),
     ]
@@ -175,11 +177,13 @@ def _enter(page: Any, i: int) -> float:
 
 
 def _switch(page: Any, i: int) -> float:
-    """Switch one more head off -> seconds to the KL divergence of the new prediction."""
-    known = "(document.querySelector('[data-testid=stMetricValue]')?.innerText ?? '')"
-    before = page.evaluate(known)
-    page.locator(".head-switches .tile").nth(3 * i).click()
-    done = until_painted(page, f"() => {known} !== {before!r}")
+    """Switch one more head off -> seconds to the likeliest tokens of the new prediction."""
+    _click(page, (3 * i + 1) % 8, i % 4)
+    before = page.evaluate(PREDICTED)
+    page.locator(".head-view").get_by_role("button", name="Switch off", exact=True).click()
+    done = until_painted(
+        page, f"() => {{ const now = {PREDICTED}; return now && now !== {before!r}; }}"
+    )
     page.wait_for_selector(IDLE)
     return (done - page.evaluate("acted")) / 1e3
 

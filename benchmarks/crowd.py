@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import random
 import statistics
 import time
 from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -25,11 +26,11 @@ ABOUT = f"""`mha-viz app`, one server for all. A visitor types a sentence that n
 waits for all its heads, looks at them for {PAUSE:.0f} s on average (exponentially distributed) and
 types the next. {RAW} visitors speak the pages' protocol and draw nothing; {BROWSERS} are pages of
 one Chromium that shares the processors with the server. Half of them show tiny-bert and half
-tiny-gpt2; a third of the raw visitors have heads switched off in Intervene, and other heads each.
+tiny-gpt2; a third of the raw visitors have heads switched off, and other heads each.
 "At once": all raw visitors press Enter in the same moment. Seconds are the median and the 95th
 percentile. Afterwards every sentence is run again, one after the other on a new
 server, and what each visitor saw is compared with it: tokens, the weights of all heads (a byte
-each, one step apart at most), and the numbers of the switched heads."""
+each, one step apart at most), and the KL divergence of the switched heads."""
 LIGHT, BESIDE_PRUNES = 3, 5  # times the 95th percentile of a single visitor
 TEXTS = 32  # that the two who prune measure over
 
@@ -43,7 +44,7 @@ class Saw:
     sentence: str
     seconds: float
     payload: bytes = b""
-    numbers: list[float] = field(default_factory=list)
+    divergence: float = math.nan
 
 
 def measure(
@@ -109,8 +110,8 @@ def _pages(raw: int) -> list[tuple[str, str]]:
     for i in range(raw):
         off = f"{i % 4}.{i // 4 % 8},{(i + 1) % 4}.{(i + 3) % 8}"
         model = ("tiny-bert", "tiny-gpt2")[i % 2]
-        switches = ("intervene", f"model=tiny-gpt2&off={off}")
-        found.append(switches if i % 3 == 2 else ("", f"model={model}"))
+        switched = f"model=tiny-gpt2&off={off}&place=0"  # which opens Prediction in detail
+        found.append(("", switched if i % 3 == 2 else f"model={model}"))
     return found
 
 
@@ -125,12 +126,9 @@ _next = iter(range(10_000, 10**9))
 
 async def _enter(session: RawSession) -> Saw:
     sentence = _sentence(next(_next))
-    begin = time.perf_counter()
     seconds = await session.enter(sentence)
-    whole = time.perf_counter() - begin
-    if session.page:  # Intervene shows no heads: what counts is the end of its run
-        return Saw(session.page, session.query, sentence, whole, numbers=session.numbers())
-    return Saw(session.page, session.query, sentence, seconds, session.payload())
+    answer = session.payload(), session.divergence()
+    return Saw(session.page, session.query, sentence, seconds, *answer)
 
 
 async def _alone(session: RawSession, n: int) -> list[float]:
@@ -169,7 +167,7 @@ async def _acting(
 
 async def _prunes(url: str, number: int) -> None:
     """Prune again and again, over other texts each time."""
-    async with opened(url, "intervene", "model=tiny-gpt2") as session:
+    async with opened(url, "circuits", "circuit=importance&model=tiny-gpt2") as session:
         while True:
             texts = "\n".join(_sentence(next(_next)) for _ in range(TEXTS - 1))
             await session.run({"ask_more": texts})
@@ -231,9 +229,8 @@ async def _differences(saw: list[Saw]) -> int:
 
 
 def _alike(one: Saw, session: RawSession) -> bool:
-    if one.page:
-        numbers = session.numbers()
-        return len(numbers) == len(one.numbers) > 0 and np.allclose(numbers, one.numbers, rtol=0.02)
+    if not np.isclose(one.divergence, session.divergence(), rtol=0.02, equal_nan=True):
+        return False
     (seen, cells), (alone, cells_alone) = unpack(one.payload), unpack(session.payload())
     if any(seen[name] != alone[name] for name in ("query_labels", "key_labels")) or len(
         cells
@@ -246,7 +243,7 @@ def _alike(one: Saw, session: RawSession) -> bool:
 
 
 def _heads(saw: list[Saw]) -> list[float]:
-    return [one.seconds for one in saw if not one.page]
+    return [one.seconds for one in saw]
 
 
 # -- rows ------------------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ Fifty browsers would measure themselves; fifty of these leave the processors to 
 
 from __future__ import annotations
 
+import math
 import re
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
@@ -103,10 +104,10 @@ class RawSession:
         found = [one for one in self.elements.values() if _is_payload(one)]
         return found[-1].bidi_component.bytes if found else b""
 
-    def numbers(self) -> list[float]:
-        """Return all numbers of the page's metrics, in order."""
-        metrics = [one.metric.body for one in self.elements.values() if _is(one, "metric")]
-        return [float(n) for body in metrics for n in re.findall(r"\d+(?:\.\d+)?", body)]
+    def divergence(self) -> float:
+        """Return the KL divergence that Prediction in detail names; NaN where it is folded."""
+        named = re.search(r"KL divergence (\S+) nats", self.words())
+        return float(named[1]) if named else math.nan
 
     def words(self) -> str:
         """Return all that the page says in paragraphs, warnings and errors."""
@@ -164,7 +165,7 @@ async def opened(
 
     Args:
         url: of the app, with a slash at its end.
-        page: its address, such as "intervene"; "" is the first.
+        page: its address, such as "circuits"; "" is the first.
         query: what stands behind the question mark.
         headers: of the request, beside the usual ones.
     """

@@ -24,17 +24,22 @@ from mha_viz.learn.frame.contents import LABS
 TITLE = "Endurance"
 MINUTES = float(os.environ.get("MINUTES", "60"))
 VISITORS = 10
-ABOUT = f"""{VISITORS} visitors at once, for {MINUTES:.0f} minutes: each opens a page (HeadsView,
-Compare, Circuits, Corpus, Intervene or a lab) with tiny-bert or tiny-gpt2, types up to eight
+ABOUT = f"""{VISITORS} visitors at once, for {MINUTES:.0f} minutes: each opens a page (Heads,
+Compare, Circuits, Corpus or a lab) with tiny-bert or tiny-gpt2, types up to eight
 sentences of 3 to 60 words with some seconds between them, measures importance or prunes now and
 then, and leaves; one time in four without waiting for what was begun. Then another comes. Every
 five seconds the server and its children are looked at: resident memory, threads, open handles, and
 what lies in their temporary folder. The beginning is the median of the minutes 9 to 11 (of a
 shorter run: at a sixth of it), the end that of the last two minutes, the visitors still there."""
-PAGES = ("", "", "compare", "circuits", "corpus", "intervene", "intervene")
+IMPORTANCE = ("circuits", "&circuit=importance")
+# Pages, and what is chosen there.
+PAGES = (
+    *(("", ""), ("", "&off=0.1,1.2"), ("compare", ""), ("circuits", ""), ("corpus", "")),
+    *(IMPORTANCE, IMPORTANCE),
+)
 AIM = 0.10  # above the beginning
 EVERY = 5.0  # seconds between two looks
-HEAVY = {"intervene": ("Measure", "Prune")}
+HEAVY = ("Measure", "Prune")
 
 
 class Held(NamedTuple):
@@ -122,8 +127,8 @@ class Tally:
 async def _come_and_go(url: str, number: int, end: float, tally: Tally) -> None:
     dice = random.Random(number)
     while time.monotonic() < end:
-        page = dice.choice([*PAGES, dice.choice(LABS).address])
-        query = f"model={dice.choice(('tiny-bert', 'tiny-gpt2'))}"
+        page, chosen = dice.choice([*PAGES, (dice.choice(LABS).address, "")])
+        query = f"model={dice.choice(('tiny-bert', 'tiny-gpt2'))}{chosen}"
         tally.visits += 1
         async with opened(url, page, query) as session:
             impatient = dice.random() < 0.25
@@ -144,8 +149,8 @@ async def _visit(session: RawSession, dice: random.Random, end: float, tally: Ta
         words = dice.choices(SENTENCES, k=dice.randint(3, 60))
         await session.run({SENTENCE: " ".join([*words, str(dice.randrange(10**6))])})
         tally.sentences += 1
-        if session.page in HEAVY and dice.random() < 0.2:
-            button = dice.choice(HEAVY[session.page])
+        if session.query.endswith(IMPORTANCE[1]) and dice.random() < 0.2:
+            button = dice.choice(HEAVY)
             if session.has_button(button):
                 tally.heavy += 1
                 await session.run(click=button)

@@ -99,11 +99,8 @@ def _look_at_the_head(film: Film) -> None:
 
 def _switch_it_off(film: Film) -> None:
     page = film.page
-    film.click(page.get_by_role("link", name="Intervene"))
-    page.locator(".head-switches .tile").first.wait_for()
-    rest(page)
-    film.take(1_200)
-    film.click(page.locator('.head-switches .tile[aria-label^="L0 H7,"]'))
+    film.click(page.locator(".head-view").get_by_role("button", name="Switch off", exact=True))
+    page.locator(".prediction-view .outcome").first.wait_for()
     rest(page)
     film.take(3_600)
 

@@ -81,11 +81,11 @@ PICTURES = {
         {"width": 1280, "height": 1720},
         ".number-table canvas",
     ),
-    "intervene": Picture(
-        "intervene",
-        {"text": film.TEXT, "off": "0.7", "target": "box"},
-        {"width": 1280, "height": 1180},
-        ".js-plotly-plot .barlayer",
+    "prediction": Picture(
+        "",
+        {"text": film.TEXT, "layer": "0", "head": "7", "off": "0.7"},
+        {"width": 1280, "height": 900},
+        ".prediction-view .outcome",
     ),
 }
 

@@ -19,7 +19,6 @@ _DRAWN = (
     "first_sentence",
     "flow_graph",
     "head_grid",
-    "head_switches",
     "number_table",
     "player",
     "sentence_arcs",

@@ -2,6 +2,7 @@
 
 import contextlib
 from collections.abc import Iterator
+from typing import Any
 
 from playwright.sync_api import Page
 
@@ -19,8 +20,8 @@ PENDING = """(isPending) => {
 }"""
 
 
-def wait_until(page: Page, condition: str, timeout: int = RUN) -> None:
-    """Return when a function of the page says so.
+def wait_until(page: Page, condition: str, timeout: int = RUN) -> Any:
+    """Return what a function of the page returns, once it holds.
 
     Playwright's own `wait_for_function` has the page make a script of a string again and again,
     which the app's content security policy forbids.
@@ -30,12 +31,15 @@ def wait_until(page: Page, condition: str, timeout: int = RUN) -> None:
         condition: a JavaScript function without arguments.
         timeout: in milliseconds.
     """
-    page.evaluate(
+    return page.evaluate(
         f"""() => new Promise((done, fail) => {{
           const end = performance.now() + {timeout}, holds = {condition};
-          const look = () => holds() ? done()
-            : performance.now() > end ? fail(new Error("it never held: " + holds))
-            : setTimeout(look, 40);
+          const look = () => {{
+            const held = holds();
+            if (held) done(held);
+            else if (performance.now() > end) fail(new Error("it never held: " + holds));
+            else setTimeout(look, 40);
+          }};
           look();
         }})"""
     )
@@ -52,8 +56,7 @@ def wait_ready(page: Page, after: int = 0) -> int:
     What a component of ours causes is waited for. What a widget of Streamlit causes is not, until
     the server has heard of it: use `next_run` around the action.
     """
-    wait_until(page, f"() => ({READY})() > {after}")
-    return int(page.evaluate(READY))
+    return int(wait_until(page, f"() => ({READY})() > {after} && ({READY})()"))
 
 
 @contextlib.contextmanager

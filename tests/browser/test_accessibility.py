@@ -20,7 +20,7 @@ PATHS = (
     f"/compare?text={TEXT}&section=sides&text_b=The old cat slept.",
     f"/compare?text={TEXT}&section=pins&pins={written(PINS)}",
     *(f"/circuits?model=tiny-gpt2&text={TEXT}&circuit={section}" for section in CIRCUITS),
-    f"/intervene?text={TEXT}&off=0.1",
+    f"/?text={TEXT}&off=0.1&how=mean",
     "/learn",
     "/start",
     *(f"/{lab.address}" for lab in LABS),
@@ -56,7 +56,7 @@ def test_a_page_in_light_and_in_dark_has_no_fault(open_page, path) -> None:
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("path", ["", "compare", "circuits", "intervene"])
+@pytest.mark.parametrize("path", ["", "compare", "circuits"])
 def test_a_page_with_its_menus_open_has_no_fault(open_page, path, scheme) -> None:
     page = open_page(f"/{path}?text={TEXT}&model=tiny-gpt2", color_scheme=scheme)
     page.evaluate(AXE)

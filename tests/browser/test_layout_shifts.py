@@ -13,8 +13,8 @@ OTHER_TEXT = "The young cat slept while the old dog watched the birds."  # of as
 SIZES = {"laptop": {"width": 1280, "height": 900}, "phone": {"width": 390, "height": 844}}
 PATHS = (
     f"/?text={TEXT}",
-    f"/intervene?model=tiny-gpt2&text={TEXT}",
-    f"/intervene?text={TEXT}&off=0.1",
+    f"/?model=tiny-gpt2&text={TEXT}&off=0.1&target=dog",
+    f"/circuits?text={TEXT}&circuit=importance",
     "/corpus",
     "/learn",
     *(f"/{lab.address}" for lab in LABS[::3]),

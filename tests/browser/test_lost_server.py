@@ -45,7 +45,8 @@ def test_a_page_comes_back_to_its_view(browser: Browser, tmp_path: Path) -> None
     with contextlib.ExitStack() as running:
         port, ask = running.enter_context(served(tmp_path, **shared))
         way = running.enter_context(wire(port))
-        address = f"http://127.0.0.1:{way.port}/intervene?model=tiny-gpt2&off=0.1,1.2&text={SHORT}"
+        query = f"circuit=importance&model=tiny-gpt2&off=0.1,1.2&text={SHORT}"
+        address = f"http://127.0.0.1:{way.port}/circuits?{query}"
         short, long = open_tab(browser, address), open_tab(browser, address)
         with next_run(long):
             type_text(long, LONG)
@@ -81,13 +82,15 @@ def test_a_page_comes_back_to_its_view(browser: Browser, tmp_path: Path) -> None
         wait_for_answer(ask, VIEWS, both)
         for page, text in ((short, SHORT), (long, LONG)):
             sentence = page.get_by_label("Sentence", exact=True)
-            expect(page.get_by_text("2 of 32 heads off")).to_be_visible()
+            other = page.get_by_role("radio", name="Gradient of the loss")
+            expect(other).not_to_be_checked()
             # The server knows the text a moment before the page shows it, and a click in between
             # would send what the page shows.
             expect(sentence).to_be_enabled()
             wait_ready(page)
             expect(sentence).to_have_value(text)
-            page.get_by_role("button", name="All on").click()  # the first click is heard
-            expect(page.get_by_text("2 of 32 heads off")).to_be_hidden()
+            with next_run(page):
+                other.click()  # the first click is heard
+            assert "method=gradient" in page.url
             expect(sentence).to_have_value(text)
             page.context.close()

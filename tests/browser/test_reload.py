@@ -11,7 +11,7 @@ from tests.browser.tabs import OpenPage
 from tests.browser.workbench_page import TEXT, click_head, name_of, type_text, word
 
 LONG = " ".join(f"The {number} old dogs slept." for number in range(80))  # for no address
-ADDRESS = "/intervene?model=tiny-gpt2&off=0.1,1.2&place=300"
+ADDRESS = "/?model=tiny-gpt2&off=0.1,1.2&place=300"
 
 
 def shows_view(page: Page, text: str, head: str, position: int | None) -> None:
@@ -62,7 +62,7 @@ def test_heads_after_a_reload_back_forward_and_in_a_second_tab_shows_the_same(op
 
 def shows_switches(page: Page, text: str) -> None:
     expect(page.get_by_label("Sentence", exact=True)).to_have_value(text)
-    expect(page.get_by_text("2 of 32 heads off")).to_be_visible()
+    expect(page.locator(".prediction-view .words")).to_contain_text("Without L0 H1, L1 H2. Next")
 
 
 def test_a_long_text_is_there_after_a_reload_back_and_in_a_second_tab(open_page: OpenPage) -> None:

@@ -48,7 +48,7 @@ def test_nothing_runs_in_an_exported_page(open_page, tmp_path: Path) -> None:
 
 def test_nothing_of_a_link_or_a_text_runs_in_the_app(open_page) -> None:
     text = f"the cat {TYPED}"
-    for path in ("/compare?section=sides", "/intervene?off=0.1"):
+    for path in ("/compare?section=sides", "/?off=0.1&how=mean"):
         query = urlencode({"text": text, "text_b": TYPED, "target": TYPED, "sort": TYPED})
         page = open_page(f"{path}&{query}")
         opened = dialogs(page)

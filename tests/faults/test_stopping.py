@@ -71,7 +71,7 @@ def test_an_order_to_stop_in_the_midst_of_everything(tmp_path, orders):
         studies, prunes, loads = (open_pages.enter_context(Visit(port)) for _ in range(3))
         studies.go("corpus", "joined=1")  # that of single sentences was made beforehand
         studies.wait_for(is_bar)
-        prunes.go("intervene", "model=tiny-gpt2&text=The+old+dog+slept.")
+        prunes.go("circuits", "circuit=importance&model=tiny-gpt2&text=The+old+dog+slept.")
         prunes.click("Prune")
         prunes.wait_for(is_bar)
         server = int(ask("import os; answer = os.getpid()"))

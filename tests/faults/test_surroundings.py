@@ -35,7 +35,7 @@ def test_no_home_no_caches_no_utf8_and_a_clock_that_jumps(tmp_path):
         for hours in (5, -9):
             ask(JUMP.format(hours=hours))
             assert page.show("compare", text=TEXT, section="twins", model="tiny-gpt2") == []
-            assert page.show("intervene", text=f"{TEXT} {hours}", off="0.1") == []
+            assert page.show(text=f"{TEXT} {hours}", off="0.1", how="mean") == []
 
     log = (tmp_path / "app.log").read_text("utf-8")
     assert "Traceback" not in log, log

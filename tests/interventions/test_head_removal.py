@@ -1,4 +1,4 @@
-"""All that the page Intervene measures by taking heads away, in one call."""
+"""All that the section Importance measures by taking heads away, in one call."""
 
 import pytest
 

@@ -14,18 +14,17 @@ from tests.strangers.shown import TYPED, alive
 from tests.strangers.test_addresses import stands
 
 BOXES = {
-    "heads": ("text", "pair"),
+    "heads": ("text", "pair", "source", "target", "against"),
     "compare": ("text", "pair", "text_b"),
-    "intervene": ("text", "source", "target", "against", "more"),
-    "circuits": ("text", "source", "target", "against"),
+    "circuits": ("text", "source", "target", "against", "more"),
 }
 VIEWS = [
     ("heads", {"show": "table"}),
     *(("compare", {"section": section}) for section in SECTIONS),
-    ("intervene", {"how": "patch", "off": "0.1"}),
+    ("heads", {"how": "patch_z", "off": "0.1"}),
     *(("circuits", {"circuit": circuit}) for circuit in CIRCUITS),
 ]
-SHOWN = VIEWS if LONG else [VIEWS[0], VIEWS[4], VIEWS[7], VIEWS[13]]
+SHOWN = VIEWS if LONG else [VIEWS[i] for i in (0, 4, 7, 9, 13)]
 
 
 def _careless() -> None:

@@ -68,7 +68,7 @@ def _case(page: str) -> tuple[Stop, mv.AttentionModel, mv.AttentionRecord]:
 
 
 def test_the_stop_of_switches_is_decided_by_the_model():
-    stop, model, record = _case("intervene")
+    stop, model, record = _case("heads")
     assert record.labels[9] == "box"
     weight = {head: record.pattern[head][-1] for head in ((1, 2), (1, 3), (0, 7))}
     assert f"L1 H2 gives {weight[1, 2][9]:.0%}".replace("%", " %") in stop.asked.question

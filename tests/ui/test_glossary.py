@@ -15,8 +15,10 @@ from tests.ui.compare_app import check
 from tests.ui.test_state import VIEW
 
 ROOT = Path(__file__).parents[2]
-WITH_A_VIEW = {"", "compare", "intervene", *(one.address for one in LABS if one.uses_text)}
-LINKED = set("section measure space sort least only show method".split())  # what links choose
+WITH_A_VIEW = {"", "compare", "circuits", *(one.address for one in LABS if one.uses_text)}
+LINKED = set(
+    "section measure space sort least only show circuit method".split()
+)  # what links choose
 
 
 def _page() -> None:

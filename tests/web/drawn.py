@@ -8,9 +8,7 @@ from mha_viz.circuits.flow.pins import Pin
 from mha_viz.core.metrics import LABELS
 from mha_viz.core.record.record import AttentionRecord
 from mha_viz.plots.pictures import MatrixLook, number_matrix
-from mha_viz.text.from_weights import record
 from mha_viz.ui.state.views import BENCH, DEFAULT, SCALES, SHOWS
-from mha_viz.ui.widgets.components import head_switches
 from mha_viz.ui.widgets.components.flow_graph import graph_payload, prediction_payload
 from mha_viz.web import theme
 from mha_viz.web.browser import script
@@ -20,7 +18,7 @@ from tests.making.flow_graphs import made_up as flow
 from tests.making.flow_graphs import made_up_prediction
 
 DRAWING = (
-    *("figure_download", "flow_graph", "head_grid", "head_switches", "number_table", "player"),
+    *("figure_download", "flow_graph", "head_grid", "number_table", "player"),
     *("sentence_arcs", "workbench", "written_text"),
 )
 
@@ -41,7 +39,6 @@ def written() -> dict[str, object]:
         "measured_late": _measured_late(attention(4, 5, 7, 7)),
         "pooled": _heads(attention(2, 3, 131, 131)),
         "small": _heads(small) | {"colours": [_colours(small, dark) for dark in (False, True)]},
-        "switches": _switches(5, 7),
         "numbers": _numbers(3, 5),
         "graph": text_of(graph_payload(flow())),
         "prediction": text_of(prediction_payload(made_up_prediction(), [Pin.of("L1 H2 @4")])),
@@ -106,45 +103,6 @@ def _colours(made: AttentionRecord, dark: bool) -> list[tuple[int, int, int]]:
     """Return the colour of each weight on the scale of square roots."""
     places = np.sqrt(made.pattern.numpy().ravel()).tolist()
     return [theme.rgb(theme.mix(theme.sequential(dark), place)) for place in places]
-
-
-def _switches(layers: int, heads: int) -> dict[str, object]:
-    """Return the values of tiles, their colours, and patterns with their labels."""
-    kinds = {kind: _importance(layers, heads, kind) for kind in ("positive", "signed", "gaps")}
-    signed = kinds["signed"].ravel()
-    places = ((signed / np.abs(signed).max() + 1) / 2).tolist()
-    held = _patterns(layers, heads)
-    return {
-        "values": {kind: head_switches._coloured(v, (layers, heads)) for kind, v in kinds.items()},
-        "colours": [
-            [theme.rgb(theme.mix(theme.diverging(dark), place)) for place in places]
-            for dark in (False, True)
-        ],
-        "payload": text_of(held["payload"]),
-        "notes": text_of(held["notes"]),
-    }
-
-
-def _importance(layers: int, heads: int, kind: str) -> np.ndarray:
-    """Return a value for each head: "positive", "signed", or with "gaps"."""
-    values = np.random.default_rng(5).gamma(0.7, 0.02, (layers, heads))
-    values[0, 1] = 0.0123
-    if kind == "signed":
-        values -= 0.01
-    if kind == "gaps":
-        values[0, 2] = values[1, 0] = np.nan
-    return values
-
-
-def _patterns(layers: int, heads: int) -> dict[str, bytes]:
-    """Return patterns of 60 tokens; head (1, 1) looks at the first, and has two labels."""
-    pattern = np.random.default_rng(3).dirichlet(np.ones(60), (layers, heads, 60))
-    pattern[1, 1] = np.eye(60)[0]
-    labels = [["Sink", "<b>Other</b>"] if i == heads + 1 else [] for i in range(layers * heads)]
-    payload = grid_payload(record(pattern.astype("f4"), [f"t{i}" for i in range(60)]))
-    badges = [held[0] if held else "" for held in labels]
-    notes = notes_payload(payload, "notes", {"labels": labels, "badges": badges})
-    return {"payload": payload, "notes": notes}
 
 
 def _numbers(rows: int, columns: int) -> dict[str, object]:

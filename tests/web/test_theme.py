@@ -23,7 +23,6 @@ def test_joined_scripts_are_one_module_without_double_names() -> None:
     for name in (
         "class_cookie",
         "head_grid",
-        "head_switches",
         "page_address",
         "payload_carrier",
         "sentence_arcs",

@@ -13,6 +13,7 @@ from typing import Any
 import streamlit as st
 
 from mha_viz.learn.frame.contents import BY_KEY, LABS, read_records
+from mha_viz.ui.pages import TITLES
 from mha_viz.ui.state.session import session
 from mha_viz.web.browser import component_script, style
 from mha_viz.web.labels import html_text
@@ -77,7 +78,9 @@ def _drawn(block: Block) -> str:
     turned = f' transform="rotate(-90 {middle[0]} {middle[1]})"' if height > width else ""
     label = html_text(block.label)
     lab = BY_KEY.get(block.page.removeprefix("lab-"))
-    page = "Page Intervene" if lab is None else f"Lab {LABS.index(lab) + 1}: {lab.title}"
+    page = (
+        f"Page {TITLES[block.page]}" if lab is None else f"Lab {LABS.index(lab) + 1}: {lab.title}"
+    )
     hint = html_text(f"{block.does}. {page}")
     return (
         f'<a href="{block.page}" data-part="{block.key}" data-page="{block.page}" '

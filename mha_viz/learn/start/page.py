@@ -47,7 +47,7 @@ def _end(text: str) -> None:
     ways = {
         "lab": ("lab-soft-lookup", None),
         "circuit": ("lab-induction-circuit", None),
-        "intervene": ("intervene", {"model": numbers.MODEL, "text": text}),
+        "heads": ("heads", {"model": numbers.MODEL, "text": text}),
     }
     for column, (key, (page, params)) in zip(st.columns(3), ways.items(), strict=True):
         with column, st.container(border=True, height="stretch", gap="xxsmall"):

@@ -17,7 +17,7 @@ from mha_viz.ui.heads.predicted import cache_key, how_in_words, intervention, to
 from mha_viz.ui.run import memory
 from mha_viz.ui.run.scene import Scene
 from mha_viz.ui.state import allowed, state
-from mha_viz.ui.state.views import Switched
+from mha_viz.ui.state.views import HeadsView
 from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.exports import figures
 from mha_viz.ui.widgets.messages import words
@@ -26,7 +26,7 @@ from mha_viz.ui.widgets.messages.messages import continue_on_error, notes, plain
 MAX_NEW_TOKENS = 20
 
 
-def draw(scene: Scene, model: AttentionModel, view: Switched, ablation: Ablation) -> None:
+def draw(scene: Scene, model: AttentionModel, view: HeadsView, ablation: Ablation) -> None:
     """Draw probabilities as bars, the table of numbers, losses of all tokens, and continuations."""
     changes = f"{how_in_words(view)}: {words.listed(view.off, 20)}" if view.off else "all heads on"
     caption = words.settings(scene, changes)

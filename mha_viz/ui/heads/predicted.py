@@ -25,13 +25,13 @@ from mha_viz.ui.run.page_lock import turn_for
 from mha_viz.ui.run.scene import Scene, extent, is_head
 from mha_viz.ui.run.written import WrittenScene, shown
 from mha_viz.ui.state import state
-from mha_viz.ui.state.views import TITLES, Switched
+from mha_viz.ui.state.views import TITLES, HeadsView
 from mha_viz.ui.widgets.messages import words
 from mha_viz.web.payload import finite, notes_payload
 
 TOP_K = 10
 N_NEXT = 3  # tokens in the line under the sentence
-N_SHOWN = 5  # of the likeliest tokens, beside the grid
+N_SHOWN = 5  # of the tokens that are likeliest before or after, beside the grid
 
 
 def refusal(model: AttentionModel) -> str:
@@ -45,7 +45,7 @@ def refusal(model: AttentionModel) -> str:
 
 def fit_off(scene: Scene) -> str:
     """Keep the changed heads that this model has; return a sentence about others, "" for none."""
-    off, record = state.of(Switched).off, scene.record
+    off, record = state.of(HeadsView).off, scene.record
     existing = {head for head in off if is_head(record, head)}
     if tuple(sorted(existing)) != off:
         state.change(off=tuple(sorted(existing)))
@@ -55,7 +55,7 @@ def fit_off(scene: Scene) -> str:
     return TEXTS("predicted.missing", extent=extent(record), missing=words.listed(missing, 8))
 
 
-def intervention(view: Switched) -> Intervention | None:
+def intervention(view: HeadsView) -> Intervention | None:
     """Return the view's intervention; None where no head is changed."""
     if not view.off:
         return None
@@ -128,7 +128,7 @@ def where_in_words(prediction: Prediction, masked: str = "") -> str:
     return TEXTS(f"predicted.where_{prediction.objective}", token=token)
 
 
-def how_in_words(view: Switched) -> str:
+def how_in_words(view: HeadsView) -> str:
     """Describe what is done to the changed heads."""
     how = TITLES["how_names"][view.how]
     if view.how == "scale":
@@ -136,7 +136,7 @@ def how_in_words(view: Switched) -> str:
     return f"{how} ({view.source[:100]})" if view.how.startswith("patch") else how
 
 
-def lacks_source(scene: Scene, view: Switched) -> str:
+def lacks_source(scene: Scene, view: HeadsView) -> str:
     """Ask for the text from which outputs or weights are taken; "" where it is there or unused."""
     if not view.off or not view.how.startswith("patch") or view.source.strip():
         return ""
@@ -151,7 +151,7 @@ class Comparison(NamedTuple):
     faults: list[str]  # what is wrong with the typed tokens to track
 
 
-def compared(scene: Scene, model: AttentionModel, view: Switched) -> Comparison:
+def compared(scene: Scene, model: AttentionModel, view: HeadsView) -> Comparison:
     """Compare the predictions at the view's place; that with all heads is made once for a text.
 
     A masked model without a gap predicts the last word. Raises TextError: there is no word.
@@ -171,7 +171,7 @@ def compared(scene: Scene, model: AttentionModel, view: Switched) -> Comparison:
     return Comparison(ablation, where_in_words(ablation.before, masked), faults)
 
 
-def predicts(scene: Scene, view: Switched) -> bool:
+def predicts(scene: Scene, view: HeadsView) -> bool:
     """Return whether the model predicts what is behind this text or in its gaps.
 
     False for a stored run, which does not wait for its model.
@@ -198,7 +198,7 @@ def _likeliest(scene: Scene, model: AttentionModel) -> list[tuple[str, list[tupl
     return list(zip(names, tokens, strict=True))
 
 
-def prediction_payload(scene: Scene, grid: bytes, view: Switched) -> bytes:
+def prediction_payload(scene: Scene, grid: bytes, view: HeadsView) -> bytes:
     """Pack the likeliest tokens, before and after some heads are switched off where any are.
 
     What keeps the model from a prediction without them comes as a sentence in their place.
@@ -223,6 +223,8 @@ def _before_and_after(ablation: Ablation, where: str) -> dict[str, Any]:
     before, after = ablation.before.value, ablation.after.value
     if before is not None and after is not None:
         return {"where": where, "numbers": finite(np.array([before, after]))}
-    table = token_table(ablation).sort_values("after", ascending=False, kind="stable")
-    rows = table.head(N_SHOWN)[["token", "before", "after"]].to_numpy().tolist()
+    table = token_table(ablation)
+    order = table[["before", "after"]].max(axis=1).sort_values(ascending=False, kind="stable")
+    table = table.loc[order.index[:N_SHOWN]].sort_values("after", ascending=False, kind="stable")
+    rows = table[["token", "before", "after"]].to_numpy().tolist()
     return {"where": where, "rows": rows, "kl": finite(np.array([ablation.kl]))[0]}

@@ -17,7 +17,7 @@ from mha_viz.ui.run.scene import Scene
 from mha_viz.ui.state import state
 from mha_viz.ui.state.faults import guarded
 from mha_viz.ui.state.session import from_browser, to_browser
-from mha_viz.ui.state.views import TITLES, HeadsView, Switched
+from mha_viz.ui.state.views import TITLES, HeadsView
 from mha_viz.ui.widgets.controls import choosing, controls, lazy_sections
 from mha_viz.ui.widgets.messages import words
 from mha_viz.ui.widgets.messages.messages import continue_on_error, plain
@@ -70,7 +70,7 @@ def _draw(scene: Scene, view: HeadsView) -> None:
         outcomes.draw(scene, model, view, ablation)
 
 
-def _intervention(scene: Scene, view: Switched) -> None:
+def _intervention(scene: Scene, view: HeadsView) -> None:
     choosing.menu("how", "Intervention", TITLES["how_names"], width=200)
     if view.how == "scale":
         state.bound("factor", st.number_input, "Factor", -10.0, 10.0, step=0.1, width=120)

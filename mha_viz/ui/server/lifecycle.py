@@ -63,8 +63,7 @@ def go_on() -> None:
 
 
 def _import_sections() -> None:
-    import mha_viz.ui.compare.sections
-    import mha_viz.ui.intervene.sections  # noqa: F401
+    import mha_viz.ui.compare.sections  # noqa: F401
 
 
 @asynccontextmanager

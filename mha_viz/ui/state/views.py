@@ -139,18 +139,12 @@ class Shared:
 
 
 @dataclass(frozen=True)
-class Switched(Shared):
-    """Heads that are switched off, and how."""
+class HeadsView(Shared):
+    """The view of the Heads page."""
 
     off: tuple[tuple[int, int], ...] = _choice((), read.heads(MAX_OFF))  # the changed heads
     how: str = _choice("zero", read.one_of(names.HOWS))
     factor: float = _choice(0.5, read.real(-10.0, 10.0))  # by which they are scaled
-
-
-@dataclass(frozen=True)
-class HeadsView(Switched):
-    """The view of the Heads page."""
-
     heads: tuple[tuple[int, int], ...] = _choice((), read.heads(MAX_HEADS))  # drawn as lines
     tiles: str = _choice("", read.metric)  # a metric that the tiles show; "": the weights
     sort: str = _choice("", read.metric)  # "": by layer and head
@@ -247,14 +241,7 @@ class Circuits(Shared):
 
 
 @dataclass(frozen=True)
-class Intervene(Switched):
-    """The view of the Intervene page: heads that are changed, and what that is measured by."""
-
-    method: str = _choice("ablation", read.one_of(names.METHODS))  # of measuring importance
-
-
-@dataclass(frozen=True)
-class View(HeadsView, Compare, Corpus, Circuits, Intervene):
+class View(HeadsView, Compare, Corpus, Circuits):
     """All choices of a session, which a link carries; each page sees its own part alone."""
 
     def seen_by(self, page: type[V]) -> V:

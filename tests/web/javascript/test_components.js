@@ -10,9 +10,6 @@ const DATA = {
   figure_download: { figure: "{}", plotly: null, name: "a" },
   flow_graph: new Uint8Array(),
   head_grid: { error: "first" },
-  head_switches: {
-    layers: 2, heads: 3, off: [], value: null, name: "", heard: null, stale: false, selected: null,
-  },
   number_table: { tables: [], across: null, clickable: false },
   player: { at: 0, last: 5, what: "a slider" },
   sentence_arcs: { pieces: [], above: [], below: [] },
