@@ -23,9 +23,7 @@ def test_heads_that_are_off_bring_the_likeliest_tokens_of_an_ablation(
     app = heads_page(model=model, text=text, off="0.2,1.3")
     sent = brought(app, "prediction")
     ablation = mv.ablate(mv.load(model), measured, heads=[(0, 2), (1, 3)])
-    table = ablation.table()
-    likeliest = table[["before", "after"]].max(axis=1).nlargest(5).index
-    expected = table.loc[likeliest].sort_values("after", ascending=False)
+    expected = ablation.table().nlargest(5, "after")
     assert sent["off"] == [[0, 2], [1, 3]]
     assert [row[0].lstrip("…") for row in sent["rows"]] == expected["token"].tolist()
     rows = np.array([row[1:] for row in sent["rows"]], dtype=float)
@@ -52,5 +50,7 @@ def test_a_text_without_a_word_says_that_nothing_can_be_predicted() -> None:
 def test_the_token_that_was_likeliest_is_among_those_shown_when_it_falls_far() -> None:
     text = "In spring Captain Zorval opened the green box. At night Captain Zorval opened the green"
     rows = brought(heads_page(model="tiny-gpt2", text=text, off="0.7"), "prediction")["rows"]
-    fallen = {token: (before, after) for token, before, after in rows}["box"]
-    assert fallen[0] > 0.5 > 0.05 > fallen[1] and len(rows) == 5
+    assert len(rows) == 5 and rows[-1][0] == "box"
+    assert rows[-1][1] > 0.5 > 0.05 > rows[-1][2]
+    expected = mv.ablate(mv.load("tiny-gpt2"), text, heads=[(0, 7)]).table().nlargest(4, "after")
+    assert [row[0].lstrip("…") for row in rows[:4]] == expected["token"].tolist()

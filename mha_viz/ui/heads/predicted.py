@@ -31,7 +31,7 @@ from mha_viz.web.payload import finite, notes_payload
 
 TOP_K = 10
 N_NEXT = 3  # tokens in the line under the sentence
-N_SHOWN = 5  # of the tokens that are likeliest before or after, beside the grid
+N_SHOWN = 5  # of the likeliest tokens, beside the grid; the likeliest before is among them
 
 
 def refusal(model: AttentionModel) -> str:
@@ -223,8 +223,9 @@ def _before_and_after(ablation: Ablation, where: str) -> dict[str, Any]:
     before, after = ablation.before.value, ablation.after.value
     if before is not None and after is not None:
         return {"where": where, "numbers": finite(np.array([before, after]))}
-    table = token_table(ablation)
-    order = table[["before", "after"]].max(axis=1).sort_values(ascending=False, kind="stable")
-    table = table.loc[order.index[:N_SHOWN]].sort_values("after", ascending=False, kind="stable")
-    rows = table[["token", "before", "after"]].to_numpy().tolist()
+    table = token_table(ablation).sort_values("after", ascending=False, kind="stable")
+    shown = table.head(N_SHOWN)
+    if (likeliest := table["before"].idxmax()) not in shown.index:  # it fell far
+        shown = pd.concat([shown.head(N_SHOWN - 1), table.loc[[likeliest]]])
+    rows = shown[["token", "before", "after"]].to_numpy().tolist()
     return {"where": where, "rows": rows, "kl": finite(np.array([ablation.kl]))[0]}
