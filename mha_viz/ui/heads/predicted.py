@@ -191,10 +191,10 @@ def _likeliest(scene: Scene, model: AttentionModel) -> list[tuple[str, list[tupl
         else:
             coming = upcoming(model, scene.text, scene.pair)
         return [("Next", [(each.text, each.probability) for each in coming.candidates[:N_NEXT]])]
-    first = predict(model, scene.text, top_k=N_NEXT, text_pair=scene.pair)
+    first = predicted(scene, model, None, None)
     gaps = sorted((first, *first.others), key=lambda gap: gap.position)
     names = ["[MASK]"] if len(gaps) == 1 else [f"[MASK] {i + 1}" for i in range(len(gaps))]
-    tokens = (list(zip(gap.candidates, gap.probabilities, strict=True)) for gap in gaps)
+    tokens = (list(zip(gap.candidates, gap.probabilities, strict=True))[:N_NEXT] for gap in gaps)
     return list(zip(names, tokens, strict=True))
 
 
