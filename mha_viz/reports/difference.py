@@ -41,6 +41,7 @@ from mha_viz.reports.report import report as make_report
 MOST_NAMED = 3  # metrics that a sentence names
 MOST_ROWS = 256  # that the chance level of a pair is measured on
 MOST_ALIGNED = 2**24  # places of one text times those of the other
+_SHARE, _CHANGE = ", share of pairs", "change"  # names of numbers
 _ALIKE = {"hellinger": "attention", "cka": "output"}
 _NAMES = {"hellinger": "Hellinger distance", "cka": "CKA"}
 Likeness = Mapping[str, Float[np.ndarray | Tensor, "head2 head2"]]
@@ -59,10 +60,12 @@ class Difference(Description):
             tested.
         pairs: a row for each pair of tokens whose weights differ most: query, key, query_token,
             key_token, a, b, difference; empty where the heads are on different tokens.
+        verdict: how far they differ, in one sentence of at most 120 letters.
     """
 
     metrics: pd.DataFrame = field(default_factory=pd.DataFrame)
     pairs: pd.DataFrame = field(default_factory=pd.DataFrame)
+    verdict: str = ""
 
     def _repr_html_(self) -> str:
         shown = self.metrics[["title", "a", "b", "difference", "spreads", "unusual", "noise"]]
@@ -119,9 +122,13 @@ def describe_difference(
     heads = (record, place_of(record, a)), (second, place_of(second, b))
     name_a, name_b = (head_name(*place, numbers=of.layer_numbers) for of, place in heads)
     names = (name_a, name_b) if other is None else (f"A {name_a}", f"B {name_b}")
-    pair = HeadPair(heads, (report, other_report), names)
-    on_same = pair.on_same_tokens
-    tested = exchange_test(chosen_heads(heads[0]), chosen_heads(heads[1]), paired=on_same)
+    return describe_pair(HeadPair(heads, (report, other_report), names), likeness)
+
+
+def describe_pair(pair: HeadPair, likeness: Likeness | None = None) -> Difference:
+    """Describe two heads as `describe_difference` does, by the names that they have in `pair`."""
+    on_same, (report, other_report) = pair.on_same_tokens, pair.reports
+    tested = exchange_test(*map(chosen_heads, pair.heads), paired=on_same)
     metrics = metric_table(pair, tested)
     sentences = [_does(pair, 0)]
     if pair.is_one_head:
@@ -130,7 +137,29 @@ def describe_difference(
         sentences += [_does(pair, 1), *_noise(pair, metrics, tested), *_standing(pair, metrics)]
         sentences += _alike(pair, likeness) if on_same else _moved(pair)
     notes = tuple(dict.fromkeys((*report.notes, *other_report.notes)))
-    return Difference(tuple(sentences), notes, metrics, token_pairs(pair))
+    verdict = _verdict(pair, metrics, tested, sentences)
+    return Difference(tuple(sentences), notes, metrics, token_pairs(pair), verdict)
+
+
+def _verdict(
+    pair: HeadPair, metrics: pd.DataFrame, tested: Exchange, sentences: list[Sentence]
+) -> str:
+    """Return how far two heads differ, in one sentence."""
+    if pair.is_one_head:
+        return "Both are the same head."
+    known = metrics[metrics["p"].notna()]
+    numbers = {name: number for one in sentences for name, number in one.numbers.items()}
+    clauses = []
+    if len(known) and tested.conclusive(len(known)):
+        beyond = f"{int(known['beyond_noise'].sum()):,} of {len(known):,} metrics"
+        clauses.append(f"{' and '.join(pair.names)} differ beyond noise in {beyond}")
+    if rank := numbers.get(f"hellinger{_SHARE}"):
+        clauses.append(f"their attention is closer than {_percent(rank.value)} of pairs")
+    if moved := numbers.get(_CHANGE):
+        uniform = format_number(moved.baseline)
+        clauses.append(f"{format_number(moved.value)} of the weight lies elsewhere (uniform: {uniform})")
+    text = "; ".join(clauses) or "the text is too short to tell how they differ"
+    return f"{text[0].upper()}{text[1:]}."
 
 
 def _does(pair: HeadPair, side: int) -> Sentence:
@@ -206,7 +235,7 @@ def _alike(pair: HeadPair, likeness: Likeness | None) -> Iterator[Sentence]:
         numbers = {}
         if rank is not None:
             text += f", closer than {_percent(rank)} of {_those(pair)}"
-            numbers[f"{measure}, share of pairs"] = Number(rank, 0.5)
+            numbers[f"{measure}{_SHARE}"] = Number(rank, 0.5)
         chance = permuted_pairs(sampled, measure)
         if chance is None:
             text += "; the text is too short for a chance level"
@@ -255,7 +284,7 @@ def _moved(pair: HeadPair) -> Iterator[Sentence]:
     yield Sentence(
         f"On the {count(len(common), 'token')} that both texts share, {format_number(own)} of the "
         f"weight lies elsewhere; uniform attention gives {format_number(uniform)}.",
-        {"change": Number(own, uniform)},
+        {_CHANGE: Number(own, uniform)},
     )
 
 

@@ -30,6 +30,7 @@ _STYLES = {
     "written_text": ("shared", "player", "written_text"),
     **{name: ("shared", name) for name in _DRAWN},
     "query_key_map": ("shared", "head_grid", "query_key_map"),
+    "board": ("shared", "board"),
     "workbench": ("shared", "head_grid", "token_lines", "line_view", "workbench", "head_views"),
     "worksheet": ("worksheet",),
 }

@@ -2,17 +2,22 @@
 
 import json
 import re
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 from streamlit.testing.v1 import AppTest
 
-SECTIONS = ("layers", "twins", "alike", "sides", "models", "diversity", "flow")
+from mha_viz.ui.state.views import TITLES
+from mha_viz.web.payload import decode, unpack
+
+SECTIONS = ("board", "similar", "models", "diversity", "flow")  # as links call what they open
 TEXT = "The old dog slept while the young cat watched the old dog."
 OTHER = "The old cat slept while a dog watched."
 MODELS = ("tiny-bert", "tiny-gpt2")
 NAMES = [f"L{i} H{j}" for i in range(4) for j in range(8)]  # the heads of both
 HOSTILE = "<script>alert(1)</script> $x^2$ **b** :material/home: http://a.b [x](javascript:1) %{y}"
+FOLDED = ("details", "alike-sides", "matched-layers")
 _NOT_A_NUMBER = re.compile(r"\b(nan|NaN|None|inf|Infinity)\b|<NA>")
 _WRITTEN = ("text", "hovertext", "name", "title", "ticktext", "hovertemplate")
 
@@ -31,14 +36,54 @@ def compare(*open_tables: str, **params: str) -> AppTest:
         app.query_params[name] = value
     for key in open_tables:
         app.session_state[f"{key}-table"] = True
-    app.session_state["measures"] = True  # of the pair, which is folded
+    for key in FOLDED:
+        app.session_state[key] = True
     return app.run()
 
 
 def turn_to(app: AppTest, section: str) -> str:
     """Another section of the open page, which comes whole; returns what it says."""
-    app.segmented_control(key="ask_section").set_value(section).run()
+    analysis = section if section in TITLES["more"] else ""
+    chosen = "more" if analysis else section
+    if app.segmented_control(key="ask_section").value != chosen:
+        app.segmented_control(key="ask_section").set_value(chosen).run()
+    if analysis and app.segmented_control(key="ask_more").value != analysis:
+        app.segmented_control(key="ask_more").set_value(analysis).run()
     return check(app)
+
+
+class ShownHead(NamedTuple):
+    """A panel of the board as the browser gets it; NaN: masked, or no token of that sentence."""
+
+    about: dict[str, Any]
+    weights: np.ndarray
+
+
+def board(app: AppTest) -> list[ShownHead]:
+    """The panels of the board on the page."""
+    header, body = next(payload for payload in _payloads(app) if payload[0]["kind"] == "board")
+    shown, start = list[ShownHead](), 0
+    for panel in header["panels"]:
+        rows, columns = panel.get("rows", 0), panel.get("cols", 0)
+        codes = np.frombuffer(body, np.uint8, rows * columns, start).reshape(rows, columns)
+        shown.append(ShownHead(panel, np.where(codes == 0, np.nan, decode(codes))))
+        start += rows * columns
+    return shown
+
+
+def board_names(app: AppTest) -> list[str]:
+    """The names of the heads on the board."""
+    return [panel.about["name"] for panel in board(app)]
+
+
+def board_notes(app: AppTest) -> dict[str, Any]:
+    """The verdict on the board, and the labels of its heads."""
+    return next(header for header, _ in _payloads(app) if header["kind"] == "notes")
+
+
+def _payloads(app: AppTest) -> list[tuple[dict[str, Any], bytes]]:
+    shown = [part.proto for part in app.get("bidi_component")]
+    return [unpack(p.bytes) for p in shown if p.component_name == "mha_viz.payload_carrier"]
 
 
 def table(app: AppTest, *columns: str) -> pd.DataFrame:
@@ -79,6 +124,10 @@ def said(app: AppTest) -> str:
         lines.append(shown.value.to_string(na_rep="·"))
     lines += [shown.value.to_string(na_rep="·") for shown in app.table]
     lines += [text for figure in figures(app) for text in _strings(figure)]
+    for header, _ in _payloads(app):
+        lines += [header.get("verdict", ""), *header.get("labels", ())]
+        for panel in header.get("panels", ()):
+            lines += [panel[name] for name in ("name", "source", "text", "problem", "note")]
     for matrix in matrices(app):
         lines += [matrix["title"], matrix["shape"], *(matrix["texts"] or ())]
         lines += [name for axis in matrix["names"] for name in axis]

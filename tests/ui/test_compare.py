@@ -8,16 +8,16 @@ import pytest
 
 import mha_viz as mv
 from mha_viz.core.amounts import format_number
-from mha_viz.core.metrics import METRICS, attention_flow, attention_rollout
+from mha_viz.core.metrics import attention_flow, attention_rollout
 from mha_viz.core.metrics.layers import capacity, variance_statement
 from mha_viz.core.names import MATRICES
 from mha_viz.core.record import patterns
 from tests.making.comparing import close, near
 from tests.ui.compare_app import (
-    NAMES,
     OTHER,
     SECTIONS,
     TEXT,
+    board_names,
     check,
     compare,
     figures,
@@ -25,29 +25,6 @@ from tests.ui.compare_app import (
     table,
     turn_to,
 )
-
-
-def test_layers_shows_the_report(model, record):
-    report = mv.head_report(record, model)
-    tables = ("by_layer", "metric_map", "metric_maps")
-    app = compare(*tables, model=model.name, text=TEXT, metric="induction", layer="2", head="5")
-    every = table(app, "Head", "Entropy", "Distance")  # the small maps'
-    for key in ("entropy", "distance", "induction"):
-        close(every[METRICS[key].title], report[key])
-    assert app.header[0].value == "L2 H5"
-    for metric in ("induction", "distance"):
-        if app.selectbox(key="ask_metric").value != metric:
-            app.selectbox(key="ask_metric").select(metric).run()
-        title = METRICS[metric].title
-        shown = [part.value for part in app.dataframe if list(part.value) == ["Head", title]]
-        assert len(shown) == 2  # the map's and the dots'
-        for values in shown:
-            assert list(values["Head"]) == NAMES
-            close(values[title], report[metric])
-    assert f": {NAMES[report.distance.argmax()]} (" in figures(app)[0]["layout"]["title"]["text"]
-    for title, row in table(app, "L0", "L3").iterrows():
-        labelled = report.labels.str.contains(title, regex=False)
-        assert list(row) == [int(labelled[report.layer == i].sum()) for i in range(4)], title
 
 
 @pytest.mark.parametrize(("name", "upto"), [("tiny-bert", 1), ("tiny-gpt2", None)])
@@ -75,16 +52,13 @@ def test_flow_shows_rollout_and_flow(name, upto):
 
 def test_charts_show_the_tokens_of_the_window_and_a_slider_changes_them():
     record = mv.load("tiny-gpt2").trace(TEXT)
-    app = compare("heatmap_b", "difference", model="tiny-gpt2", text=TEXT, section="sides",
+    app = compare("difference", model="tiny-gpt2", text=TEXT, section="sides",
                   layer="0", head="0", layer_b="0", head_b="3", window="2.5,2.5")  # fmt: skip
     check(app)
     a, b = (record.head(0, head).numpy()[2:6, 2:6] for head in (0, 3))
-    seen = np.tri(4, dtype=bool)
-    shown = [part.value.set_index("query") for part in app.dataframe if "query" in part.value]
-    of_b, difference = (one for one in shown if len(one) == 4)
-    assert list(of_b.columns) == [f"{i}:{record.labels[i]}" for i in range(2, 6)]
-    close(of_b, np.where(seen, b, np.nan))
-    close(difference, np.where(seen, b - a, np.nan))
+    difference = table(app, "query").set_index("query")
+    assert list(difference.columns) == [f"{i}:{record.labels[i]}" for i in range(2, 6)]
+    close(difference, np.where(np.tri(4, dtype=bool), b - a, np.nan))
     (slider,) = app.slider
     assert slider.value == (2, 5)
     slider.set_value((0, len(record.tokens) - 1)).run()
@@ -113,17 +87,10 @@ def test_a_text_whose_weights_do_not_fit_at_once_is_compared_as_any(monkeypatch)
             pd.testing.assert_frame_equal(whole, parts, rtol=1e-5, atol=1e-6)
 
 
-OFTEN = ("layers", "twins", "flow")  # sections; the others differ in what is drawn alone
-
-
-@pytest.mark.parametrize(
-    "section",
-    [*OFTEN, *(pytest.param(s, marks=pytest.mark.extended) for s in SECTIONS if s not in OFTEN)],
-)
+@pytest.mark.parametrize("section", SECTIONS)
 def test_another_head_computes_nothing_again(monkeypatch, section):
     options = {"text": TEXT, "section": section, "measure": "jensen_shannon", "head": "0"}
-    options |= {"layer_b": "0"} if section == "twins" else {}
-    app = compare(**options, **({"text_b": OTHER} if section == "sides" else {}))
+    app = compare(**options, layer_b="0", head_b="6")
     calls = []
     for path in (
         "mha_viz.engine.model.AttentionModel.trace",
@@ -131,24 +98,22 @@ def test_another_head_computes_nothing_again(monkeypatch, section):
         "mha_viz.ui.run.reporting.parameter_similarity",
         "mha_viz.ui.run.reporting.make_report",
         "mha_viz.core.compare.twins.classical_mds",
-        "mha_viz.ui.compare.side_by_side.pattern_change",
         "mha_viz.ui.compare.two_models.match_heads",
         "mha_viz.ui.compare.diversity.diversity",
         "mha_viz.reports.induction.induction_scores",
         "mha_viz.checkpoints.untrained_copy.untrained_copy",
     ):
         monkeypatch.setattr(path, lambda *a, path=path, **k: calls.append(path))
-    if section in ("diversity", "flow"):  # these choose no head: the page runs again all the same
-        app.run()
-    elif section == "layers":
-        app.selectbox(key="ask_metric").select("distance").run()
-    else:
+    if section in ("board", "models"):
         app.selectbox(key="ask_layer").select(2).run()
-        if section == "models":  # the counterpart is found, not chosen
-            assert "L2 H0 and L" in check(app) and calls == []
-            return
-        app.selectbox(key="ask_head_b").select(6).run()
-        assert "L2 H0 and L0 H6" in said(app)
+        names = board_names(app)  # of two models the counterpart is found, not chosen
+        assert names[0] == "A L2 H0" and (names[1] == "B L0 H6" or section == "models")
+    elif section == "similar":
+        pair = app.pills(key="nearest_pairs").options[1].split(":")[0].split(" – ")
+        app.pills(key="nearest_pairs").select(app.pills(key="nearest_pairs").options[1]).run()
+        assert app.header[0].value == " and ".join(pair)
+    else:  # these choose no head: the page runs again all the same
+        app.run()
     check(app)
     assert calls == []
 

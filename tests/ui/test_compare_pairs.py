@@ -22,6 +22,7 @@ from tests.ui.compare_app import (
     MODELS,
     NAMES,
     TEXT,
+    board_names,
     check,
     compare,
     figures,
@@ -75,7 +76,7 @@ def test_alike_shows_all_pairs(model, record):
     odd, n_tested = discoveries(np.where(do > 0.05, look, np.nan)), (do > 0.05).sum()
     answers = said(app) + " ".join(pills.label for pills in app.pills)
     assert f": {odd.sum()} of {n_tested} pairs" in answers
-    shaded = [shape for shape in figures(app)[0]["layout"]["shapes"] if "fillcolor" in shape]
+    shaded = [shape for shape in figures(app)[1]["layout"]["shapes"] if "fillcolor" in shape]
     assert shaded[0]["x0"] == near(1 - looks.band.high)
     assert shaded[1]["y1"] == near(does.band.high)
 
@@ -92,7 +93,8 @@ def test_a_pair_that_is_alike_on_one_side_only_is_named(monkeypatch):
     app = compare(model="tiny-bert", text=text, section="alike")
     check(app)
     sides = (("odd_look", ["L0 H3", "L2 H5"]), ("odd_do", ["L1 H1", "L3 H6"]))
-    for (key, names), rows in zip(sides, app.dataframe, strict=False):
+    tables = [part for part in app.dataframe if "Likeness of output" in part.value]
+    for (key, names), rows in zip(sides, tables, strict=True):
         assert ": 1 of " in app.pills(key=f"{key}_pairs").label
         (named,) = app.pills(key=f"{key}_pairs").options
         assert named.split(": ")[0] == " – ".join(names)
@@ -111,7 +113,7 @@ def test_the_pair_has_every_number_between_two_heads(model, record):
         layer_b="1",
         head_b="6",
     )
-    assert app.header[0].value == "L3 H1 and L1 H6"
+    assert board_names(app) == ["A L3 H1", "B L1 H6"]
     a, b = 3 * 8 + 1, 8 + 6
     between = app.table[0].value["between them"].str.strip()
     for measure in PAIR_MEASURES:
@@ -127,7 +129,7 @@ def test_the_pair_has_every_number_between_two_heads(model, record):
     difference = table(app, "query").set_index("query")
     change = (record.head(1, 6) - record.head(3, 1)).numpy()
     close(difference, seen(change, record.causal))
-    metrics = table(app, "Metric", "L3 H1", "L1 H6", "Difference").set_index("Metric")
+    metrics = table(app, "Metric", "A L3 H1", "B L1 H6", "Difference").set_index("Metric")
     report = mv.head_report(record)
-    assert metrics.loc["Distance", "L3 H1"] == near(report.distance[a])
-    assert metrics.loc["Distance", "L1 H6"] == near(report.distance[b])
+    assert metrics.loc["Distance", "A L3 H1"] == near(report.distance[a])
+    assert metrics.loc["Distance", "B L1 H6"] == near(report.distance[b])

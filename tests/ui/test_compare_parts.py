@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 import mha_viz as mv
-from mha_viz.ui.compare import scatter, side_by_side
+from mha_viz.ui.compare import details, scatter
 
 
 @pytest.mark.parametrize(("n_tokens", "reason"), [(1, "one_token"), (2, "constant")])
@@ -18,5 +18,5 @@ def test_about_counts_words_of_a_merged_record_and_tokens_of_others() -> None:
     record = mv.load("tiny-gpt2").trace("Unbelievably, it rains.")
     merged = record.merge_words()
     assert len(merged.tokens) < len(record.tokens)
-    assert side_by_side._about(record).endswith(f" {len(record.tokens)} tokens")
-    assert side_by_side._about(merged).endswith(f" {len(merged.tokens)} words")
+    assert details._about(record).endswith(f" {len(record.tokens)} tokens")
+    assert details._about(merged).endswith(f" {len(merged.tokens)} words")

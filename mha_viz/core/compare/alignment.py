@@ -40,6 +40,26 @@ def align(
     return pairs[::-1]
 
 
+def align_all(
+    texts: Sequence[Sequence[str]], *, ignore_case: bool = False
+) -> list[list[int | None]]:
+    """Align several texts on one axis, each with those before it.
+
+    Returns for each text its token at every place of the axis, None where it has none: what
+    `aligned` takes. A place is called after the first text that has a token there.
+
+    >>> align_all([["the", "cat"], ["the", "old", "cat"], ["a", "cat", "sat"]])
+    [[0, None, 1, None], [0, 1, 2, None], [0, None, 1, 2]]
+    """
+    axis, places = list(texts[0]), [list[int | None](range(len(texts[0])))]
+    for tokens in texts[1:]:
+        pairs = align(axis, tokens, ignore_case=ignore_case)
+        axis = [axis[i] if i is not None else tokens[j or 0] for i, j in pairs]
+        places = [[None if i is None else text[i] for i, _ in pairs] for text in places]
+        places.append([j for _, j in pairs])
+    return places
+
+
 def equal_places(
     tokens_a: Sequence[str],
     tokens_b: Sequence[str],

@@ -83,10 +83,10 @@ MISCONCEPTIONS = read_records(
 _PLACES = {  # quantities that are not where others of their kind are
     "sink": Place("Heads", "heads", _ALL_HEADS),  # not sorted by it: few models have one
     "value_weighted": Place("Heads", "heads", {"weighted": "1"}),
-    "cosine": Place("Compare", "compare", {"section": "alike", "space": "W_Q"}),
-    "product_cosine": Place("Compare", "compare", {"section": "alike", "space": "W_QK"}),
-    "product_overlap": Place("Compare", "compare", {"section": "alike", "space": "W_QK"}),
-    "subspace_overlap": Place("Compare", "compare", {"section": "alike", "space": "W_Q"}),
+    "cosine": Place("Compare", "compare", {"section": "similar", "space": "W_Q"}),
+    "product_cosine": Place("Compare", "compare", {"section": "similar", "space": "W_QK"}),
+    "product_overlap": Place("Compare", "compare", {"section": "similar", "space": "W_QK"}),
+    "subspace_overlap": Place("Compare", "compare", {"section": "similar", "space": "W_Q"}),
 }
 _WITHOUT_VIEW = {lab.address for lab in LABS if not lab.uses_text}
 
@@ -178,9 +178,9 @@ def _with_its_kind(metric: Any) -> Place:
     if metric.of == "head":
         return Place("Heads", "heads", _ALL_HEADS | {"sort": metric.key})
     chosen = {
-        "pair": {"section": "twins", "measure": metric.key},
-        "layer": {"section": "diversity"},
-        "flow": {"section": "flow"},
+        "pair": {"section": "similar", "measure": metric.key},
+        "layer": {"section": "more", "more": "diversity"},
+        "flow": {"section": "more", "more": "flow"},
     }[metric.of]
     return Place("Compare", "compare", chosen)
 

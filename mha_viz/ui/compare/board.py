@@ -1,129 +1,295 @@
-"""The board: pinned heads of any models and texts beside each other, with notes and files."""
+"""The board: up to nine heads of any models and sentences, with cells of one size on one axis."""
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import combinations
 from typing import Any
 
+import numpy as np
+import pandas as pd
 import streamlit as st
 
-from mha_viz.core.layer_numbers import is_counted
+from mha_viz.core.layer_numbers import head_name, number_at
 from mha_viz.core.metrics import METRICS
-from mha_viz.errors import ArgumentError
-from mha_viz.plots.heatmap import head_heatmap
-from mha_viz.plots.static import head_image
+from mha_viz.plots.board import board_image
 from mha_viz.plots.worksheet import HeadCard, board_html, board_zip
 from mha_viz.reports.description import describe
-from mha_viz.ui.compare import TEXTS
-from mha_viz.ui.compare.pair import NARROW
-from mha_viz.ui.run import memory, reporting, scene
-from mha_viz.ui.state import state, views
-from mha_viz.ui.state.faults import guarded
-from mha_viz.ui.state.layer_numbers import by_position
-from mha_viz.ui.state.link_values import MAX_PINS, UNTRAINED, Pin
-from mha_viz.ui.widgets import look
+from mha_viz.ui.compare import TEXTS, details, panels
+from mha_viz.ui.compare.panels import Panel
+from mha_viz.ui.run.page_lock import yield_slot
+from mha_viz.ui.run.scene import Scene
+from mha_viz.ui.state import allowed, state, views
+from mha_viz.ui.state.link_values import MAX_PINS, MAX_URL_TEXT, UNTRAINED, Pin
+from mha_viz.ui.state.pins import chosen_pin
+from mha_viz.ui.state.session import session
+from mha_viz.ui.state.views import Compare
+from mha_viz.ui.widgets.components.board import Edit, board
+from mha_viz.ui.widgets.components.component import carry
 from mha_viz.ui.widgets.controls import choosing, controls, lazy_sections, token_window
-from mha_viz.ui.widgets.exports import exports, figures
-from mha_viz.ui.widgets.messages.messages import continue_on_error, plain
-from mha_viz.web.labels import head_name
+from mha_viz.ui.widgets.exports import exports
+from mha_viz.ui.widgets.messages import words
+from mha_viz.web.board import MAX_PLACES, BoardAxes, board_payload, verdict_payload
+from mha_viz.web.payload import unpack
 
-_ACROSS = 3  # cards side by side
-_MOVES = (("Move left", "arrow_back", -1), ("Move right", "arrow_forward", 1))
-Shown = tuple[
-    HeadCard, scene.Scene, views.View
-]  # a card, and the run and view that its picture is made of
+WAITING = "Comparing the heads …"
+_MOVES = ("left", "right")
 
 
-def draw(first: scene.Scene) -> None:
-    """Draw a card for each pin, and the ways to hand them on."""
-    pins = state.of(views.Compare).pins
-    if len(pins) < 2:
-        st.info(TEXTS(f"board.{'one' if pins else 'none'}", most=MAX_PINS), icon=":material/keep:")
-    tools = st.container(horizontal=True, vertical_alignment="bottom")
-    columns = [one for _ in pins[::_ACROSS] for one in st.columns(_ACROSS, gap="small")]
-    shown: list[Shown] = []
-    for i, pin in enumerate(pins):
-        head: dict[str, Any] = dict(zip(Pin._fields[:-1], pin, strict=False), query=-1, key=-1)
-        head["layer_numbers"] = ()  # a pin has the number of its layer
-        with columns[i], st.container(border=True, gap="small"):
-            with continue_on_error():
-                shown.append(_card(i, pin, replace(state.of(views.View), **head, window=())))
-            _edits(i, pin, len(pins))
-            if not pin.model.endswith(UNTRAINED):  # Heads shows no untrained copies
-                controls.page_button("heads", "Open in Heads", i, **head)
-    if shown:
-        with tools:
-            choosing.menu("scale", "Colour scale", views.SCALES, width=150)
-            with st.container(width="content"):
-                lazy_sections.popover(*lazy_sections.EXPORT, "board-export", partial(_files, shown))
-            exports.link_menu()
-
-
-def _card(i: int, pin: Pin, view: views.View) -> Shown:
-    """Draw one card. Raises MhaVizError, once it is named, if its head cannot be shown any more."""
-    name, text = head_name(pin.layer, pin.head), " | ".join(filter(None, (pin.text, pin.pair)))
-    st.header(name, anchor=False)
-    st.caption(plain(f"{pin.model} · “{text if len(text) <= 200 else text[:199] + '…'}”"))
-    base = view.model.removesuffix(UNTRAINED)
-    if base not in (*controls.other_models(), state.current().model):
-        raise ArgumentError(f"The model {base!r} is not on this machine.")
-    if memory.needs_check(base, view.device, view.dtype):
-        memory.check(base)
-    run = scene.other(view)
-    numbers = run.record.layer_numbers
-    view = by_position(view, () if is_counted(numbers) else numbers)
-    if not scene.is_head(run.record, view.chosen):
-        raise ArgumentError(scene.no_such_head(run.record, pin.layer, pin.head))
-    report = reporting.report(run, view)
-    sentence = describe(run.record, (pin.layer, pin.head), report=report).sentences[0].text
-    labels = ", ".join(one.label.title for one in report.labels[view.layer][view.head])
-    lines = {"Sentence": text, "In words": sentence, "Labels": labels or "none", "Note": pin.note}
-    card = HeadCard(
-        f"{name} of {pin.model}" + ("" if pin.part == "self" else f" ({pin.part})"),
-        {key: line for key, line in lines.items() if line},
-        {METRICS[key].title: float(own[view.chosen]) for key, own in report.scores.items()},
+def draw(first: Scene, view: Compare) -> None:
+    """Draw the heads of the board, what tells them apart, and what adds others."""
+    view = panels.fit_second(first, panels.follow(view))
+    pins = panels.pins_of(first, view)
+    with st.container(horizontal=True, vertical_alignment="bottom", key="board-tools"):
+        _adders(first, view, pins)
+    heads = panels.compute(first, view)
+    drawn = [panel for panel in heads if panel.run is not None]
+    shown = [panel.drawn() for panel in heads]
+    axes = BoardAxes.of(shown)
+    payload = board_payload(shown, axes)
+    board(
+        payload,
+        key="board",
+        scale=view.scale,
+        window=view.window,
+        waiting=WAITING,
+        actions=[_actions(at, len(pins), panel) for at, panel in enumerate(heads)],
+        on_edit=partial(_edit, pins),
     )
-    shown, weights, seen = token_window.shown_head(run.record, view.chosen, view)
-    size, dark = look.square(NARROW, NARROW), look.dark()
-    figure = head_heatmap(weights, shown.labels, scale=view.scale, dark=dark, visible=seen, **size)
-    figures.chart(figure, key=f"pin-{i}", alt=f"Attention weights of {card.title}", tools=False)
-    st.markdown(plain(sentence))
-    if labels:
-        st.caption(f":material/label: {labels}")
-    return card, run, view
+    _follow_edit(pins)
+    longest = max((len(axis[0]) for axis in axes if axis), default=0)
+    if longest <= MAX_PLACES:
+        token_window.slider(longest)
+    yield_slot()
+    with st.container(gap=None):
+        carry(_verdict(payload, heads, axes), key="board-verdict")
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        hint: dict[str, Any] = {
+            "placeholder": "Name of this board",
+            "label_visibility": "collapsed",
+        }
+        state.bound("board", st.text_input, "Name of this board", max_chars=100, width=240, **hint)
+        if drawn:
+            files = partial(_files, view, drawn)
+            with st.container(width="content"):
+                lazy_sections.popover(*lazy_sections.EXPORT, "board-export", files)
+        exports.link_menu()
+    if drawn:
+        lazy_sections.expander("As a table", "board-table", partial(_table, drawn))
+    if len(drawn) > 1:
+        draw_details = partial(_details, pins, drawn)
+        lazy_sections.expander("In detail", "details", draw_details)
 
 
-def _edits(i: int, pin: Pin, n_pins: int) -> None:
-    hint, name = "A note, one line", f"Note on {head_name(pin.layer, pin.head)}"
-    options = dict(placeholder=hint, max_chars=200, label_visibility="collapsed")
-    take = partial(_edit, pin, 0)
-    state.control(f"pin-note-{i}", st.text_input, name, value=pin.note, take=take, **options)
+def _adders(first: Scene, view: Compare, pins: tuple[Pin, ...]) -> None:
+    """Draw what chooses the first head and what adds the next one, each with one choice."""
+    if not view.pins:
+        controls.head_menus(first.record.n_layers, first.record.n_heads)
+    if len(pins) == MAX_PINS:
+        st.caption(TEXTS("board.full", most=MAX_PINS))
+    elif chosen_pin(view).is_in(pins):
+        _add_menu(
+            "head", "+ Head", "Another head", _heads(first), partial(_add_head, first, view, pins)
+        )
+    else:
+        pin = chosen_pin(view)
+        label = f"+ {head_name(pin.layer, pin.head)} on the sentence above"
+        st.button(label, on_click=panels.add, args=(pins, view, pin), key="add-chosen")
+    if len(pins) < MAX_PINS:
+        looks: dict[str, Any] = {"placeholder": "The same head on another sentence"}
+        looks |= {"max_chars": 4 * MAX_URL_TEXT, "width": "stretch"}
+        take = partial(_add_text, first, view, pins)
+        state.control("add-text", st.text_input, "+ Sentence", value="", take=take, **looks)
+        models = {name: title for name, title in controls.model_titles().items() if name}
+        models.pop(pins[0].model, None)
+        add_model = partial(_add_model, first, view, pins)
+        _add_menu("model", "+ Model", "In another model", models, add_model)
+    choosing.menu("scale", "Colour scale", views.SCALES, width=140)
+
+
+def _add_menu(
+    name: str, label: str, hint: str, offered: dict[str, str], take: Callable[[str], object]
+) -> None:
+    looks: dict[str, Any] = {"index": None, "placeholder": hint, "width": 230}
+    looks["format_func"] = lambda value: offered.get(value, value)
+    state.control(f"add-{name}", st.selectbox, label, list(offered), value=None, take=take, **looks)
+
+
+def _heads(first: Scene) -> dict[str, str]:
+    return {str(at): name for at, name in enumerate(words.names(first))}
+
+
+def _add_head(first: Scene, view: Compare, pins: tuple[Pin, ...], number: str) -> None:
+    layer, head = words.place(int(number), first)
+    layer = number_at(first.record.layer_numbers, layer)
+    chosen = chosen_pin(view)
+    panels.add(pins, view, chosen._replace(layer=layer, head=head))
+
+
+def _add_text(first: Scene, view: Compare, pins: tuple[Pin, ...], text: str) -> None:
+    if text.strip():
+        allowed.check_text(text)
+        panels.add(pins, view, panels.same_head(first, pins[0], text=text))
+
+
+def _add_model(first: Scene, view: Compare, pins: tuple[Pin, ...], model: str) -> None:
+    panels.add(pins, view, panels.same_head(first, pins[0], model=model))
+
+
+def _actions(at: int, count: int, panel: Panel) -> list[str]:
+    ends = {"left": at > 0, "right": at < count - 1, "remove": count > 2}
+    actions = [action for action, is_offered in ends.items() if is_offered and count > 1]
+    if not panel.pin.model.endswith(UNTRAINED):  # Heads shows no untrained copies
+        actions.append("heads")
+    return [*actions, "note"]
+
+
+def _edit(pins: tuple[Pin, ...], edit: Edit) -> None:
+    if edit.action == "heads":
+        session().opened_panel = edit.panel
+    else:
+        panels.edit(pins, edit)
+
+
+def _follow_edit(pins: tuple[Pin, ...]) -> None:
+    """Open a panel's head on Heads, where that was asked for."""
+    at, session().opened_panel = session().opened_panel, None
+    if at is not None and at < len(pins):
+        chosen: dict[str, Any] = dict(zip(Pin._fields[:-1], pins[at], strict=False))
+        state.change(**chosen, query=-1, key=-1, layer_numbers=())
+        st.switch_page(session().pages["heads"], query_params=state.share_params())
+
+
+# -- what tells them apart -------------------------------------------------------------------------
+
+
+def _verdict(payload: bytes, heads: Sequence[Panel], axes: BoardAxes) -> bytes:
+    """Pack a sentence on the board's heads, and their labels."""
+    drawn = [panel for panel in heads if panel.run is not None]
+    labels, marked = [""] * len(heads), [list[list[int]]()] * len(heads)
+    for at, panel in enumerate(heads):
+        if panel.run is not None and not panel.run.is_long:
+            earned = panel.report().labels[panel.head[0]][panel.head[1]]
+            labels[at] = ", ".join(one.label.title for one in earned) or "no label"
+    if any(panel.scene.is_long for panel in drawn):
+        verdict = TEXTS("board.long")
+    elif len(drawn) == 2:
+        pair = details.compute(drawn[0], drawn[1])
+        found = details.describe(pair)
+        verdict = found.verdict
+        cells = _cells(details.marked(pair, found), axes)
+        marked = [cells if panel.run is not None else [] for panel in heads]
+    else:
+        verdict = _nearest_and_farthest(drawn) if drawn else ""
+    return verdict_payload(unpack(payload)[0]["id"], verdict or " ", labels, marked)
+
+
+def _cells(pairs: Sequence[tuple[int, int]], axes: BoardAxes) -> list[list[int]]:
+    """Return pairs of tokens of the first text by their places on the axes."""
+    queries, keys = axes.queries[0], axes.keys[0]
+    pool = max(1, *(-(-len(axis) // MAX_PLACES) for axis in (queries, keys)))
+    return [[queries.index(q) // pool, keys.index(k) // pool] for q, k in pairs]
+
+
+def _nearest_and_farthest(drawn: Sequence[Panel]) -> str:
+    """Say which two of several heads are most alike and which least."""
+    if len(drawn) < 2:
+        return words.ONE_HEAD
+    shares = {
+        (a.name, b.name): share
+        for a, b in combinations(drawn, 2)
+        if np.isfinite(share := details.moved(details.compute(a, b)))
+    }
+    if not shares:
+        return TEXTS("details.no_common")
+    least, most = (end(shares, key=shares.__getitem__) for end in (min, max))
+    return TEXTS("board.verdict", near=least, share=shares[least], far=most, most=shares[most])
+
+
+def _details(pins: tuple[Pin, ...], drawn: Sequence[Panel]) -> None:
+    """Draw two of the heads in every detail; of more than two, menus choose which."""
+    a, b = drawn[0], drawn[1]
+    if len(drawn) > 2:
+        offered = {f"{a.letter}{b.letter}": (a, b) for a, b in combinations(drawn, 2)}
+        titles = {name: f"{a.name} and {b.name}" for name, (a, b) in offered.items()}
+        look: dict[str, Any] = {"format_func": titles.__getitem__, "width": 300}
+        chosen = st.selectbox("Heads", list(offered), key="details-pair", **look)
+        a, b = offered[chosen]
+
+    def choose(head: tuple[int, int]) -> None:
+        layer = number_at(a.scene.record.layer_numbers, int(head[0]))
+        panels.replace_head(pins, a.letter + b.letter, (layer, int(head[1])))
+
+    details.draw(details.compute(a, b), choose)
+
+
+# -- tables and files ------------------------------------------------------------------------------
+
+
+def _table(drawn: Sequence[Panel]) -> None:
+    st.dataframe(_weights(drawn), hide_index=True, key="board-rows", placeholder=words.UNDEFINED)
+
+
+def _weights(drawn: Sequence[Panel]) -> pd.DataFrame:
+    """Return the weight of every pair of tokens in all heads, on the board's axes."""
+    heads = [panel.drawn() for panel in drawn]
+    axes = BoardAxes.of(heads)
+    queries, keys = (
+        [_names(places, side, drawn) for places in zip(*axis, strict=True)]
+        for side, axis in enumerate(axes)
+    )
+    columns = {"Query": np.repeat(queries, len(keys)), "Key": np.tile(keys, len(queries))}
+    weights = axes.weights(heads)
+    columns |= {head.name: values.ravel() for head, values in zip(heads, weights, strict=True)}
+    table = pd.DataFrame(columns)
+    return table[table[[head.name for head in heads]].max(axis=1) > 0]
+
+
+def _names(places: Sequence[int | None], side: int, drawn: Sequence[Panel]) -> str:
+    """Name a place of an axis by the different tokens that the texts have there."""
+    labels = [
+        (panel.scene.record.key_labels if side else panel.scene.record.labels)[place]
+        for panel, place in zip(drawn, places, strict=True)
+        if place is not None
+    ]
+    return " / ".join(dict.fromkeys(labels))
+
+
+def _files(view: Compare, drawn: Sequence[Panel]) -> None:
+    """Draw the downloads, which make their files at a click and then ask nothing of the page."""
+    title = view.board or " and ".join(panel.name for panel in drawn[:2])
+    name = exports.safe_name(title, "board")
+    source = "; ".join(words.source(panel.scene.record, panel.name) for panel in drawn)
+    pins = views.written(view.pins)
+    full = state.of(views.View)
+    link = "" if views.is_long("pins", pins) else exports.link(full)
+
+    def picture(file_format: str) -> bytes:
+        heads = [panel.drawn() for panel in drawn]
+        form = {"file_format": file_format, "title": title, "scale": view.scale}
+        return board_image(heads, BoardAxes.of(heads), caption=source, **form)
+
     with st.container(horizontal=True, gap="xsmall"):
-        for label, icon, by in (*_MOVES, ("Remove", "close", None)):
-            out = by is not None and not 0 <= i + by < n_pins
-            key, icon = f"pin-{icon}-{i}", f":material/{icon}:"
-            st.button(label, key=key, icon=icon, disabled=out, on_click=_edit, args=(pin, by))
+        for form in ("png", "svg", "pdf"):
+            make, icon = partial(picture, form), ":material/image:"
+            exports.download(form.upper(), f"{name}.{form}", make, key=f"board-{form}", icon=icon)
+    page = partial(lambda: board_html(_cards(drawn, view), link))
+    exports.data_and_page(name, _weights(drawn), f"{title}\n{source}", page, key="board-files")
+    archive = partial(lambda: board_zip(_cards(drawn, view), link))
+    exports.download("Markdown and pictures", f"{name}.zip", archive, key="board-zip")
 
 
-@guarded
-def _edit(pin: Pin, by: int | None, raw: str | None = None) -> None:
-    """Move a pin by so many places, or take it off where that is None; or write its note."""
-    pins = list(state.of(views.Compare).pins)
-    for at in [at for at, one in enumerate(pins) if one.is_in([pin])]:
-        one = pins.pop(at)
-        if by is not None:
-            pins.insert(max(at + by, 0), one if raw is None else one._replace(note=raw))
-    state.change(pins=tuple(pins))
-
-
-def _files(shown: Sequence[Shown]) -> None:
-    """Draw the downloads, which make the pictures at a click and then ask nothing of the page."""
-    view = state.of(views.View)
-    link = "" if views.is_long("pins", views.written(view.pins)) else exports.link(view)
-
-    def cards() -> list[HeadCard]:
-        png = partial(exports.head_file, head_image, file_format="png")
-        return [card._replace(picture=png(view=view)(run.record)) for card, run, view in shown]
-
-    exports.download("HTML", "pins.html", lambda: board_html(cards(), link), key="board-html")
-    exports.download("Markdown", "pins.zip", lambda: board_zip(cards(), link), key="board-zip")
+def _cards(drawn: Sequence[Panel], view: Compare) -> list[HeadCard]:
+    """Return what is said of each head, its metrics and its picture."""
+    cards = []
+    for panel in drawn:
+        report, record, head = panel.report(), panel.scene.record, panel.drawn()
+        number = panel.pin.layer, panel.pin.head
+        sentence = describe(record, number, report=report).sentences[0].text
+        earned = report.labels[panel.head[0]][panel.head[1]]
+        labels = ", ".join(one.label.title for one in earned) or "none"
+        lines = {"Sentence": head.text, "In words": sentence, "Labels": labels, "Note": head.note}
+        numbers = {METRICS[key].title: float(v[panel.head]) for key, v in report.scores.items()}
+        picture = board_image([head], BoardAxes.of([head]), scale=view.scale)
+        told = {key: line for key, line in lines.items() if line}
+        cards.append(HeadCard(f"{head.name} of {head.source}", told, numbers, picture))
+    return cards

@@ -21,7 +21,6 @@ from mha_viz.reports.parameters import diversity
 from mha_viz.ui.compare import TEXTS
 from mha_viz.ui.run import memory, reporting
 from mha_viz.ui.run.scene import Scene
-from mha_viz.ui.state import state
 from mha_viz.ui.state.views import Compare
 from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.exports import exports, figures
@@ -32,31 +31,31 @@ Row = tuple[str, str, str, str, str]  # statement, verdict, layer, both sides
 CLOSE = 0.1  # relative; sides of a statement of equality that are nearer than this count as equal
 
 
-def draw(scene: Scene) -> None:
+def draw(scene: Scene, view: Compare) -> None:
     """Draw diversity of parameters, coverage of outputs, capacity of patterns, statements."""
     written = scene.record.z is not None and scene.record.W_O
     rows = _rows(scene.record) if written else []
     if rows:
         st.markdown(_held(rows))
-    _parameters(scene)
+    _parameters(scene, view)
     if not written:
         _capacity(scene)
         st.info("This family does not show what its heads write: the rest needs that.")
         return
     look.beside(2, lambda: _capacity(scene), lambda: _coverage(scene))
-    _head_ranks(scene)
+    _head_ranks(scene, view)
     _statements(scene, rows)
 
 
-def _parameters(scene: Scene) -> None:
-    lines = _diversities(scene)
+def _parameters(scene: Scene, view: Compare) -> None:
+    lines = _diversities(scene, view)
     if lines is None:
         st.info("Where this family keeps W_Q, W_K, W_V and W_O is not known: no diversity of them.")
         return
     if all(not np.isfinite(values).any() for values in lines.values()):
         st.info("One head a layer has no other to differ from: diversity is not defined.")
         return
-    mean, band = _chance(scene)
+    mean, band = _chance(scene, view)
     within = sum(int((values >= band.low).sum()) for values in lines.values())
     counts = {"within": within, "all": sum(map(len, lines.values()))}
     st.markdown(TEXTS("diversity.parameters", **counts, mean=mean, spread=band.high - mean))
@@ -66,16 +65,16 @@ def _parameters(scene: Scene) -> None:
     _show(scene, above, band=ends, table=table, **TEXTS.figure("figures.diversity"))
 
 
-def _chance(scene: Scene) -> tuple[float, Band]:
+def _chance(scene: Scene, view: Compare) -> tuple[float, Band]:
     """Return the mean D of random matrices of this model's shape, and its band."""
-    model = memory.model(*state.of(Compare).checkpoint)
+    model = memory.model(*view.checkpoint)
     shape = (scene.record.n_heads, model.d_model, model.d_head)
     make = partial(diversity_band, *shape)
     return memory.cache().get(("diversity_band", *shape), make, lambda made: 100)
 
 
-def _diversities(scene: Scene) -> dict[str, np.ndarray] | None:
-    view, layers = state.of(Compare), range(scene.record.n_layers)
+def _diversities(scene: Scene, view: Compare) -> dict[str, np.ndarray] | None:
+    layers = range(scene.record.n_layers)
 
     def make(model: AttentionModel) -> dict[str, np.ndarray]:
         each = {name: [diversity(model, i, name, view.part) for i in layers] for name in MATRICES}
@@ -117,13 +116,13 @@ def _coverage(scene: Scene) -> None:
     _show(scene, lines, **TEXTS.figure("figures.coverage"))
 
 
-def _head_ranks(scene: Scene) -> None:
-    z, chosen = scene.record.kept("z"), state.of(Compare).chosen
+def _head_ranks(scene: Scene, view: Compare) -> None:
+    z = scene.record.kept("z")
     most = words.count(min(z.shape[-2:]), "direction")
     texts = TEXTS.figure("figures.head_ranks", count=most)
     ranks, title = effective_rank(z, scene.record.W_O).numpy(), texts["name"]
     looks: dict[str, Any] = {"layer_numbers": words.layer_numbers(), "dark": look.dark()}
-    drawn = by_layer(ranks, title, "", selected=chosen, **looks)
+    drawn = by_layer(ranks, title, "", selected=view.chosen, **looks)
     table, caption = words.head_values(scene, {title: ranks}), words.settings(scene, title)
     figures.show(drawn, on_click=words.choose, table=table, caption=caption, **texts)
 

@@ -1,17 +1,20 @@
-"""Compare: heads across layers, with each other, between texts and models. Pick, compute, draw."""
+"""Compare: heads beside each other, heads that are alike, two models. Pick, compute, draw."""
 
 import streamlit as st
 
 from mha_viz.ui.heads import picking
 from mha_viz.ui.run import memory
 from mha_viz.ui.state import state, views
+from mha_viz.ui.state.session import session
 
 
 def page() -> None:
     """Draw the Compare page."""
-    st.session_state.pins_counted = n = len(state.of(views.Compare).pins)
-    titles = views.SECTIONS | ({"pins": f"{views.SECTIONS['pins']} ({n})"} if n else {})
-    picking.sectioned_page("Compare", "Compare heads", "section", titles, _sections)
+    if state.address().get("section") == "layers":  # an older link
+        state.sync_from_url()
+        state.change(tiles=state.of(views.Compare).metric)
+        st.switch_page(session().pages["heads"], query_params=state.share_params())
+    picking.sectioned_page("Compare", "Compare heads", "section", views.SECTIONS, _sections)
 
 
 def _sections() -> picking.Sections:

@@ -12,13 +12,14 @@ from mha_viz.core.compare.chance import Band
 from mha_viz.core.metrics.chance import discoveries
 from mha_viz.core.metrics.output_pairs import LEAST_TOKENS
 from mha_viz.plots.pair_scatter import CORNERS, MeasuredPairs, is_constant, pair_scatter
-from mha_viz.ui.compare import TEXTS, pair
+from mha_viz.ui.compare import TEXTS, pairs
 from mha_viz.ui.run import reporting
 from mha_viz.ui.run.reporting import Chance, chance
 from mha_viz.ui.run.scene import Scene
-from mha_viz.ui.state import state, views
+from mha_viz.ui.state import views
+from mha_viz.ui.state.views import Compare
 from mha_viz.ui.widgets import look
-from mha_viz.ui.widgets.controls import choosing
+from mha_viz.ui.widgets.controls import lazy_sections
 from mha_viz.ui.widgets.exports import figures
 from mha_viz.ui.widgets.messages import words
 
@@ -27,73 +28,82 @@ ATTENTION, OUTPUT = "Likeness of attention", "Likeness of output"
 UNLIKE = 0.05  # p-value above which a pair does not count as alike
 
 
-def draw(scene: Scene) -> None:
-    """Draw the scatter; a click opens the pair."""
+def draw(scene: Scene, view: Compare) -> None:
+    """Draw the scatter of all pairs, and those that are alike on one side only."""
     if scene.record.z is None:
         st.info("This family does not show what its heads write, only where they look.")
         return
-    if scene.head_count < 2:
-        st.info(words.ONE_HEAD)
-        return
-    with st.container(horizontal=True, gap="medium"):
-        choosing.segments("outputs", "Likeness of outputs", views.OUTPUTS)
-        choosing.segments("space", "Likeness of parameters, as colour", views.SPACES)
-    outputs, space = state.of(views.Compare).outputs, state.of(views.Compare).space
-    make = partial(_pairs, scene, outputs, space)
-    table = reporting.cached(scene, "alike", outputs, space, make=make)
+    make = partial(_pairs, scene, view)
+    table = reporting.cached(scene, "alike", view.outputs, view.space, make=make)
     if not table[OUTPUT].notna().any():
-        st.info(_why_not(scene, outputs))
-        pair.chosen_pair(scene)
+        st.info(_why_not(scene, view.outputs))
         return
     level = is_constant(table[OUTPUT].to_numpy())
-    looks, does = chance(scene, "hellinger"), chance(scene, outputs)
-    odd = _odd(scene, table, looks, does)
-    short = looks.band is None or does.band is None
+    looks, does = chance(scene, "hellinger"), chance(scene, view.outputs)
+    _scatter(scene, view, table, level, (looks, does))
     if level:
-        measure, mean = views.OUTPUTS[outputs], table[OUTPUT].mean()
+        measure, mean = views.OUTPUTS[view.outputs], table[OUTPUT].mean()
         st.info(TEXTS("scatter.level", measure=measure, mean=mean))
-    elif not short:
-        _oddest(scene, odd)
-    pair.beside(scene, lambda: _scatter(scene, table, outputs, level, looks, does))
-    for side, found in (("Attention", looks), ("Output", does)):
-        st.markdown(f"{side}. {pair.count_beyond(found)} {pair.given_by_chance(found)}".rstrip())
-    reporting.offer_random(state.of(views.Compare))
-    if not level and not short:
-        _odd_tables(scene, odd)
-    pair.numbers(scene)
+    draw_sides = partial(_sides, scene, view, table, (looks, does))
+    lazy_sections.expander("Same attention, same output?", "alike-sides", draw_sides)
 
 
-def _pairs(scene: Scene, outputs: str, space: str) -> pd.DataFrame:
-    i, j = pair.indices(scene)
+def _sides(scene: Scene, view: Compare, table: pd.DataFrame, found: tuple[Chance, Chance]) -> None:
+    """Say how many pairs are alike on each side, and name those alike on one side only."""
+    for side, by_chance in zip(("Attention", "Output"), found, strict=True):
+        lines = pairs.count_beyond(by_chance), pairs.given_by_chance(by_chance)
+        st.markdown(f"{side}. {' '.join(lines)}".rstrip())
+    reporting.offer_random(view)
+    if is_constant(table[OUTPUT].to_numpy()) or any(one.band is None for one in found):
+        return
+    for odd in _odd(scene, table, *found):
+        among = words.count(odd.among, "pair")
+        answer = f"**{odd.title}: {odd.total:,} of {among}** ({pairs.AT_RATE})."
+        if odd.total:
+            gaps = (odd.rows[ATTENTION] - odd.rows[OUTPUT]).abs().to_numpy()[:N_NAMED]
+            labels = f"{odd.key}_pairs", f"{answer} Differing most:"
+            pairs.strongest(scene, view, labels, odd.pairs[:N_NAMED], gaps)
+            pairs.choosable(odd.rows, odd.pairs, scene, view, odd.key)
+        else:
+            st.markdown(answer)
+    st.caption(TEXTS("scatter.unlike", p=UNLIKE))
+
+
+def _pairs(scene: Scene, view: Compare) -> pd.DataFrame:
+    i, j = pairs.indices(scene)
     names = np.array(words.names(scene))
-    attention, output = (reporting.likeness(scene, one)[i, j] for one in ("hellinger", outputs))
+    attention, output = (
+        reporting.likeness(scene, one)[i, j] for one in ("hellinger", view.outputs)
+    )
     columns = {"Head": names[i], "Other": names[j], ATTENTION: 1 - attention, OUTPUT: output}
-    matrix = reporting.parameter_likeness(state.of(views.Compare), space)
-    return pd.DataFrame(columns if matrix is None else columns | {_overlap(space): matrix[i, j]})
+    matrix = reporting.parameter_likeness(view, view.space)
+    overlap = {} if matrix is None else {_overlap(view.space): matrix[i, j]}
+    return pd.DataFrame(columns | overlap)
 
 
 def _scatter(
-    scene: Scene, table: pd.DataFrame, outputs: str, level: bool, looks: Chance, does: Chance
+    scene: Scene, view: Compare, table: pd.DataFrame, level: bool, found: tuple[Chance, Chance]
 ) -> None:
-    space, (i, j) = state.of(views.Compare).space, pair.chosen_places(scene)
+    space, outputs, (i, j) = view.space, view.outputs, pairs.chosen(scene, view)
+    looks, does = found
     # On the scatter's x axis a distance is a likeness.
     turned = looks.band and Band(1 - looks.band.high, 1 - looks.band.low)
     weights = table.get(_overlap(space))
-    pairs = MeasuredPairs(
+    measured = MeasuredPairs(
         table[ATTENTION].to_numpy(),
         table[OUTPUT].to_numpy(),
-        np.stack(pair.indices(scene), axis=1),
+        np.stack(pairs.indices(scene), axis=1),
         words.names(scene),
-        x_title="likeness of attention: 1 − Hellinger distance",
-        y_title=f"likeness of output: {views.OUTPUTS[outputs]}",
+        x_title="attention: 1 − Hellinger distance",
+        y_title=f"output: {views.OUTPUTS[outputs]}",
         colour=None if weights is None else weights.to_numpy(),
         colour_title="" if weights is None else f"overlap of subspaces of {space}",
         n_heads=scene.record.n_heads,
     )
-    chance, corners = [(turned, does.band), (None, does.untrained)], None if level else CORNERS
+    bands, corners = [(turned, does.band), (None, does.untrained)], None if level else CORNERS
     selected = None if i == j else (min(i, j), max(i, j))
     figures.show(
-        pair_scatter(pairs, corners=corners, chance=chance, selected=selected, dark=look.dark()),
+        pair_scatter(measured, corners=corners, chance=bands, selected=selected, dark=look.dark()),
         on_click=lambda clicked: words.choose_pair(clicked, scene),
         table=table,
         caption=words.settings(scene, views.OUTPUTS[outputs]),
@@ -123,7 +133,7 @@ def _odd(scene: Scene, table: pd.DataFrame, looks: Chance, does: Chance) -> list
     alike first, and dropping those alike on the other side, would leave the false ones.
     """
     gap = table[ATTENTION] - table[OUTPUT]
-    pairs = np.stack(pair.indices(scene), axis=1)
+    both = np.stack(pairs.indices(scene), axis=1)
     sides = (
         ("Same attention, different output", "odd_look", looks.p, does.p, gap),
         ("Same output, different attention", "odd_do", does.p, looks.p, -gap),
@@ -134,33 +144,8 @@ def _odd(scene: Scene, table: pd.DataFrame, looks: Chance, does: Chance) -> list
         odd = discoveries(np.where(unlike, alike, np.nan))
         rows = by[odd].nlargest(N_ODD).index
         of = int(unlike.sum())
-        found.append(_Odd(title, key, int(odd.sum()), of, table.loc[rows], pairs[rows]))
+        found.append(_Odd(title, key, int(odd.sum()), of, table.loc[rows], both[rows]))
     return found
-
-
-def _oddest(scene: Scene, sides: list[_Odd]) -> None:
-    """Write the answer: how many pairs there are on either side, and which differ most."""
-    for column, odd in zip(st.columns(2), sides, strict=True):
-        among = words.count(odd.among, "pair")
-        answer = f"**{odd.title}: {odd.total:,} of {among}** ({pair.AT_RATE})."
-        with column:
-            if not odd.total:
-                st.markdown(answer)
-                continue
-            gaps = (odd.rows[ATTENTION] - odd.rows[OUTPUT]).abs().to_numpy()[:N_NAMED]
-            key, label = f"{odd.key}_pairs", f"{answer} Differing most:"
-            pair.strongest(scene, key, label, odd.pairs[:N_NAMED], gaps)
-
-
-def _odd_tables(scene: Scene, sides: list[_Odd]) -> None:
-    for column, odd in zip(st.columns(2), sides, strict=True):
-        with column:
-            st.markdown(f"**{odd.title}**")
-            if odd.total:
-                pair.choosable(odd.rows, odd.pairs, scene, key=odd.key)
-            else:
-                st.markdown("No pair of heads on this text.")
-    st.caption(TEXTS("scatter.unlike", p=UNLIKE))
 
 
 def _why_not(scene: Scene, outputs: str) -> str:

@@ -11,24 +11,29 @@ import streamlit as st
 from numpy.typing import NDArray
 
 from mha_viz.core.compare.matching import HeadMatches, match_heads
-from mha_viz.core.layer_numbers import layer_names
+from mha_viz.core.layer_numbers import layer_names, number_at
 from mha_viz.core.metrics import METRICS
 from mha_viz.core.names import MATCH_MEASURES, PAIR_MEASURES
 from mha_viz.core.record.record import AttentionRecord
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import ArgumentError
 from mha_viz.plots.difference import head_changes
-from mha_viz.ui.compare import TEXTS, described
-from mha_viz.ui.compare.pair import AT_RATE, NARROW, both_heatmaps, colour_scale
-from mha_viz.ui.run import memory, reporting
+from mha_viz.ui.compare import TEXTS, panels
+from mha_viz.ui.compare.pairs import AT_RATE
+from mha_viz.ui.run import memory, reporting, scene
 from mha_viz.ui.run.page_lock import turn_for
 from mha_viz.ui.run.scene import Scene
-from mha_viz.ui.state import allowed, state
+from mha_viz.ui.state import allowed, state, views
+from mha_viz.ui.state.faults import guarded
+from mha_viz.ui.state.link_values import Pin
+from mha_viz.ui.state.pins import chosen_pin
 from mha_viz.ui.state.views import Compare
 from mha_viz.ui.widgets import look
-from mha_viz.ui.widgets.controls import choosing, controls
+from mha_viz.ui.widgets.components.board import board
+from mha_viz.ui.widgets.controls import choosing, controls, lazy_sections
 from mha_viz.ui.widgets.exports import exports, figures
 from mha_viz.ui.widgets.messages import words
+from mha_viz.web.board import BoardAxes, board_payload
 
 N_TEXTS = 8  # short sentences beside the one typed: one text is a small sample of what heads do
 N_CHANGED = 5  # heads that are named above the figures
@@ -58,23 +63,21 @@ class _Found(NamedTuple):
         return grid.reshape(shape)
 
 
-def draw(first: Scene) -> None:
+def draw(first: Scene, view: Compare) -> None:
     """Draw the answer, the map of distances, where counterparts sit, and the chosen head's."""
     names = [name for name in controls.other_models() if name not in ("", first.model)]
     if not names:
         st.info("There is no other model here. Choose one above to make it known to this page.")
         return
-    chosen = state.of(Compare).model_b
-    name = chosen if chosen in names else names[0]
-    second = described.second_run(name)
-    _controls(first, second, names, name)
+    name = view.model_b if view.model_b in names else names[0]
+    second = _second(first, view, name)
+    view = _controls(first, second, view, names, name)
     if first.record.is_cross or second.record.is_cross:
         st.info("Cross attention has two texts of its own; choose another part to compare.")
         return
-    view = replace(state.of(Compare), model=second.model)
-    both = (state.of(Compare), view)
+    both = (view, replace(view, model=second.model))
     with_random = all(map(reporting.has_random, both))
-    by, size = both[0].match, 8 * first.head_count * second.head_count
+    by, size = view.match, 8 * first.head_count * second.head_count
     make = partial(_match, first, second, by, with_random)
     key = ("matches", second.key, by, with_random)
     found = reporting.cached(first, *key, make=make, size=size)
@@ -84,26 +87,34 @@ def draw(first: Scene) -> None:
     _answer(found, second)
     for one in [one for one in both if not reporting.has_random(one)][:1]:
         reporting.offer_random(one)
-    _named(second, found)
-    other = _chosen(first, second, found)
-    pair = partial(_pair, first, second, found, other)
-    look.beside([2, 3], partial(_map, first, second, found), pair)
-    _metrics(first, second, other)
-    _layers(first, second, found)
+    _named(second, view, found)
+    parts = partial(_map, first, second, view, found), partial(_pair, first, second, view, found)
+    look.beside([2, 3], *parts)
+    layers = partial(_layers, first, second, view, found)
+    lazy_sections.expander("Where counterparts sit", "matched-layers", layers)
 
 
-def _controls(first: Scene, second: Scene, names: Sequence[str], name: str) -> None:
+def _second(first: Scene, view: Compare, name: str) -> Scene:
+    """Run the page's text through the other model."""
+    pin = panels.same_head(first, chosen_pin(view), model=name)
+    return scene.other(replace(view, model=pin.model, pair=pin.pair, part=pin.part))
+
+
+def _controls(
+    first: Scene, second: Scene, view: Compare, names: Sequence[str], name: str
+) -> Compare:
     """Draw the choice of the other model, of the measure and of the head."""
     written = first.record.z is not None and second.record.z is not None
     known = [key for key in MATCH_MEASURES if written or PAIR_MEASURES[key] == "pattern"]
     measures = {key: METRICS[key].title for key in known}
-    if state.of(Compare).match not in measures:
+    if view.match not in measures:
         state.change(match=next(iter(measures)))
     with st.container(horizontal=True, vertical_alignment="bottom"):
         controls.other_model_menu(names, width=300, displayed=name)
         choosing.menu("match", "Matched by", measures, width=240)
         controls.head_menus(first.record.n_layers, first.record.n_heads)
-        colour_scale(first)
+        choosing.menu("scale", "Colour scale", views.SCALES, width=150)
+    return state.of(Compare)
 
 
 def _match(first: Scene, second: Scene, by: str, with_random: bool) -> _Found | None:
@@ -162,7 +173,7 @@ def _answer(found: _Found, second: Scene) -> None:
     st.caption(TEXTS("two_models.texts", texts=texts, rows=matches.n_rows))
 
 
-def _named(second: Scene, found: _Found) -> None:
+def _named(second: Scene, view: Compare, found: _Found) -> None:
     """Name the heads that changed most and least, of those with a counterpart beyond chance."""
     matches, counterparts = found.matches, found.names
     order = np.argsort(matches.distance, kind="stable")
@@ -179,11 +190,11 @@ def _named(second: Scene, found: _Found) -> None:
             pair = f"{words.head_name(*place)} → {other}"
             offered[place] = f"{pair}: {words.format_number(matches.distance[i])}"
         with column:
-            key, chosen = title.lower().replace(" ", "_"), state.of(Compare).chosen
-            choosing.chips(key, title, offered, chosen=chosen, take=words.choose)
+            key = title.lower().replace(" ", "_")
+            choosing.chips(key, title, offered, chosen=view.chosen, take=words.choose)
 
 
-def _map(first: Scene, second: Scene, found: _Found) -> None:
+def _map(first: Scene, second: Scene, view: Compare, found: _Found) -> None:
     matches, shape = found.matches, (first.record.n_layers, first.record.n_heads)
     distance = found.by_head(matches.distance, shape)
     beyond = found.by_head(matches.found.astype(float), shape) == 1
@@ -199,27 +210,27 @@ def _map(first: Scene, second: Scene, found: _Found) -> None:
     table = words.head_values(first, {"Distance": distance})
     table.insert(1, "Counterpart", np.ravel(named))
     table["Beyond chance"] = np.where(beyond.ravel(), "yes", "no")
-    title = METRICS[state.of(Compare).match].title
-    looks: dict[str, Any] = {"selected": state.of(Compare).chosen, "hover_notes": notes}
+    title = METRICS[view.match].title
+    looks: dict[str, Any] = {"selected": view.chosen, "hover_notes": notes}
     looks |= {"layer_numbers": words.layer_numbers(), "dark": look.dark()}
     figures.show(
         head_changes(distance, **looks),
         on_click=words.choose,
         table=table.sort_values("Distance", ascending=False, kind="stable"),
-        caption=_settings(first, second, found),
+        caption=_settings(first, second, view, found),
         **TEXTS.figure("figures.matches", model=second.model, title=title),
     )
 
 
-def _settings(first: Scene, second: Scene, found: _Found) -> str:
-    title = METRICS[state.of(Compare).match].title
+def _settings(first: Scene, second: Scene, view: Compare, found: _Found) -> str:
+    title = METRICS[view.match].title
     more = f"and {words.count(found.n_texts - 1, 'example')}" * (found.n_texts > 1)
     return words.settings(first, *filter(None, (more, f"matched with {second.model} by {title}")))
 
 
-def _chosen(first: Scene, second: Scene, found: _Found) -> Place:
+def _counterpart(first: Scene, second: Scene, view: Compare, found: _Found) -> Place:
     """Return the counterpart of the chosen head; its nearest head where it has none."""
-    place = state.of(Compare).chosen
+    place = view.chosen
     if place in found.names:
         return found.names[place]
     apart = found.matches.apart[place[0] * first.record.n_heads + place[1]]
@@ -227,40 +238,30 @@ def _chosen(first: Scene, second: Scene, found: _Found) -> Place:
     return divmod(int(nearest), second.record.n_heads)
 
 
-def _pair(first: Scene, second: Scene, found: _Found, other: Place) -> None:
-    place = state.of(Compare).chosen
-    a, b = words.head_name(*place), words.head_name(*other, numbers=second.record.layer_numbers)
-    st.header(f"{a} and {b}", anchor=False)
-    if place not in found.names:
+def _pair(first: Scene, second: Scene, view: Compare, found: _Found) -> None:
+    """Draw the chosen head beside its counterpart, with cells of one size."""
+    layer, head = _counterpart(first, second, view, found)
+    chosen = chosen_pin(view)
+    number = number_at(second.record.layer_numbers, layer)
+    other = Pin(second.model, second.text, second.pair or "", second.part, number, head)
+    heads = panels.of_pins((chosen, other), view)
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.header(" and ".join(panel.name for panel in heads), anchor=False, width="content")
+        open_board = guarded(partial(panels.show, (chosen, other)))
+        st.button("Compare on the board", on_click=open_board, key="to-board", type="primary")
+    if view.chosen not in found.names:
         st.caption(TEXTS("two_models.lone", model=words.plain(second.model)))
-    names = (f"A {a}", f"B {b}")
-    caption = _settings(first, second, found)
-    sides = (first.record, place), (second.record, other)
-    both_heatmaps(*sides, names=names, caption=caption, width=NARROW)
-    st.caption(words.plain(f"A is {first.model}, B is {second.model}."))
+    shown = [panel.drawn() for panel in heads]
+    payload = board_payload(shown, BoardAxes.of(shown))
+    board(payload, key="matched-board", scale=view.scale)
 
 
-def _metrics(first: Scene, second: Scene, other: Place) -> None:
-    """Say how both heads differ and draw every metric; of words where tokens differ."""
-    if first.is_long or second.is_long:
-        return
-    a, b = first.record, second.record
-    records = (a, b) if a.labels == b.labels else (a.merge_words(), b.merge_words())
-    run, places = described.Other(second, records), (state.of(Compare).chosen, other)
-    found = described.difference(first, run, places)
-    described.sentences(found)
-    name_b = words.head_name(*places[1], numbers=b.layer_numbers)
-    names = f"A {words.head_name(*places[0])}", f"B {name_b}"
-    described.metrics(first, found, names, run)
-
-
-def _layers(first: Scene, second: Scene, found: _Found) -> None:
+def _layers(first: Scene, second: Scene, view: Compare, found: _Found) -> None:
     """Draw how many heads of each layer have their counterpart in each layer of the other."""
     counts = np.zeros((first.record.n_layers, second.record.n_layers), int)
     matches = found.matches
     a, b = (side[matches.found] for side in (matches.a, matches.b))
     np.add.at(counts, (a // matches.n_heads[0], b // matches.n_heads[1]), 1)
-    st.header("Where counterparts sit", anchor=False)
     rows, columns = (
         [f"{side} {name}" for name in layer_names(of.n_layers, of.layer_numbers)]
         for side, of in (("A", first.record), ("B", second.record))
@@ -268,6 +269,6 @@ def _layers(first: Scene, second: Scene, found: _Found) -> None:
     table = pd.DataFrame(counts, index=rows, columns=columns)
     st.dataframe(table.rename_axis("Layer"))
     st.caption(TEXTS("two_models.layers", a=words.plain(first.model), b=words.plain(second.model)))
-    name, caption = "Layers of matched heads", _settings(first, second, found)
+    name, caption = "Layers of matched heads", _settings(first, second, view, found)
     numbers = table.reset_index(names="Layer")
     exports.table_file(numbers, key="matched_layers", name=name, caption=caption)

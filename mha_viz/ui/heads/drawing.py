@@ -23,6 +23,7 @@ from mha_viz.ui.run.scene import Facts, Scene, displayed_record
 from mha_viz.ui.run.scene import compute as compute
 from mha_viz.ui.run.scene import fit_head as fit_head
 from mha_viz.ui.state import state
+from mha_viz.ui.state.pins import chosen_pin, joined
 from mha_viz.ui.state.session import session
 from mha_viz.ui.state.views import BENCH, SCALES, SHOWS, Choice, Compare, Corpus, HeadsView, Shared
 from mha_viz.ui.widgets.components.component import carry
@@ -141,9 +142,8 @@ def _heads(scene: Scene, urls: exports.Urls, in_motion: bool) -> None:
             carry(*_late(scene, payload, view, state.of(Corpus), in_motion), key="bench-late")
         with st.container(horizontal=True, vertical_alignment="center"):
             exports.menu(scene, payloads.explored)
-            exports.pin_button(scene.record, lambda: state.of(HeadsView).chosen, "pin")
             if pins := state.of(Compare).pins:
-                controls.page_button("compare", f"Pins ({len(pins)})", section="pins")
+                controls.page_button("compare", f"Board ({len(pins)})", section="board")
         with st.container():
             _status(scene, view)
         resting: Callable[[], object] | None = partial(st.caption, RESTS) if in_motion else None
@@ -197,6 +197,9 @@ def _follow_bench(view: HeadsView) -> None:
     if page:
         if page == "circuits":
             state.change(circuit="looks", versus_key=-1)
+        if page == "compare":
+            pins = joined([*state.of(Compare).pins, chosen_pin(view)])
+            state.change(pins=pins, section="board")
         st.switch_page(session().pages[page], query_params=state.share_params())
 
 

@@ -53,6 +53,10 @@ class Session:
     is_writing: bool | None = None  # its panel is open; None before anybody has chosen
     player: Any = None
     writer: Any = None
+    # Compare
+    section: str = ""  # that was drawn last
+    board_run: tuple[int, tuple[str, ...]] | None = None  # the visit and the page's run there
+    opened_panel: int | None = None  # whose head is to be opened on Heads
     # Importance
     more_texts: str | None = None  # beside the sentence, one a line; None: examples
     beside: str = ""  # the score that importance is drawn against; "": redundancy

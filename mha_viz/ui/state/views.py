@@ -41,6 +41,16 @@ FORMER_SHOWS = {
     "plotly": {"show": "heatmap"},
 }
 SECTIONS = TITLES["sections"]
+# Sections of Compare that older links name, and the choices that show the same today.
+FORMER_SECTIONS = {
+    "layers": {"section": "board"},  # the page itself leads to Heads
+    "twins": {"section": "similar"},
+    "alike": {"section": "similar"},
+    "sides": {"section": "board"},
+    "diversity": {"section": "more", "more": "diversity"},
+    "flow": {"section": "more", "more": "flow"},
+    "pins": {"section": "board"},
+}
 CIRCUITS = TITLES["circuits"]
 TASKS = TITLES["tasks"]
 THROUGH = TITLES["through"]
@@ -174,8 +184,9 @@ class HeadsView(Shared):
 class Compare(Shared):
     """The view of the Compare page."""
 
-    section: str = _choice("layers", read.one_of(SECTIONS))
-    maps: str = _choice("listed", read.one_of(TITLES["map_orders"]))  # order of all metrics' maps
+    section: str = _choice("board", read.one_of(SECTIONS))
+    more: str = _choice("diversity", read.one_of(TITLES["more"]))
+    board: str = _choice("", read.token)  # the name of the board
     order: str = _choice("layer", read.one_of(ORDERS))
     clusters: int = _choice(4, read.whole(1, MAX_CLUSTERS))
     text_b: str = _choice("", read.text)
@@ -184,7 +195,8 @@ class Compare(Shared):
     space: str = _choice("W_QK", read.one_of(SPACES))
     match: str = _choice("hellinger", read.one_of(names.MATCH_MEASURES))  # of heads of two models
     upto: int = _choice(-1, read.position)  # the layer that rollout and flow lead to
-    pins: tuple[Pin, ...] = ()  # the heads on the board; `from_params` reads them
+    # The heads on the board, () for the chosen head and the second one; `from_params` reads them.
+    pins: tuple[Pin, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -294,7 +306,7 @@ def from_params(
     by hand since the server started, but no other path. `stored` returns the text of a hash.
     """
     view, problems = DEFAULT, list[str]()
-    params = {**params, **FORMER_SHOWS.get(params.get("show", ""), {})}
+    params = _with_present_names(params)
     for choice in fields(View):
         if choice.name not in NAMES or choice.name not in params:
             continue
@@ -324,6 +336,16 @@ def from_params(
     elif two_runs(view):
         view = replace(view, layer_b=view.layer, head_b=view.head)
     return view, problems
+
+
+def _with_present_names(params: Mapping[str, str]) -> Mapping[str, str]:
+    """Return the parameters that show today what an older link shows."""
+    section = params.get("section", "")
+    shown = FORMER_SHOWS.get(params.get("show", ""), {}) | FORMER_SECTIONS.get(section, {})
+    present = {**params, **shown}
+    if section == "sides":  # what it showed beside each other was not the pins
+        present.pop("pins", None)
+    return present
 
 
 def validate_choices(sent: object) -> dict[str, Choice]:

@@ -19,7 +19,7 @@ from mha_viz.ui.widgets.controls import choosing, fetching, lazy_sections
 from mha_viz.ui.widgets.messages.messages import plain
 
 if TYPE_CHECKING:
-    from mha_viz.core.record.record import AttentionRecord
+    pass
 
 OTHER = "Another model …"
 
@@ -133,17 +133,6 @@ def head_menus(n_layers: int, n_heads: int, hint: str = "", width: int = 85) -> 
     choosing.menu("head", "Head", choosing.numbered("H", n_heads), width=width)
 
 
-def pair_pickers(n_layers: int, n_heads: int, other: AttentionRecord | None = None) -> None:
-    """Draw two heads; the second may be of another run."""
-    layers, heads_b = choosing.layers(n_layers), n_heads if other is None else other.n_heads
-    layers_b = layers if other is None else choosing.layers(other.n_layers, other.layer_numbers)
-    first, second = choosing.Look(width=120), choosing.Look(width=120, also=state.keep_second)
-    choosing.menu("layer", "First layer", layers, **first)
-    choosing.menu("head", "First head", choosing.numbered("H", n_heads), **first)
-    choosing.menu("layer_b", "Second layer", layers_b, **second)
-    choosing.menu("head_b", "Second head", choosing.numbered("H", heads_b), **second)
-
-
 def token_boxes(width: int, also: Callable[[], None] | None = None) -> None:
     """Draw the boxes of the token to track, and of the one that it is compared with."""
     looks: dict[str, Any] = {"also": also, "width": width, "max_chars": 100}
@@ -190,23 +179,18 @@ def other_models() -> list[str]:
     return ["", *names, views.UNTRAINED_COPY]
 
 
-def other_side() -> None:
-    """Draw the choice of a second text or model, or neither, to compare with."""
-    text, model = st.columns([5, 3], vertical_alignment="bottom")
-    with text:
-        hint = "(the same sentence)"
-        state.bound("text_b", st.text_input, "Other sentence", placeholder=hint, also=_same_head)
-    with model:
-        other_model_menu(other_models())
-
-
 def other_model_menu(names: Sequence[str], **looks: Unpack[choosing.Look]) -> None:
     """Draw the menu of a second model; "" is the model itself."""
-    models = {info.name: info for info in allowed.models()}
-    own = {"": "The same", views.UNTRAINED_COPY: "The same with random weights"}
-    titles = {name: own.get(name) or _describe(name, models.get(name)) for name in names}
+    titles = {name: title for name, title in model_titles().items() if name in names}
     looks["also"] = _same_head
     choosing.menu("model_b", "Other model", titles, **looks)
+
+
+def model_titles() -> dict[str, str]:
+    """Return the models to compare with, and what menus call them; "" is the model itself."""
+    models = {info.name: info for info in allowed.models()}
+    fixed = {"": "The same", views.UNTRAINED_COPY: "The same with random weights"}
+    return {name: fixed.get(name) or _describe(name, models.get(name)) for name in other_models()}
 
 
 def _same_head() -> None:

@@ -13,6 +13,8 @@ from mha_viz.core.names import DEVICES, DTYPES
 from mha_viz.ui.operating.streamlit_run import rerun_parts
 from mha_viz.ui.state import allowed, state, views
 from mha_viz.ui.state.faults import guarded
+from mha_viz.ui.state.link_values import MAX_URL_TEXT
+from mha_viz.ui.state.pins import chosen_pin, joined
 from mha_viz.ui.state.session import session
 from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.controls import choosing, controls, fetching
@@ -64,6 +66,7 @@ def _options(text: bool) -> tuple[DeltaGenerator, DeltaGenerator]:
     with st.popover("Options", icon=":material/tune:"), st.container(key="options-menu"):
         if text:
             _examples()
+            _other_sentence()
         pair_switch = st.container()
         choosing.menu("device", "Run on", DEVICES)  # the defaults are right for most people
         choosing.menu("dtype", "Number format", DTYPES, help=_ABOUT_DTYPES)
@@ -94,6 +97,28 @@ def _sentence_box(parts: Sequence[str]) -> None:
 def _script() -> Callable[..., Any]:
     # Not at import: the server imports this before it can take components.
     return st.components.v2.component("mha_viz.sentence_bar", js=component_script("sentence_bar"))
+
+
+def _other_sentence() -> None:
+    """Draw the box of another sentence, on which the chosen head is compared."""
+
+    def take(text: str) -> None:
+        if not text.strip():
+            return
+        allowed.check_text(text)
+        view = state.of(views.Compare)
+        pin = chosen_pin(view)
+        pair = "" if pin.part == "self" else pin.pair
+        other = pin._replace(text=text, pair=pair)
+        state.change(pins=joined([*view.pins, pin, other]), section="board")
+        session().leads_to = "board"
+
+    looks: dict[str, Any] = {"placeholder": "Another sentence", "max_chars": 4 * MAX_URL_TEXT}
+    state.control("compare-text", st.text_input, "+ Compare with", value="", take=take, **looks)
+    if session().leads_to == "board":
+        session().leads_to = ""
+        if session().page != "compare":
+            st.switch_page(session().pages["compare"], query_params=state.share_params())
 
 
 def second_text(bar: Bar, parts: tuple[str, ...], accepts_pair: bool) -> None:

@@ -1,4 +1,4 @@
-"""Files, links and pins to keep: PNG, SVG, CSV, HTML, the record, and this view's address."""
+"""Files and links to keep: PNG, SVG, CSV, HTML, the record, and this view's address."""
 
 import re
 from collections.abc import Callable
@@ -12,7 +12,6 @@ import pandas as pd
 import streamlit as st
 
 from mha_viz.core.amounts import of_bytes
-from mha_viz.core.layer_numbers import number_at
 from mha_viz.core.record import file as record_file
 from mha_viz.core.record.record import AttentionRecord
 from mha_viz.core.record.visible import visible_tiles
@@ -37,9 +36,7 @@ from mha_viz.plots.table_text import (
 from mha_viz.ui.operating.streamlit_run import serve
 from mha_viz.ui.run import scene as scenes
 from mha_viz.ui.state import own_address, state, views
-from mha_viz.ui.state.faults import guarded
-from mha_viz.ui.state.link_values import MAX_PINS, Pin
-from mha_viz.ui.state.views import Compare, HeadsView, View
+from mha_viz.ui.state.views import HeadsView, View
 from mha_viz.ui.widgets.controls import lazy_sections, token_window
 from mha_viz.ui.widgets.exports.share_link import show_link
 from mha_viz.ui.widgets.messages import words
@@ -52,7 +49,6 @@ MIME |= {"csv": "text/csv", "html": "text/html"}
 MAX_EXACT = 16 * 2**20  # bytes of weights that Streamlit holds for a page, as a file
 T = TypeVar("T")
 Urls = list[str]
-Head = Callable[[], tuple[int, int]]  # the head that is chosen by now
 GridBytes = Callable[[scenes.Scene, AttentionRecord], bytes]
 
 
@@ -213,33 +209,6 @@ def _link() -> None:
     if views.long_values(view):
         st.markdown("A long text opens from this link while this server keeps it.")
     show_link(link(view), key="view")
-
-
-def pin_button(record: AttentionRecord, head: Head, key: str, name: str = "this head") -> None:
-    """Draw a button that pins a head, or unpins it; `head` is called anew at a click."""
-    # Streamlit keeps the callback, which must not hold the record.
-    source = record.model, record.text, record.text_pair or "", record.part
-    numbers = record.layer_numbers
-
-    def pinned() -> Pin:
-        layer, number = head()
-        return Pin(*source, number_at(numbers, layer), number)  # as in an address
-
-    pins, drawn = state.of(Compare).pins, pinned()
-    is_pinned = drawn.is_in(pins)
-
-    @guarded
-    def take() -> None:
-        pins, pin = state.of(Compare).pins, drawn if is_pinned else pinned()
-        rest = tuple(one for one in pins if not one.is_in([pin]))
-        more = pins if pin.is_in(pins) else (*pins, pin)[:MAX_PINS]
-        state.change(pins=rest if is_pinned else more)
-
-    if len(pins) < MAX_PINS or is_pinned:
-        verb, icon = ("Unpin", "keep_off") if is_pinned else ("Pin", "keep")
-        st.button(f"{verb} {name}", icon=f":material/{icon}:", on_click=take, key=key)
-    else:
-        st.caption(f"{MAX_PINS} heads are pinned, the most that a board shows. Remove one first.")
 
 
 def link(view: View) -> str:

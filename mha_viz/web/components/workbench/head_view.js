@@ -86,8 +86,14 @@ export class HeadView {
     this.about = make("div", "about");
     this.switch = Object.assign(make("button", "button switch"), { type: "button" });
     this.switch.addEventListener("click", () => this.bench.toggleOff(this.bench.chosen));
+    this.compare = Object.assign(make("button", "button compare", "+ Compare"), { type: "button" });
+    this.compare.title = "Put this head on the board, beside others";
+    this.compare.addEventListener("click", () => {
+      const { layer, head } = this.bench.view;
+      this.bench.send?.({ leave: "compare", view: { layer: String(layer), head: String(head) } });
+    });
     this.copyLink = copyLinkButton();
-    this.about.append(this.title, this.switch, this.copyLink, this.badges);
+    this.about.append(this.title, this.compare, this.switch, this.copyLink, this.badges);
     this.top.append(this.about, this.shows);
   }
 
@@ -132,7 +138,7 @@ export class HeadView {
     this.badges.replaceChildren(...badges);
     this.badges.title = (labels ?? []).join(", "); // where there is no room for all
     const isOff = bench.offHeads.includes(head);
-    this.switch.hidden = this.copyLink.hidden = !bench.settings.switches;
+    this.compare.hidden = this.switch.hidden = this.copyLink.hidden = !bench.settings.switches;
     this.switch.textContent = isOff ? "Switch on" : "Switch off";
     this.switch.setAttribute("aria-pressed", String(isOff));
     const twin = bench.twins?.[head];
