@@ -91,25 +91,6 @@ class Report:
             label for label in too_short(self.baselines, layer) if label.metric in self.scores
         )
 
-    def furthest_from_baselines(self) -> list[str]:
-        """Order the metrics by how far their heads are from what heads that learned nothing score.
-
-        A head's distance is that from the nearest baseline, in standard deviations of the metric
-        over all heads; a metric's is the mean over its heads. A metric without a baseline, or
-        with the same value for all heads, comes last.
-        """
-
-        def distance(key: str) -> float:
-            values, apart = self.scores[key].double().numpy(), []
-            for place, value in np.ndenumerate(values):
-                at = self.baselines.get(key, Baseline()).at(*place)
-                known = [level for level in (at.uniform, at.offset, at.random) if level is not None]
-                apart.append(np.abs(value - [*known, np.inf]).min())
-            same = not np.isfinite(apart).any() or np.nanstd(values) <= 1e-6
-            return -1.0 if same else float(np.nanmean(apart) / np.nanstd(values))
-
-        return sorted(self.scores, key=distance, reverse=True)
-
     def table(self, record: AttentionRecord) -> pd.DataFrame:
         """Return a row for each head of the record; columns as `head_report` describes them."""
         layers, heads = record.n_layers, record.n_heads

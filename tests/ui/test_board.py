@@ -162,7 +162,7 @@ def test_a_head_is_added_in_heads_and_the_board_is_counted_there() -> None:
     app = heads_page(model="tiny-bert", text=TEXT, layer="1", head="2", pins=written((A, B)))
     assert "(2)" in app.button(key="open_in_compare").label
     choose(app, layer=3, head=5)
-    app.session_state["bench-leave"] = "compare"  # as a click in the workbench leaves it
+    app.session_state.session.leads_to = "compare"  # as a click in the workbench leaves it
     app.run()
     assert pinned(app) == [A, B, Pin("tiny-bert", TEXT, "", "self", 3, 5)]
     assert app.session_state.view.section == "board"

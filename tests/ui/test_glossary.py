@@ -17,7 +17,7 @@ from tests.ui.test_state import VIEW
 ROOT = Path(__file__).parents[2]
 WITH_A_VIEW = {"", "compare", "circuits", *(one.address for one in LABS if one.uses_text)}
 LINKED = set(
-    "section measure space sort least only show circuit method".split()
+    "section more measure space sort least only show circuit method".split()
 )  # what links choose
 
 

@@ -136,6 +136,7 @@ def test_every_part_of_an_encoder_decoder(models, part, layers):
         if part == "cross" and section == "flow":
             assert len(app.info) == 1
     turn_to(app, "board")
+    assert bool(app.info) == (part == "cross")  # of the same part, so heads have counterparts
     if part == "encoder":
         assert len(table(app, "Head", "Change")) == 2 * 5
 

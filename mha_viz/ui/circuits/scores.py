@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 from mha_viz.circuits.decompose.query_key_map import MAX_POINTS, QueryKeyMap
 from mha_viz.circuits.decompose.query_key_map import query_key_map as map_of
 from mha_viz.circuits.decompose.score_attribution import ScoreAttribution, score_attribution
+from mha_viz.core.record.record import AttentionRecord
 from mha_viz.core.record.visible import visible_keys
 from mha_viz.engine.model import AttentionModel
 from mha_viz.plots.bars import share_matrix, signed_rows
 from mha_viz.ui.circuits import TEXTS, importance, targets
-from mha_viz.ui.heads.head_words import strongest_pair
 from mha_viz.ui.run.scene import Scene
 from mha_viz.ui.state import state
 from mha_viz.ui.state.views import Circuits
@@ -44,7 +44,7 @@ def draw_score(scene: Scene) -> None:
 def _pickers(scene: Scene) -> tuple[int, int, int | None]:
     """Draw menus for the head, the query, the key and another key; return the tokens' positions."""
     view, labels = state.of(Circuits), targets.first_labels(scene)
-    best = strongest_pair(scene.record, view.chosen)
+    best = _strongest_pair(scene.record, view.chosen)
     query = view.query if 0 <= view.query < len(labels) else min(best[0], len(labels) - 1)
     seen = visible_keys(scene.record, view.layer)[query, : len(labels)].nonzero().flatten().tolist()
     row = scene.record.head(*view.chosen)[query].tolist()
@@ -179,3 +179,15 @@ def _explain(scene: Scene, found: QueryKeyMap, chosen: tuple[int, int]) -> None:
         caption=words.settings(scene, f"{len(found.texts)} texts", f"by {found.method.upper()}"),
         **TEXTS.figure("figures.query_key_map", name=words.head_name(*chosen)),
     )
+
+
+def _strongest_pair(record: AttentionRecord, head: tuple[int, int]) -> tuple[int, int]:
+    """Return the query and the key of a head's largest weight.
+
+    The first token of a causal model has weight 1 in every head, and is left out unless it is the
+    whole text.
+    """
+    n_queries, n_keys = record.shape[2:]
+    first = int(record.causal and not record.is_cross and len(record.tokens) > 1)
+    query, key = divmod(int(record.head(*head)[first:n_queries].argmax()), n_keys)
+    return first + query, key

@@ -139,8 +139,9 @@ def draw(pair: Pair, choose: Callable[[Any], None]) -> None:
     """
     found = describe(pair)
     _sentences(pair, found)
-    if not pair.of_one_run and not pair.shares_tokens:
-        st.info(TEXTS("details.no_common"))
+    is_cross = any(record.is_cross for record in pair.records)
+    if not pair.of_one_run and (is_cross or not pair.shares_tokens):
+        st.info(TEXTS("details.cross" if is_cross else "details.no_common"))
         _metrics(pair, found)
         return
     look.beside(2, partial(_difference, pair), partial(_metrics, pair, found))

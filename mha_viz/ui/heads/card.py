@@ -9,7 +9,6 @@ from typing import Any, NamedTuple, SupportsFloat
 
 import numpy as np
 import pandas as pd
-import streamlit as st
 
 from mha_viz.core.metrics import METRICS, EarnedLabel
 from mha_viz.reports.report import Report
@@ -19,22 +18,6 @@ from mha_viz.ui.run.scene import Scene
 from mha_viz.ui.state.views import Corpus
 from mha_viz.ui.widgets.messages import words
 from mha_viz.web.payload import finite
-
-
-def labels(report: Report, head: tuple[int, int]) -> None:
-    """Write the labels of a head, and why it has them."""
-    layer, index = head
-    labels = report.labels[layer][index]
-    if not labels:
-        st.markdown("No label: none of its scores passes a threshold, the baselines and chance.")
-    for earned in labels:
-        st.markdown(f":material/label: **{earned.label.title}.** {earned.label.meaning}")
-        st.caption(words.plain(earned.why))
-    if by_chance := report.withheld[layer][index]:
-        titles = ", ".join(label.title for label in by_chance)
-        st.caption(f"Withheld, because as many heads may reach it by chance: {titles}.")
-    if short := report.too_short(layer):
-        st.caption(f"Too short to tell: {', '.join(label.title for label in short)}.")
 
 
 def head_numbers(

@@ -210,10 +210,3 @@ def choose_both(first: tuple[int, int], second: tuple[int, int]) -> None:
     state.keep_second()
     choose(first)
     state.change(layer_b=second[0], head_b=second[1])
-
-
-def choose_on_both_sides(found: object) -> None:
-    """Choose the clicked head's number in both runs."""
-    if isinstance(found, list) and len(found) == 2:
-        choose(found)
-        state.change(layer_b=int(found[0]), head_b=int(found[1]))
