@@ -157,7 +157,9 @@ def _verdict(
         clauses.append(f"their attention is closer than {_percent(rank.value)} of pairs")
     if moved := numbers.get(_CHANGE):
         uniform = format_number(moved.baseline)
-        clauses.append(f"{format_number(moved.value)} of the weight lies elsewhere (uniform: {uniform})")
+        clauses.append(
+            f"{format_number(moved.value)} of the weight lies elsewhere (uniform: {uniform})"
+        )
     text = "; ".join(clauses) or "the text is too short to tell how they differ"
     return f"{text[0].upper()}{text[1:]}."
 

@@ -11,14 +11,15 @@ from mha_viz.plots.pictures import MatrixLook, number_matrix
 from mha_viz.ui.state.views import BENCH, DEFAULT, SCALES, SHOWS
 from mha_viz.ui.widgets.components.flow_graph import graph_payload, prediction_payload
 from mha_viz.web import theme
+from mha_viz.web.board import BoardAxes, BoardHead, board_payload, verdict_payload
 from mha_viz.web.browser import script
-from mha_viz.web.payload import grid_payload, head_payload, notes_payload
+from mha_viz.web.payload import grid_payload, head_payload, notes_payload, unpack
 from tests.browser.demo_components import attention, entropy_of
 from tests.making.flow_graphs import made_up as flow
 from tests.making.flow_graphs import made_up_prediction
 
 DRAWING = (
-    *("figure_download", "flow_graph", "head_grid", "number_table", "player"),
+    *("board", "figure_download", "flow_graph", "head_grid", "number_table", "player"),
     *("sentence_arcs", "workbench", "written_text"),
 )
 
@@ -40,10 +41,26 @@ def written() -> dict[str, object]:
         "pooled": _heads(attention(2, 3, 131, 131)),
         "small": _heads(small) | {"colours": [_colours(small, dark) for dark in (False, True)]},
         "numbers": _numbers(3, 5),
+        "board": _board(),
         "graph": text_of(graph_payload(flow())),
         "prediction": text_of(prediction_payload(made_up_prediction(), [Pin.of("L1 H2 @4")])),
         "hostile_graph": text_of(graph_payload(flow(layers=3, n=29, hostile=True))),
     }
+
+
+def _board() -> dict[str, object]:
+    """Return a board of two heads, the second on a shorter text."""
+    whole, part = attention(2, 3, 7, 7), attention(2, 3, 5, 5)
+    heads = [
+        BoardHead(name, "a model", "a text", made, (1, 2))
+        for name, made in (("A L1 H2", whole), ("B L1 H2", part))
+    ]
+    payload = board_payload(heads, BoardAxes.of(heads))
+    notes = verdict_payload(
+        unpack(payload)[0]["id"], "They differ.", ["first", "none"], [[[1, 2]]] * 2
+    )
+    tokens = [list(made.labels) for made in (whole, part)]
+    return {"payload": text_of(payload), "notes": text_of(notes), "labels": tokens}
 
 
 def _heads(made: AttentionRecord) -> dict[str, object]:

@@ -2,7 +2,6 @@
 
 import zlib
 from functools import partial
-from typing import Any
 
 import numpy as np
 import pandas as pd

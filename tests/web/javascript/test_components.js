@@ -7,6 +7,7 @@ import { mounted, test } from "./dom.js";
 import { python } from "./python.js";
 
 const DATA = {
+  board: { name: "test", error: "first", scale: "sqrt" },
   figure_download: { figure: "{}", plotly: null, name: "a" },
   flow_graph: new Uint8Array(),
   head_grid: { error: "first" },
