@@ -7,6 +7,7 @@ from playwright.sync_api import Page, expect
 
 import mha_viz as mv
 from mha_viz.ui.state.link_values import Pin, written
+from mha_viz.web.theme import format_number
 from tests.browser.compare_page import LINK, TEXT, click_cell, fits, heading, query
 from tests.browser.ready import next_run, wait_ready
 from tests.browser.tabs import OpenPage
@@ -70,7 +71,7 @@ def test_one_head_on_two_sentences_takes_two_clicks_and_typing(open_page: OpenPa
 @pytest.mark.journey
 @pytest.mark.parametrize(
     ("menu", "option", "panel"),
-    [("+ Head", "L3 H4", "B L3 H4"), ("+ Model", re.compile("tiny-gpt2"), "B L1 H2")],
+    [("+ Head", "L0 H4", "B L0 H4"), ("+ Model", re.compile("tiny-gpt2"), "B L1 H2")],
 )
 def test_two_heads_or_models_take_three_clicks(open_page, menu, option, panel) -> None:
     page = open_page(HEADS)
@@ -139,7 +140,7 @@ def test_a_pair_of_the_matrix_opens_on_the_board_and_sections_by_keyboard(open_p
     record = mv.load("tiny-bert").trace(TEXT)
     distance = float(mv.head_similarity(record, "hellinger")[25, 14])
     hellinger = page.get_by_test_id("stTable").filter(has_text="Hellinger distance")
-    expect(hellinger).to_contain_text(f"{distance:.3g}")
+    expect(hellinger).to_contain_text(format_number(distance))
     page.get_by_role("radio", name="Board").focus()
     with next_run(page):
         page.keyboard.press("ArrowRight")

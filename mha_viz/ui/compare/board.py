@@ -61,7 +61,7 @@ def draw(first: Scene, view: Compare) -> None:
         token_window.slider(longest)
     yield_slot()
     with st.container(gap=None):
-        carry(_verdict(payload, heads, axes), key="board-verdict")
+        carry(_verdict(payload, heads, axes), key="board-notes")
     with st.container(horizontal=True, vertical_alignment="bottom"):
         hint: dict[str, Any] = {
             "placeholder": "Name of this board",
@@ -84,32 +84,31 @@ def _adders(first: Scene, view: Compare, pins: tuple[Pin, ...]) -> None:
     """Draw what chooses the first head and what adds the next one, each with one choice."""
     if not view.pins:
         controls.head_menus(first.record.n_layers, first.record.n_heads)
+    choosing.menu("scale", "Colour scale", views.SCALES, width=140)
     if len(pins) == MAX_PINS:
         st.caption(TEXTS("board.full", most=MAX_PINS))
-    elif chosen_pin(view).is_in(pins):
-        _add_menu(
-            "head", "+ Head", "Another head", _heads(first), partial(_add_head, first, view, pins)
-        )
+        return
+    chosen = chosen_pin(view)
+    if chosen.is_in(pins):
+        add_head = partial(_add_head, first, view, pins)
+        _add_menu("head", "+ Head", "Another head", _heads(first), add_head)
     else:
-        pin = chosen_pin(view)
-        label = f"+ {head_name(pin.layer, pin.head)} on the sentence above"
-        st.button(label, on_click=panels.add, args=(pins, view, pin), key="add-chosen")
-    if len(pins) < MAX_PINS:
-        looks: dict[str, Any] = {"placeholder": "The same head on another sentence"}
-        looks |= {"max_chars": 4 * MAX_URL_TEXT, "width": "stretch"}
-        take = partial(_add_text, first, view, pins)
-        state.control("add-text", st.text_input, "+ Sentence", value="", take=take, **looks)
-        models = {name: title for name, title in controls.model_titles().items() if name}
-        models.pop(pins[0].model, None)
-        add_model = partial(_add_model, first, view, pins)
-        _add_menu("model", "+ Model", "In another model", models, add_model)
-    choosing.menu("scale", "Colour scale", views.SCALES, width=140)
+        label = f"+ {head_name(chosen.layer, chosen.head)} on the sentence above"
+        st.button(label, on_click=panels.add, args=(pins, view, chosen), key="add-chosen")
+    models = {name: title for name, title in controls.model_titles().items() if name}
+    models.pop(pins[0].model, None)
+    add_model = partial(_add_model, first, view, pins)
+    _add_menu("model", "+ Model", "In another model", models, add_model)
+    looks: dict[str, Any] = {"placeholder": "The same head on another sentence"}
+    looks |= {"max_chars": 4 * MAX_URL_TEXT, "width": "stretch"}
+    add_text = partial(_add_text, first, view, pins)
+    state.control("add-text", st.text_input, "+ Sentence", value="", take=add_text, **looks)
 
 
 def _add_menu(
     name: str, label: str, hint: str, offered: dict[str, str], take: Callable[[str], object]
 ) -> None:
-    looks: dict[str, Any] = {"index": None, "placeholder": hint, "width": 230}
+    looks: dict[str, Any] = {"index": None, "placeholder": hint, "width": 170}
     looks["format_func"] = lambda value: offered.get(value, value)
     state.control(f"add-{name}", st.selectbox, label, list(offered), value=None, take=take, **looks)
 

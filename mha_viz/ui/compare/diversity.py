@@ -148,8 +148,8 @@ def _held(rows: list[Row]) -> str:
     counts: dict[str, list[bool]] = {}
     for statement, verdict, *_ in rows:
         counts.setdefault(statement, []).append(verdict == "holds")
-    return "**Textbook statements, measured:** " + "; ".join(
-        f"{statement} holds in {sum(held)} of {words.count(len(held), 'layer')}"
+    return "**Textbook statements, measured.** " + " ".join(
+        f"{statement} holds in {sum(held)} of {words.count(len(held), 'layer')}."
         for statement, held in counts.items()
     )
 

@@ -69,7 +69,7 @@ def _rollout(scene: Scene, view: Compare, rollout: np.ndarray, upto: int) -> Non
         head_heatmap(shares, shown.labels, title=title, visible=None, **looks),
         caption=words.settings(scene, f"up to {words.layer_name(upto)}"),
         table=words.by_tokens(shares, *shown.names, corner="token"),
-        **TEXTS.figure("figures.rollout", meaning=METRICS["attention_rollout"].meaning),
+        **TEXTS.figure("figures.rollout"),
     )
 
 
