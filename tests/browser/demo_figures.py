@@ -41,7 +41,7 @@ def figure(title: str, dark: bool) -> go.Figure:
     return made
 
 
-@fragment()
+@fragment
 def drawn(name: str, dark: bool) -> None:
     table = pd.DataFrame({"Head": [name, "#7 “a,b”"], "Weight": [1 / 3, 2e-7]})
     took = st.session_state.setdefault("took", [])

@@ -13,7 +13,7 @@ def _page() -> None:
     with run_mark():
         if st.button("again"):
             st.rerun()
-        fragment()(lambda: st.text("part"))()
+        fragment(lambda: st.text("part"))()
         if st.button("stop"):
             end_run()
         if st.button("fail"):

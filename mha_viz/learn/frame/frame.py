@@ -36,7 +36,7 @@ def part(draw: Callable[Concatenate[Choices, P], None]) -> Callable[Concatenate[
     the end the address has its choices.
     """
 
-    @fragment()
+    @fragment
     @wraps(draw)
     def guarded_part(choices: Choices, /, *args: P.args, **named: P.kwargs) -> None:
         with stop_on_error(), one_thread():  # as `page` draws all of a lab

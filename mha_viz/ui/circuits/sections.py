@@ -83,7 +83,7 @@ def draw(scene: Scene) -> None:
         _section(scene)
 
 
-@fragment()
+@fragment
 def _section(scene: Scene) -> None:
     """Draw the section in a fragment: a click reruns nothing else on the page."""
     with stop_on_error():

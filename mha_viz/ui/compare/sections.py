@@ -38,7 +38,7 @@ def fit(scene: Scene) -> None:
         state.change(layer_b=0, head_b=min(1, record.n_heads - 1))
 
 
-@fragment()
+@fragment
 def draw(scene: Scene) -> None:
     """Draw the chosen section in a fragment: a click reruns nothing else on the page."""
     with stop_on_error():

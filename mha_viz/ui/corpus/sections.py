@@ -39,7 +39,7 @@ def _fit(study: Study) -> None:
         state.change(layer=layer, head=head, query=-1, key=-1)
 
 
-@fragment()
+@fragment
 def _parts(study: Study) -> None:
     """Draw the parts in a fragment: a click reruns nothing else on the page."""
     parts: dict[str, Callable[[Study], object]] = {

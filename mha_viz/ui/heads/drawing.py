@@ -123,7 +123,7 @@ def heads(scene: Scene, in_motion: bool = False) -> None:
     _heads(scene, [], in_motion)
 
 
-@fragment()
+@fragment
 def _heads(scene: Scene, urls: exports.Urls, in_motion: bool) -> None:
     """Draw the heads in a fragment of their own; `urls` live until the page runs again."""
     with stop_on_error():
@@ -155,7 +155,7 @@ def _heads(scene: Scene, urls: exports.Urls, in_motion: bool) -> None:
             carry(payloads.nearest(scene, payload), key="bench-twins")
 
 
-@fragment()
+@fragment
 def _exact(scene: Scene, payload: bytes) -> None:
     """Send exact weights of what is shown; the browser can run it alone, for what is new to it."""
     with stop_on_error(), st.container(gap=None):  # what comes and goes takes no room

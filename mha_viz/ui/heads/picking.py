@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
 import streamlit as st
@@ -32,25 +32,24 @@ class Sections(Protocol):
 _WARNINGS = 6  # that a page mostly has at most
 
 
-def picked(fit: Callable[[Scene], None] | None = None, parts: Sequence[str] = ()) -> Scene:
+def picked(fit: Callable[[Scene], None] | None = None) -> Scene:
     """Draw the bar at a page's top and run the text, as `bar_and_scene` does."""
-    return bar_and_scene(fit, parts)[1]
+    return bar_and_scene(fit)[1]
 
 
 def bar_and_scene(
-    fit: Callable[[Scene], None] | None = None, parts: Sequence[str] = ()
+    fit: Callable[[Scene], None] | None = None,
 ) -> tuple[sentence_bar.Bar, Scene]:
     """Draw the bar at a page's top and run the text through the model; end the run on errors.
 
     `fit` brings the rest of the view back to what there is, before the page says what there is not.
-    `parts` are keys of fragments that run in place of the page when a text is typed.
 
     Parts that come and go have containers of their own, so that what follows is at the same place
     in every run: if Streamlit looks for a fragment elsewhere, the whole page stays blank.
     """
     session().shown_problems = []
     state.sync_from_url()
-    bar = sentence_bar.bar(parts=parts)
+    bar = sentence_bar.bar()
     more, fault, warnings = st.container(), st.empty(), st.container()
     work = st.container(key="work")  # page.css: in no room, but where a run was stopped
     with more:

@@ -5,12 +5,10 @@ release of Streamlit can break one file only.
 """
 
 from collections.abc import Callable
-from contextlib import suppress
 from typing import NoReturn
 
 import streamlit as st
 from streamlit import runtime
-from streamlit.errors import StreamlitAPIException
 from streamlit.runtime.app_session import AppSession, AppSessionState
 from streamlit.runtime.forward_msg_queue import ForwardMsgQueue
 from streamlit.runtime.memory_uploaded_file_manager import MemoryUploadedFileManager
@@ -69,15 +67,6 @@ def end_run() -> NoReturn:
     `st.stop` lets nothing more be drawn, and a run that ends in a message has a mark still to draw.
     """
     raise StopException
-
-
-def rerun_parts(*keys: str) -> None:
-    """Run the fragments of these keys, in this order, in place of what this event would run.
-
-    For the end of a callback. Where one of them is not on the page, the event runs what it would.
-    """
-    with suppress(StreamlitAPIException):
-        st.rerun(keys)
 
 
 def keep_queued_messages() -> None:

@@ -154,15 +154,10 @@ def turn_for(model: AttentionModel, text: str) -> Iterator[None]:
     there made 10 ms of a small model 200; and where several pages compute at once, each has one.
     `text` may be both texts: each of its characters is at most a token or four.
     """
-    lane = long_work() if takes_long(model, text) else nullcontext()
+    lane = long_work() if _work(model, text) > _LONG else nullcontext()
     alone = _work(model, text) >= _SMALL and turns.short.running <= 1
     with lane, _all_threads() if alone else one_thread():
         yield
-
-
-def takes_long(model: AttentionModel, text: str) -> bool:
-    """Return whether a pass of a text takes more than about half a second."""
-    return _work(model, text) > _LONG
 
 
 def _work(model: AttentionModel, text: str) -> int:

@@ -38,22 +38,19 @@ def run_mark() -> Iterator[None]:
         _is_marked.reset(token)
 
 
-def fragment(*, key: str | None = None) -> Callable[[Callable[P, T]], Callable[P, T]]:
-    """Return a decorator for a fragment of Streamlit whose runs are marked as those of pages are.
+def fragment(draw: Callable[P, T]) -> Callable[P, T]:
+    """Return a fragment of Streamlit whose runs are marked as those of pages are.
 
     One that runs by itself (`run_every`) is no answer to anybody: use `st.fragment` there.
     """
 
-    def decorate(draw: Callable[P, T]) -> Callable[P, T]:
-        @wraps(draw)
-        def marked(*args: P.args, **named: P.kwargs) -> T:
-            is_whole_run = is_partial() and not _is_marked.get()
-            with run_mark() if is_whole_run else nullcontext():
-                return draw(*args, **named)
+    @wraps(draw)
+    def marked(*args: P.args, **named: P.kwargs) -> T:
+        is_whole_run = is_partial() and not _is_marked.get()
+        with run_mark() if is_whole_run else nullcontext():
+            return draw(*args, **named)
 
-        return st.fragment(marked, key=key) if key else st.fragment(marked)
-
-    return decorate
+    return st.fragment(marked)
 
 
 def _draw_mark() -> None:

@@ -48,5 +48,5 @@ def table_and_export(
 
 # Fragments of their own: opening them does not draw the page again. A fragment takes all the width
 # of the container that it stands in.
-expander = fragment()(in_expander)
-popover = fragment()(in_popover)
+expander = fragment(in_expander)
+popover = fragment(in_popover)

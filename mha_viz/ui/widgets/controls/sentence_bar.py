@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import cache
+from collections.abc import Callable
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from mha_viz.core.names import DEVICES, DTYPES
-from mha_viz.ui.operating.streamlit_run import rerun_parts
 from mha_viz.ui.state import allowed, state, views
 from mha_viz.ui.state.faults import guarded
 from mha_viz.ui.state.link_values import MAX_URL_TEXT
@@ -37,11 +36,8 @@ class Bar(NamedTuple):
     beside: DeltaGenerator  # beside the options, for a button
 
 
-def bar(text: bool = True, parts: Sequence[str] = ()) -> Bar:
-    """Draw the model, the sentence with its button, and the options in one row.
-
-    `parts` are keys of fragments that run in place of the page when a text is typed.
-    """
+def bar(text: bool = True) -> Bar:
+    """Draw the model, the sentence with its button, and the options in one row."""
     widths = [2, 9, 0.9, 0.7] if text else [2, 9.9, 0.7]
     with st.container(key="bar", gap=None):
         columns = st.columns(widths, gap="small", vertical_alignment="top")
@@ -51,7 +47,7 @@ def bar(text: bool = True, parts: Sequence[str] = ()) -> Bar:
         controls.model_picker()
     if text:
         with columns[1]:
-            _sentence_box(parts)
+            _sentence_box()
         with columns[2]:
             hint = "The same as Enter in the sentence"
             look: dict[str, Any] = {"key": "run_text", "type": "primary", "help": hint}
@@ -80,16 +76,12 @@ def _forget_stopped() -> None:
     session().stopped = None
 
 
-def _sentence_box(parts: Sequence[str]) -> None:
-    def on_typed() -> None:
-        state.change(query=-1, key=-1)  # the tokens of the text before; the head stays
-        if parts:
-            rerun_parts(*parts)
-
+def _sentence_box() -> None:
+    forget_tokens = partial(state.change, query=-1, key=-1)  # of the text before; the head stays
     hint = "Type a sentence and press Enter"
     looks: dict[str, Any] = {"placeholder": hint, "label_visibility": "collapsed"}
     with st.container(gap=None):
-        state.bound("text", st.text_area, "Sentence", also=on_typed, height="content", **looks)
+        state.bound("text", st.text_area, "Sentence", also=forget_tokens, height="content", **looks)
         _script()(key="sentence-script")
 
 

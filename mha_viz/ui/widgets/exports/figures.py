@@ -124,7 +124,7 @@ def explain(
                 _paper_downloads(paper, file, key)
 
     # A fragment: opening the table or the files does not draw the page again.
-    fragment()(lazy_sections.table_and_export)(key, draw or rows, files, title)
+    fragment(lazy_sections.table_and_export)(key, draw or rows, files, title)
 
 
 def _paper_downloads(paper: PaperImage, file: str, key: str) -> None:
