@@ -170,7 +170,7 @@ async def _prunes(url: str, number: int) -> None:
     async with opened(url, "circuits", "circuit=importance&model=tiny-gpt2") as session:
         while True:
             texts = "\n".join(_sentence(next(_next)) for _ in range(TEXTS - 1))
-            await session.run({"ask_more": texts})
+            await session.run({"ask_more_texts": texts})
             await session.run(click="Prune")
 
 

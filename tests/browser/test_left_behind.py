@@ -68,11 +68,11 @@ def test_work_ends_once_nobody_waits_for_it(
     ask(ENDLESS)
     for page in (leaving, staying):
         page.get_by_role("button", name="Prune").click()
-        expect(page.get_by_role("progressbar")).to_be_visible()
+        expect(page.get_by_role("progressbar", name="progress", exact=True)).to_be_visible()
     assert ask(AT_WORK) == "2"
     leave(leaving)
     wait_for(lambda: ask(AT_WORK) == "1", "the end of the work that nobody waits for")
-    expect(staying.get_by_role("progressbar")).to_be_visible()
+    expect(staying.get_by_role("progressbar", name="progress", exact=True)).to_be_visible()
     for page in (leaving, staying):
         page.context.close()
     wait_for(lambda: ask(AT_WORK) == "0", "the end of all work")

@@ -58,7 +58,7 @@ def test_a_page_comes_back_to_its_view(browser: Browser, tmp_path: Path) -> None
         with next_run(short):
             box.press("Control+Enter")
         short.get_by_role("button", name="Prune").click()
-        expect(short.get_by_role("progressbar")).to_be_visible()
+        expect(short.get_by_role("progressbar", name="progress", exact=True)).to_be_visible()
         ask("from mha_viz.ui.run import memory; memory.STAYS = 0; answer = ''")
 
         way.cut()
@@ -71,7 +71,7 @@ def test_a_page_comes_back_to_its_view(browser: Browser, tmp_path: Path) -> None
         expect(short.get_by_role("button", name="Prune")).to_be_enabled()
         # Now at work, it asks for a run by itself when a server is there: one without its text.
         long.get_by_role("button", name="Prune").click()
-        expect(long.get_by_role("progressbar")).to_be_visible()
+        expect(long.get_by_role("progressbar", name="progress", exact=True)).to_be_visible()
 
         process = int(ask("import os; answer = os.getpid()"))
         os.kill(process, signal.SIGKILL)

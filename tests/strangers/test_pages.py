@@ -16,7 +16,7 @@ from tests.strangers.test_addresses import stands
 BOXES = {
     "heads": ("text", "pair", "source", "target", "against"),
     "compare": ("text", "pair", "text_b"),
-    "circuits": ("text", "source", "target", "against", "more"),
+    "circuits": ("text", "source", "target", "against", "more_texts"),
 }
 VIEWS = [
     ("heads", {"show": "table"}),
@@ -24,7 +24,7 @@ VIEWS = [
     ("heads", {"how": "patch_z", "off": "0.1"}),
     *(("circuits", {"circuit": circuit}) for circuit in CIRCUITS),
 ]
-SHOWN = VIEWS if LONG else [VIEWS[i] for i in (0, 4, 7, 9, 13)]
+SHOWN = VIEWS if LONG else [VIEWS[i] for i in (0, 1, 4, 5, 9, 16)]
 
 
 def _careless() -> None:

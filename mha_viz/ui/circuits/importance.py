@@ -142,7 +142,7 @@ def texts_box(scene: Scene, title: str) -> None:
     with st.expander(f"{title} (one per line)"):
         typed = session().more_texts
         state.control(
-            *("ask_more", st.text_area),
+            *("ask_more_texts", st.text_area),
             value="\n".join(default_texts()) if typed is None else typed,
             take=partial(setattr, session(), "more_texts"),
             **TEXTS.control("more_texts", most=MAX_TEXTS),
