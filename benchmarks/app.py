@@ -178,7 +178,7 @@ def _enter(page: Any, i: int) -> float:
 
 def _switch(page: Any, i: int) -> float:
     """Switch one more head off -> seconds to the likeliest tokens of the new prediction."""
-    _click(page, (3 * i + 1) % 8, i % 4)
+    _click(page, (3 * i + 1) % 8, (i + i // 8) % 4)
     before = page.evaluate(PREDICTED)
     page.locator(".head-view").get_by_role("button", name="Switch off", exact=True).click()
     done = until_painted(

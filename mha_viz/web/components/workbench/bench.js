@@ -125,7 +125,8 @@ export class Bench {
     this.notePending();
     this.notify();
     clearTimeout(this.pause);
-    this.pause = setTimeout(() => this.report(), PAUSE);
+    const pause = "off" in values ? 0 : PAUSE; // a person waits for what follows a switch
+    this.pause = setTimeout(() => this.report(), pause);
     clearTimeout(this.pauseUnseen);
     if (!this.isUnseen && !this.extras.lacks(this)) return;
     const rested = "window" in values; // a picture that is moved has paused before it chooses
