@@ -46,8 +46,8 @@ PICTURES = {
     "explore": Picture("", {}, {"width": 1280, "height": 900}, ".summary b"),
     "compare": Picture(
         "compare",
-        {"section": "twins", "order": "cluster", "layer_b": "1", "head_b": "3"},
-        {"width": 1280, "height": 1285},
+        {"section": "similar", "order": "cluster", "layer_b": "1", "head_b": "3"},
+        {"width": 1280, "height": 1150},
         ".js-plotly-plot .heatmaplayer image",
     ),
     "corpus": Picture(
