@@ -139,6 +139,10 @@ def test_the_same_head_on_another_sentence_and_in_another_model() -> None:
     app = compare(text=TEXT, layer="1", head="2")
     app.text_input(key="add-text").set_value("   ").run()
     assert not pinned(app)  # an empty sentence is none
+    app.text_input(key="add-text").set_value("word " * 300).run()
+    check(app)
+    assert "The text was cut to 128 tokens" in board_notes(app)["labels"][1]
+    app = compare(text=TEXT, layer="1", head="2")
     app.text_input(key="add-text").set_value(OTHER).run()
     check(app)
     assert pinned(app) == [A._replace(note=""), A._replace(text=OTHER, note="")]

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from mha_viz.core.layer_numbers import head_name, number_at
+from mha_viz.core.layer_numbers import number_at
 from mha_viz.core.metrics import METRICS
 from mha_viz.plots.board import board_image
 from mha_viz.plots.worksheet import HeadCard, board_html, board_zip
@@ -88,13 +88,9 @@ def _adders(first: Scene, view: Compare, pins: tuple[Pin, ...]) -> None:
     if len(pins) == MAX_PINS:
         st.caption(TEXTS("board.full", most=MAX_PINS))
         return
-    chosen = chosen_pin(view)
-    if chosen.is_in(pins):
-        add_head = partial(_add_head, first, view, pins)
-        _add_menu("head", "+ Head", "Another head", _heads(first), add_head)
-    else:
-        label = f"+ {head_name(chosen.layer, chosen.head)} on the sentence above"
-        st.button(label, on_click=panels.add, args=(pins, view, chosen), key="add-chosen")
+    add_head = partial(_add_head, first, view, pins)
+    hint = "Another head" if chosen_pin(view).is_in(pins) else "On the bar’s text"
+    _add_menu("head", "+ Head", hint, _heads(first), add_head)
     models = {name: title for name, title in controls.model_titles().items() if name}
     models.pop(pins[0].model, None)
     add_model = partial(_add_model, first, view, pins)
@@ -164,11 +160,7 @@ def _follow_edit(pins: tuple[Pin, ...]) -> None:
 def _verdict(payload: bytes, heads: Sequence[Panel], axes: BoardAxes) -> bytes:
     """Pack a sentence on the board's heads, and their labels."""
     drawn = [panel for panel in heads if panel.run is not None]
-    labels, marked = [""] * len(heads), [list[list[int]]()] * len(heads)
-    for at, panel in enumerate(heads):
-        if panel.run is not None and not panel.run.is_long:
-            earned = panel.report().labels[panel.head[0]][panel.head[1]]
-            labels[at] = ", ".join(one.label.title for one in earned) or "no label"
+    labels, marked = [_labels(panel) for panel in heads], [list[list[int]]()] * len(heads)
     if any(panel.scene.is_long for panel in drawn):
         verdict = TEXTS("board.long")
     elif len(drawn) == 2:
@@ -180,6 +172,17 @@ def _verdict(payload: bytes, heads: Sequence[Panel], axes: BoardAxes) -> bytes:
     else:
         verdict = _nearest_and_farthest(drawn) if drawn else ""
     return verdict_payload(unpack(payload)[0]["id"], verdict or " ", labels, marked)
+
+
+def _labels(panel: Panel) -> str:
+    """Return a head's labels, and that its text was cut where it was."""
+    if panel.run is None:
+        return ""
+    notes = [note for note in panel.run.record.notes if note.startswith(words.CUT)]
+    if panel.run.is_long:
+        return " ".join(notes)
+    earned = panel.report().labels[panel.head[0]][panel.head[1]]
+    return " · ".join([", ".join(one.label.title for one in earned) or "no label", *notes])
 
 
 def _cells(pairs: Sequence[tuple[int, int]], axes: BoardAxes) -> list[list[int]]:

@@ -123,7 +123,7 @@ def _panel(letter: str, pin: Pin, view: Compare) -> Panel:
 
 def fit_second(first: Scene, view: Compare) -> Compare:
     """Put the chosen head's nearest other head beside it, unless a second one was chosen."""
-    is_chosen = view.layer_b >= 0 and view.second != session().auto_second
+    is_chosen = view.layer_b >= 0 and view.second not in (session().auto_second, view.chosen)
     if is_chosen or two_runs(view):
         return view
     second = 0, min(1, first.record.n_heads - 1)
