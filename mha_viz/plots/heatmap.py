@@ -137,13 +137,6 @@ def head_heatmap(
     return cells.with_height_rule(figure, cell, down, (queries, keys))
 
 
-def mark_cells(figure: go.Figure, places: Sequence[tuple[int, int]], dark: bool) -> go.Figure:
-    """Frame cells (query, key) of a heatmap that is not pooled."""
-    corners = [(key - 0.5, query - 0.5, key + 0.5, query + 0.5) for query, key in places]
-    frames = cells.frame_trace(corners, 2.5, theme.accent(dark))
-    return figure.add_trace(frames | dict(showlegend=False))
-
-
 def head_html(
     pattern: Float[np.ndarray | Tensor, "query key"],
     labels: tuple[Sequence[str], Sequence[str]],

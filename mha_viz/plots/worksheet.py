@@ -1,9 +1,7 @@
-"""HTML pages without a network: heads beside each other, also as Markdown, and a sheet of tasks."""
+"""HTML pages without a network: heads beside each other, and a sheet of tasks."""
 
 import base64
 import html
-import io
-import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +9,6 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from mha_viz.plots.table_text import markdown
 from mha_viz.web import theme
 from mha_viz.web.browser import style
 from mha_viz.web.labels import clean, html_text
@@ -112,23 +109,6 @@ def board_html(heads: Sequence[HeadCard], link: str = "") -> str:
     parts.append(f"</main>\n<section>{_metrics(heads).to_html(border=0)}</section>")  # escaped
     parts += [f'<p><a href="{html_text(link)}">{_OPEN}</a></p>'] if link else []
     return document(_TITLE, STYLE, "\n".join(parts), policy=NO_SCRIPT)
-
-
-def board_zip(heads: Sequence[HeadCard], link: str = "") -> bytes:
-    """Return a ZIP file: `board.md` and its pictures, `01.png` and so on; else as `board_html`."""
-    parts, file = [f"# {_TITLE}"], io.BytesIO()
-    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
-        for i, head in enumerate(heads, 1):
-            title = markdown(head.title)
-            parts += [f"## {i}. {title}", f"![Attention weights of {title}]({i:02}.png)"]
-            parts.append("\n".join(f"- **{k}:** {markdown(v)}" for k, v in head.lines.items()))
-            archive.writestr(f"{i:02}.png", head.picture)
-        table = _metrics(heads).reset_index(names="Metric").map(markdown).rename(columns=markdown)
-        rows = [[*table], ["---:"] * (len(heads) + 1), *table.to_numpy()]
-        parts.append("\n".join(f"| {' | '.join(row)} |" for row in rows))
-        parts += [f"[{_OPEN}](<{link}>)"] if link else []
-        archive.writestr("board.md", "\n\n".join(parts) + "\n")
-    return file.getvalue()
 
 
 def _metrics(heads: Sequence[HeadCard]) -> pd.DataFrame:

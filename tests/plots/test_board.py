@@ -1,15 +1,12 @@
-"""A board of heads as one HTML page and as Markdown with pictures, read back."""
+"""A board of heads as one HTML page, read back."""
 
 import base64
-import io
 import re
-import zipfile
 
 import numpy as np
-from PIL import Image
 
 from mha_viz.plots.static import head_image
-from mha_viz.plots.worksheet import HeadCard, board_html, board_zip
+from mha_viz.plots.worksheet import HeadCard, board_html
 from tests.making.tags import Tags
 
 HOSTILE = "<script>alert(1)</script> | **b** [x](javascript:1) http://a.b `c` $x$ &lt; &amp;\nd"
@@ -49,23 +46,3 @@ def test_the_page_holds_pictures_texts_and_numbers_and_runs_nothing() -> None:
     found = [cells[i : i + 3] for i in range(start, len(cells), 3)]
     assert sorted(found) == sorted(ROWS)
     assert "href" not in board_html(CARDS)
-
-
-def test_the_zip_holds_markdown_and_the_pictures_that_it_names() -> None:
-    archive = zipfile.ZipFile(io.BytesIO(board_zip(CARDS, LINK)))
-    text = archive.read("board.md").decode("utf-8")
-    assert sorted(archive.namelist()) == ["01.png", "02.png", "board.md"]
-    assert re.findall(r"!\[Attention weights of .*?\]\((.*?)\)", text) == ["01.png", "02.png"]
-    for i, one in enumerate(CARDS, 1):
-        data = archive.read(f"{i:02}.png")
-        assert data == one.picture and Image.open(io.BytesIO(data)).format == "PNG"
-    lines = text.splitlines()
-    said = [line for line in lines if line.startswith("- **Sentence:** ")]
-    assert len(said) == 2
-    plain = re.sub(r"\\(.)", r"\1", said[0]).removeprefix("- **Sentence:** ")
-    assert plain == HOSTILE.replace("\n", " ")
-    assert not re.search(r"(?<!\\)[<`$&|\[*]", said[0].removeprefix("- **Sentence:** "))
-    rows = [re.split(r"\s*(?<!\\)\|\s*", line)[1:-1] for line in lines if line.startswith("|")]
-    assert rows[0] == ["Metric", r"1. L3 H2 of a/b\_c", r"2. L11 H2 of a/b\_c"]
-    assert sorted(rows[2:]) == sorted(ROWS)
-    assert lines[-1] == f"[Open this board in the app](<{LINK}>)"

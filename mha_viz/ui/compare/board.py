@@ -12,7 +12,7 @@ import streamlit as st
 from mha_viz.core.layer_numbers import number_at
 from mha_viz.core.metrics import METRICS
 from mha_viz.plots.board import board_image
-from mha_viz.plots.worksheet import HeadCard, board_html, board_zip
+from mha_viz.plots.worksheet import HeadCard, board_html
 from mha_viz.reports.description import describe
 from mha_viz.ui.compare import TEXTS, details, panels
 from mha_viz.ui.compare.panels import Panel
@@ -261,37 +261,32 @@ def _files(view: Compare, drawn: Sequence[Panel]) -> None:
     title = view.board or " and ".join(panel.name for panel in drawn[:2])
     name = exports.safe_name(title, "board")
     source = "; ".join(words.source(panel.scene.record, panel.name) for panel in drawn)
-    pins = views.written(view.pins)
-    full = state.of(views.View)
-    link = "" if views.is_long("pins", pins) else exports.link(full)
+    is_long = views.is_long("pins", views.written(view.pins))
+    link = "" if is_long else exports.link(state.of(views.View))
+    cards = [_card(panel) for panel in drawn]
 
-    def picture(file_format: str) -> bytes:
-        heads = [panel.drawn() for panel in drawn]
-        form = {"file_format": file_format, "title": title, "scale": view.scale}
-        return board_image(heads, BoardAxes.of(heads), caption=source, **form)
+    def picture(panels: Sequence[Panel], **form: str) -> bytes:
+        heads = [panel.drawn() for panel in panels]
+        return board_image(heads, BoardAxes.of(heads), scale=view.scale, **form)
+
+    def page() -> str:
+        both = zip(cards, drawn, strict=True)
+        return board_html([card._replace(picture=picture([panel])) for card, panel in both], link)
 
     with st.container(horizontal=True, gap="xsmall"):
         for form in ("png", "svg", "pdf"):
-            make, icon = partial(picture, form), ":material/image:"
-            exports.download(form.upper(), f"{name}.{form}", make, key=f"board-{form}", icon=icon)
-    page = partial(lambda: board_html(_cards(drawn, view), link))
+            make = partial(picture, drawn, file_format=form, title=title, caption=source)
+            looks: dict[str, Any] = {"key": f"board-{form}", "icon": ":material/image:"}
+            exports.download(form.upper(), f"{name}.{form}", make, **looks)
     exports.data_and_page(name, _weights(drawn), f"{title}\n{source}", page, key="board-files")
-    archive = partial(lambda: board_zip(_cards(drawn, view), link))
-    exports.download("Markdown and pictures", f"{name}.zip", archive, key="board-zip")
 
 
-def _cards(drawn: Sequence[Panel], view: Compare) -> list[HeadCard]:
-    """Return what is said of each head, its metrics and its picture."""
-    cards = []
-    for panel in drawn:
-        report, record, head = panel.report(), panel.scene.record, panel.drawn()
-        number = panel.pin.layer, panel.pin.head
-        sentence = describe(record, number, report=report).sentences[0].text
-        earned = report.labels[panel.head[0]][panel.head[1]]
-        labels = ", ".join(one.label.title for one in earned) or "none"
-        lines = {"Sentence": head.text, "In words": sentence, "Labels": labels, "Note": head.note}
-        numbers = {METRICS[key].title: float(v[panel.head]) for key, v in report.scores.items()}
-        picture = board_image([head], BoardAxes.of([head]), scale=view.scale)
-        told = {key: line for key, line in lines.items() if line}
-        cards.append(HeadCard(f"{head.name} of {head.source}", told, numbers, picture))
-    return cards
+def _card(panel: Panel) -> HeadCard:
+    """Return what is said of a head, and its metrics."""
+    report, head = panel.report(), panel.drawn()
+    number = panel.pin.layer, panel.pin.head
+    sentence = describe(panel.scene.record, number, report=report).sentences[0].text
+    lines = {"Sentence": head.text, "In words": sentence, "Labels": _labels(panel)}
+    lines |= {"Note": head.note} if head.note else {}
+    numbers = {METRICS[key].title: float(v[panel.head]) for key, v in report.scores.items()}
+    return HeadCard(f"{head.name} of {head.source}", lines, numbers)

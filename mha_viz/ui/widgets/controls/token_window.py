@@ -63,12 +63,6 @@ class Shown:
         """Cut a matrix (query, key) to these tokens."""
         return matrix[self.rows, self.columns]
 
-    def places(self, pairs: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-        """Return those pairs of tokens (query, key) that are shown, by their places in the cut."""
-        (rows, columns), (top, left) = map(len, self.labels), (self.rows.start, self.columns.start)
-        moved = [(query - top, key - left) for query, key in pairs]
-        return [(q, k) for q, k in moved if 0 <= q < rows and 0 <= k < columns]
-
 
 def shown_head(
     record: AttentionRecord, place: tuple[int, int], view: Shared | None = None
