@@ -23,12 +23,9 @@ from mha_viz.web.board import BoardAxes, BoardHead
 from mha_viz.web.labels import clean
 
 _ACROSS = 3  # heads in a row, at most
-_LABELS = (1.15, 1.25)  # inches of labels beside and above the cells
-_NAME, _BAR, _CAPTION = (
-    0.45,
-    0.9,
-    1.0,
-)  # inches of a head's name, of the colour bar, of title and caption
+_LABELS = (1.15, 1.05)  # inches of labels beside and above the cells
+_NAME, _BAR = 0.45, 0.9  # inches of a head's name and of the colour bar
+_TITLE, _CAPTION = 0.4, 1.0  # inches of the title, and of title and caption
 _CELLS = 3.6  # inches that the cells of a head have at most
 
 
@@ -55,13 +52,13 @@ def board_image(
     width, height = across * wide + _BAR, down * high + _CAPTION
     with canvas(width, height) as figure:
         figure.set_layout_engine("none")
-        places = []
         for at, head in enumerate(drawn):
-            x, y = (at % across) * wide + _LABELS[0], height - 0.4 - (at // across + 1) * high
+            x = (at % across) * wide + _LABELS[0]
+            y = height - _TITLE - (at // across + 1) * high + _NAME
             box = x / width, y / height, cell * columns / width, cell * rows / height
-            places.append(figure.add_axes(box))
-            _draw(places[-1], head, axes.queries[at], axes.keys[at], (cell, scale))
-        bar = figure.add_axes((1 - _BAR / width, 0.4, 0.001, 0.4))
+            _draw(figure.add_axes(box), head, axes.queries[at], axes.keys[at], (cell, scale))
+        # The bar takes the right edge of axes that are not seen.
+        bar = figure.add_axes((1 - 3 * _BAR / width, 0.3, 2 * _BAR / width, 0.55))
         bar.set_axis_off()
         add_colour_bar(figure, bar, scale, masked=True)
         return finish(figure, file_format, title, caption)
