@@ -17,6 +17,7 @@ AXE = files("axe_playwright_python").joinpath("axe.min.js").read_text("utf-8")
 PATHS = (
     f"/?text={TEXT}",
     *(f"/compare?text={TEXT}&section={section}" for section in SECTIONS),
+    f"/compare?text={TEXT}&section=more&more=flow",
     f"/compare?text={TEXT}&section=sides&text_b=The old cat slept.",
     f"/compare?text={TEXT}&section=pins&pins={written(PINS)}",
     *(f"/circuits?model=tiny-gpt2&text={TEXT}&circuit={section}" for section in CIRCUITS),

@@ -19,7 +19,7 @@ export class BoardPanel {
     /** A byte a cell. @type {Uint8Array} */
     this.codes = new Uint8Array();
     this.root = make("section", "panel");
-    this.title = make("h3", "name");
+    this.title = make("h2", "name");
     this.source = make("div", "source");
     this.labels = make("div", "labels");
     this.problem = make("p", "problem");
