@@ -44,6 +44,8 @@ export class GridView {
     if (!bench.payload) return;
     this.root.style.setProperty("--accent", PALETTE.accent[themeOf(this.root)]);
     this.menu.draw();
+    const width = this.root.clientWidth;
+    this.bar.dataset.room = width < 400 ? "scale" : width < 480 ? "title" : "all"; // for the legend's words
     const { view, ranking } = bench;
     const { fact, order } = ranking;
     const none = order?.length === 0 && Boolean(fact || bench.known);
