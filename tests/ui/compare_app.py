@@ -125,7 +125,8 @@ def said(app: AppTest) -> str:
     lines += [shown.value.to_string(na_rep="·") for shown in app.table]
     lines += [text for figure in figures(app) for text in _strings(figure)]
     for header, _ in _payloads(app):
-        lines += [header.get("verdict", ""), *header.get("labels", ())]
+        if "verdict" in header:
+            lines += [header["verdict"], *header["labels"]]
         for panel in header.get("panels", ()):
             lines += [panel[name] for name in ("name", "source", "text", "problem", "note")]
     for matrix in matrices(app):
