@@ -40,7 +40,7 @@ export class PredictionView {
     const { message, how, where, rows = [], kl, numbers } = prediction;
     const changed = how ? `${how}: ${listed}` : `Without ${listed}`;
     this.words.textContent = message ?? `${changed}. ${where}${numbers ? `: ${formatNumber(numbers[1])} (with all heads ${formatNumber(numbers[0])})` : ""}`;
-    if (kl !== undefined) this.words.append(make("span", "kl", ` KL divergence ${formatNumber(kl)} nats`));
+    if (kl !== undefined) this.words.append(" · ", make("span", "kl", `KL divergence ${formatNumber(kl)} nats`));
     this.bars.replaceChildren(...rows.map(outcome));
   }
 
