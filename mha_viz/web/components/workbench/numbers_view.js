@@ -29,6 +29,7 @@ export class NumbersView {
     this.random = this.button("Add random weights as a baseline", () => bench.send?.({ random: true }));
     this.line = make("div", "compared");
     this.line.append(this.compared, this.study, this.random);
+    this.line.hidden = true; // until it is known what it offers
     this.table = make("div", "metrics");
     this.notes = make("div", "number-notes");
     this.wait = make("div", "numbers-wait", "Computing the numbers …");
