@@ -17,7 +17,7 @@ def click_head(page: Page) -> tuple[int, int]:
     """Click the first head of the drawn graph; return its layer and number."""
     x, y, layer, head = page.locator(".flow-graph").evaluate(
         """root => {
-            const { items, model, scroller } = root.parentNode.mhaViews.flowGraph;
+            const { model, picture: { items, scroller } } = root.parentNode.mhaViews.flowGraph;
             const node = items.nodes.find(({ head }) => head >= 0);
             return [node.x - scroller.scrollLeft, node.y, model.layerOf(node.rows[0]), node.head];
         }"""

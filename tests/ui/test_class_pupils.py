@@ -75,7 +75,7 @@ def _linked(first: str = "teach") -> None:
         class_page.draw()
 
     drawn = {"teach": teach, "class": join}
-    others = ["heads", *(stop.page for stop in STOPS)]
+    others = {"heads", *(stop.page for stop in STOPS)}
     pages = [st.Page(draw, url_path=key, default=key == first) for key, draw in drawn.items()]
     pages += [st.Page(lambda: None, title=key, url_path=key) for key in others]
     session().pages = {page.url_path or first: page for page in pages}

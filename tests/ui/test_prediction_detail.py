@@ -10,7 +10,7 @@ import mha_viz as mv
 from mha_viz.engine.intervention import Intervention
 from mha_viz.engine.model import AttentionModel
 from mha_viz.prediction import generation, prediction
-from mha_viz.ui.heads import predicted, prediction_detail
+from mha_viz.ui.heads import drawing, predicted, prediction_detail
 from mha_viz.web.theme import format_number
 from tests.making.checkpoints import OTHER
 from tests.making.checkpoints import TEXT as CLASSIFIED
@@ -25,7 +25,7 @@ KEYS = {"ask_text", "ask_how", "ask_group", "ask_place", "ask_target"}
 
 def detail(*open_tables: str, continued: bool = False, **params: str) -> AppTest:
     """The page under a link with the section open, and the tables of these figures."""
-    opened = [prediction_detail.KEY, *(f"{key}-table" for key in open_tables)]
+    opened = [drawing.DETAIL, *(f"{key}-table" for key in open_tables)]
     session = dict.fromkeys(opened, True) | {"ask_goes_on": continued}
     return heads_page(session=session, **{"model": "tiny-gpt2", "text": TEXT} | params)
 
@@ -166,7 +166,7 @@ def test_a_switch_costs_one_forward_pass_and_nothing_else(counted, model, text, 
 
 
 def test_nothing_is_computed_while_the_section_is_folded(monkeypatch):
-    monkeypatch.setattr(prediction_detail, "_draw", lambda *_: pytest.fail("it was drawn"))
+    monkeypatch.setattr(prediction_detail, "draw", lambda *_: pytest.fail("it was drawn"))
     app = heads_page(model="tiny-gpt2", text=TEXT, off="0.7", target="")
     assert not app.exception and not {"ask_how", "ask_group"} & keys(app)
 

@@ -2,6 +2,7 @@
 
 import zlib
 from functools import partial
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -37,8 +38,9 @@ def heading(scene: Scene, view: Compare) -> None:
     a, b = (words.head_name(pin.layer, pin.head, numbers=()) for pin in (first, second))
     with st.container(horizontal=True, vertical_alignment="center"):
         st.header(f"{a} and {b}", anchor=False, width="content")
-        open_board = guarded(partial(panels.show, (first, second)))
-        st.button("Compare on the board", on_click=open_board, key="to-board", type="primary")
+        open_board = partial(panels.show, (first, second))
+        looks: dict[str, Any] = {"key": "to-board", "type": "primary"}
+        st.button("Compare on the board", on_click=guarded(open_board), **looks)
 
 
 def indices(scene: Scene) -> tuple[NDArray[np.intp], NDArray[np.intp]]:

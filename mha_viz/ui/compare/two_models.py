@@ -247,8 +247,9 @@ def _pair(first: Scene, second: Scene, view: Compare, found: _Found) -> None:
     heads = panels.of_pins((chosen, other), view)
     with st.container(horizontal=True, vertical_alignment="center"):
         st.header(" and ".join(panel.name for panel in heads), anchor=False, width="content")
-        open_board = guarded(partial(panels.show, (chosen, other)))
-        st.button("Compare on the board", on_click=open_board, key="to-board", type="primary")
+        open_board = partial(panels.show, (chosen, other))
+        looks: dict[str, Any] = {"key": "to-board", "type": "primary"}
+        st.button("Compare on the board", on_click=guarded(open_board), **looks)
     if view.chosen not in found.names:
         st.caption(TEXTS("two_models.lone", model=words.plain(second.model)))
     shown = [panel.drawn() for panel in heads]

@@ -7,24 +7,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import streamlit as st
 
 from mha_viz.core.metrics import LABELS, METRICS
 from mha_viz.core.record.views import weight_among
-from mha_viz.ui.heads import TEXTS, payloads, prediction_detail
-from mha_viz.ui.heads.predicted import fit_off, prediction_payload, predicts
+from mha_viz.ui.heads import TEXTS, payloads
 from mha_viz.ui.run import memory, reporting
 from mha_viz.ui.run.page_lock import yield_slot
 from mha_viz.ui.run.ready import fragment
-from mha_viz.ui.run.scene import Facts, Scene, displayed_record
+from mha_viz.ui.run.scene import Facts, Scene, displayed_record, extent, is_head
 from mha_viz.ui.run.scene import compute as compute
 from mha_viz.ui.run.scene import fit_head as fit_head
 from mha_viz.ui.state import state
 from mha_viz.ui.state.pins import chosen_pin, joined
-from mha_viz.ui.state.session import session
+from mha_viz.ui.state.session import from_browser, session, to_browser
 from mha_viz.ui.state.views import BENCH, SCALES, SHOWS, Choice, Compare, Corpus, HeadsView, Shared
 from mha_viz.ui.widgets.components.component import carry
 from mha_viz.ui.widgets.components.workbench import exact_requests, workbench
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from mha_viz.engine.model import AttentionModel
     from mha_viz.reports.stored_run import ModelFacts
 
+DETAIL = "prediction-detail"
 AMONG = "among"  # heads sorted by how much the chosen tokens look at each other
 RESTS = "The text is being written: this comes when it pauses."
 
@@ -91,31 +92,35 @@ def model_notes(model: ModelFacts | AttentionModel) -> None:
         st.warning(plain(note), icon=":material/info:")
 
 
-def fit_grid(scene: Scene) -> HeadsView:
+def fit_grid(scene: Scene, view: HeadsView) -> HeadsView:
     """Replace what the view has and this scene has not; return the view as it is then."""
-    if missing := fit_off(scene):
-        state.add_problem(missing)
-    view = state.of(HeadsView)
-    queries, keys = scene.record.shape[2:]
-    fits = all(last < n for (_, last), n in zip(view.window, (queries, keys), strict=False))
-    state.change(
-        query=view.query if view.query < queries else -1,
-        key=view.key if view.key < keys else -1,
-        window=view.window if fits else (),
-    )
-    if scene.record.is_cross or any(last >= queries for _, last in view.tokens):
-        state.change(tokens=())
-        view = state.of(HeadsView)
-    if view.sort not in ("", "pair") and not _sorted_by(scene, view):
+    record = scene.record
+    queries, keys = record.shape[2:]
+    window_fits = all(last < n for (_, last), n in zip(view.window, (queries, keys), strict=False))
+    off = tuple(sorted({head for head in view.off if is_head(record, head)}))
+    if missing := sorted(set(view.off) - set(off)):
+        listed = words.listed(missing, 8)
+        state.add_problem(TEXTS("predicted.missing", extent=extent(record), missing=listed))
+    changes: dict[str, Choice] = {
+        "query": view.query if view.query < queries else -1,
+        "key": view.key if view.key < keys else -1,
+        "window": view.window if window_fits else (),
+        "off": off,
+    }
+    if record.is_cross or any(last >= queries for _, last in view.tokens):
+        changes["tokens"] = ()
+    fitted = replace(view, **cast(dict[str, Any], changes))
+    if view.sort not in ("", "pair") and not _sorted_by(scene, fitted):
         if view.sort in METRICS:
             state.add_problem(TEXTS("drawing.no_order", title=METRICS[view.sort].title))
         elif view.sort != AMONG:
             state.add_problem(f"There is no metric {view.sort!r}. Showing heads by layer.")
-        state.change(sort="")
+        changes["sort"] = ""
     if view.only and view.only not in LABELS:
         state.add_problem(f"There is no kind of head {view.only!r}. Showing all heads.")
-        state.change(only="")
-    return state.of(HeadsView)
+        changes["only"] = ""
+    state.change(**changes)
+    return replace(view, **cast(dict[str, Any], changes))
 
 
 def heads(scene: Scene, in_motion: bool = False) -> None:
@@ -127,8 +132,8 @@ def heads(scene: Scene, in_motion: bool = False) -> None:
 def _heads(scene: Scene, urls: exports.Urls, in_motion: bool) -> None:
     """Draw the heads in a fragment of their own; `urls` live until the page runs again."""
     with stop_on_error():
-        fit_head(scene)  # anyone can send anything
-        view = fit_grid(scene)
+        # Anyone can send anything.
+        view = fit_grid(scene, fit_head(scene, state.of(HeadsView)))
         payload = payloads.grid(scene, view, urls)
         _follow_bench(view)
         workbench(payload, _settings(scene, view), key="bench", take=_take)
@@ -147,7 +152,7 @@ def _heads(scene: Scene, urls: exports.Urls, in_motion: bool) -> None:
         with st.container():
             _status(scene, view)
         resting: Callable[[], object] | None = partial(st.caption, RESTS) if in_motion else None
-        prediction_detail.expander(scene, view, resting)
+        _prediction_detail(scene, view, resting)
         # Streamlit keeps what draws it, so that it must not hold the record.
         shown = resting or partial(_table, scene, view)
         lazy_sections.expander("All heads as a table", "heads-table", shown)
@@ -160,8 +165,8 @@ def _exact(scene: Scene, payload: bytes) -> None:
     """Send exact weights of what is shown; the browser can run it alone, for what is new to it."""
     with stop_on_error(), st.container(gap=None):  # what comes and goes takes no room
         exact_requests(key="bench-requests", take=_take)
-        fit_head(scene)
-        view, record = fit_grid(scene), scene.record
+        view = fit_grid(scene, fit_head(scene, state.of(HeadsView)))
+        record = scene.record
         # Other axes are made in the browser of what the model left, but where cells are pooled.
         if payloads.is_pooled(record):
             record = displayed_record(scene, view)
@@ -174,12 +179,42 @@ def _late(
     """Yield what takes longer than the pass, or depends on the chosen head."""
     if not in_motion and scene.is_long:
         yield payloads.metrics(scene, payload)
-    if view.off or predicts(scene, view):
-        yield prediction_payload(scene, payload, view)
+    if view.off or _predicts(scene, view):
+        yield _predicted().prediction_payload(scene, payload, view)
     if not in_motion or view.only:
         yield payloads.labels(scene, payload, view)
     if not in_motion and view.show == "numbers":
         yield payloads.numbers(scene, payload, view, corpus)
+
+
+def _predicts(scene: Scene, view: HeadsView) -> bool:
+    """Return whether the model predicts something here; a stored run does not wait for it."""
+    return scene.stored is None and _predicted().predicts(scene, view)
+
+
+def _predicted() -> Any:
+    """Import what predicts when it is needed: it imports transformers."""
+    from mha_viz.ui.heads import predicted
+
+    return predicted
+
+
+def _prediction_detail(scene: Scene, view: HeadsView, resting: Callable[[], object] | None) -> None:
+    """Draw the section folded; an address that chooses what it alone shows opens it.
+
+    No fragment of its own: its choices change the tokens under the sentence, too. `resting` draws
+    it while the text is being written.
+    """
+    is_detailed = view.how != "zero" or bool(view.target or view.against) or view.place >= 0
+    if from_browser(DETAIL) is None:
+        to_browser(DETAIL, bool(view.off) and is_detailed)
+
+    def draw() -> None:
+        from mha_viz.ui.heads import prediction_detail
+
+        prediction_detail.draw(scene, view)
+
+    lazy_sections.in_expander(TEXTS("prediction_detail.title"), DETAIL, resting or draw)
 
 
 def _take(choices: dict[str, Choice]) -> None:
@@ -216,7 +251,7 @@ def _settings(scene: Scene, view: HeadsView) -> dict[str, Any]:
         "scales": SCALES,
         "fact": facts[0] if facts else None,
         "later": True,
-        "predicts": predicts(scene, view),
+        "predicts": _predicts(scene, view),
         "switches": True,
         "guide": True,
         "cells": payloads.MAX_CELLS,

@@ -48,4 +48,4 @@ def _welcome() -> None:
 def _fit(scene: Scene) -> None:
     from mha_viz.ui.heads.drawing import fit_grid
 
-    fit_grid(scene)
+    fit_grid(scene, state.of(HeadsView))

@@ -10,6 +10,7 @@ import streamlit as st
 from mha_viz.ui.run import memory
 from mha_viz.ui.state import allowed, state
 from mha_viz.ui.state.session import session
+from mha_viz.ui.state.views import HeadsView
 from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.controls import choosing, controls, fetching, sentence_bar
 from mha_viz.ui.widgets.messages import messages
@@ -68,7 +69,7 @@ def bar_and_scene(
             drawing.model_facts(model, state.current().dtype)
         scene = drawing.compute(state.current())
         messages.clear_next(2)  # how far a run was that was given up, and its button
-        drawing.fit_head(scene)
+        drawing.fit_head(scene, state.of(HeadsView))
         if fit is not None:
             fit(scene)
     with warnings:

@@ -22,9 +22,8 @@ from mha_viz.prediction.prediction import Prediction, predict
 from mha_viz.ui.heads import TEXTS, targets
 from mha_viz.ui.run import memory
 from mha_viz.ui.run.page_lock import turn_for
-from mha_viz.ui.run.scene import Scene, extent, is_head
+from mha_viz.ui.run.scene import Scene
 from mha_viz.ui.run.written import WrittenScene, shown
-from mha_viz.ui.state import state
 from mha_viz.ui.state.views import TITLES, HeadsView
 from mha_viz.ui.widgets.messages import words
 from mha_viz.web.payload import finite, notes_payload
@@ -41,18 +40,6 @@ def refusal(model: AttentionModel) -> str:
     if model.network.config.is_encoder_decoder:
         return TEXTS("predicted.two_stacks")
     return "" if objective(model.network) else TEXTS("predicted.no_head")
-
-
-def fit_off(scene: Scene) -> str:
-    """Keep the changed heads that this model has; return a sentence about others, "" for none."""
-    off, record = state.of(HeadsView).off, scene.record
-    existing = {head for head in off if is_head(record, head)}
-    if tuple(sorted(existing)) != off:
-        state.change(off=tuple(sorted(existing)))
-    missing = sorted(set(off) - existing)
-    if not missing:
-        return ""
-    return TEXTS("predicted.missing", extent=extent(record), missing=words.listed(missing, 8))
 
 
 def intervention(view: HeadsView) -> Intervention | None:

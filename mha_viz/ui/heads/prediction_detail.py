@@ -1,8 +1,5 @@
 """The section "Prediction in detail": an intervention, a position, and what is predicted there."""
 
-from collections.abc import Callable
-from functools import partial
-
 import numpy as np
 import streamlit as st
 
@@ -18,30 +15,17 @@ from mha_viz.ui.state import state
 from mha_viz.ui.state.faults import guarded
 from mha_viz.ui.state.session import from_browser, to_browser
 from mha_viz.ui.state.views import TITLES, HeadsView
-from mha_viz.ui.widgets.controls import choosing, controls, lazy_sections
+from mha_viz.ui.widgets.controls import choosing, controls
 from mha_viz.ui.widgets.messages import words
 from mha_viz.ui.widgets.messages.messages import continue_on_error, plain
 
 Heads = tuple[tuple[int, int], ...]
-KEY = "prediction-detail"
 N_NEAREST = 3
 MAX_WORDS = 200  # offered for a mask
 
 
-def expander(scene: Scene, view: HeadsView, resting: Callable[[], object] | None = None) -> None:
-    """Draw the section folded; an address that chooses what it alone shows opens it.
-
-    No fragment of its own: its choices change the tokens under the sentence, too. `resting` draws
-    it while the text is being written.
-    """
-    is_detailed = view.how != "zero" or bool(view.target or view.against) or view.place >= 0
-    if from_browser(KEY) is None:
-        to_browser(KEY, bool(view.off) and is_detailed)
-    draw = resting or partial(_draw, scene, view)
-    lazy_sections.in_expander(TEXTS("prediction_detail.title"), KEY, draw)
-
-
-def _draw(scene: Scene, view: HeadsView) -> None:
+def draw(scene: Scene, view: HeadsView) -> None:
+    """Draw the choices, and what they make of the prediction."""
     model = memory.model(*view.checkpoint)
     if reason := refusal(model):
         st.info(plain(reason), icon=":material/block:")

@@ -196,10 +196,10 @@ def displayed_record(scene: Scene, view: HeadsView) -> AttentionRecord:
     return memory.cache().get((scene, options), derive, lambda record: record.held_bytes)
 
 
-def fit_head(scene: Scene) -> None:
-    """Bring the view's head back to one that this model has."""
+def fit_head(scene: Scene, view: HeadsView) -> HeadsView:
+    """Bring the view's head back to one that this model has; return the view as it is then."""
     record, numbers = scene.record, scene.record.layer_numbers
-    number = by_number(state.of(HeadsView)).layer
+    number = by_number(view).layer
     state.number_layers(() if is_counted(numbers) else numbers)
     view = state.of(HeadsView)
     layer, head = view.chosen
@@ -214,6 +214,7 @@ def fit_head(scene: Scene) -> None:
         layer, head = 0, 0
     heads = tuple(head for head in view.heads if is_head(record, head))
     state.change(layer=layer, head=head, heads=heads)
+    return state.of(HeadsView)
 
 
 def _head_to_show(scene: Scene) -> tuple[int, int]:

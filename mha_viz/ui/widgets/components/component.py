@@ -6,7 +6,6 @@ from typing import Any
 import streamlit as st
 
 from mha_viz.web.browser import carrier_script, component_script, late_script, style
-from mha_viz.web.payload import bundle
 
 
 def component(name: str) -> Any:
@@ -49,6 +48,8 @@ def carry(*payloads: bytes, key: str) -> None:
     All travel in one message, of an element of its own: it stays the same while what draws them
     changes, so that the bytes do not travel again.
     """
+    from mha_viz.web.payload import bundle  # it imports torch: the first page does not wait for it
+
     if payloads:
         _carrier(key=key, data=payloads[0] if len(payloads) == 1 else bundle(payloads))
 

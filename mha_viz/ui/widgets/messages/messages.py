@@ -3,10 +3,9 @@
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
@@ -16,6 +15,9 @@ from mha_viz.ui.run import places
 from mha_viz.ui.run.page_lock import page_run
 from mha_viz.ui.state import faults
 from mha_viz.ui.state.session import session
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 @contextmanager
@@ -116,7 +118,7 @@ def continue_on_error() -> Iterator[None]:
         st.error(plain(str(error)), icon=":material/error:")
 
 
-def number_columns(table: pd.DataFrame, **more: Any) -> dict[str, Any]:
+def number_columns(table: "pd.DataFrame", **more: Any) -> dict[str, Any]:
     """Return how `st.dataframe` shows columns of numbers: three significant digits.
 
     Columns sort as numbers. Streamlit draws a hyphen as their minus: its formats have no other, and
