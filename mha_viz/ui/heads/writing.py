@@ -60,7 +60,7 @@ def continued(scene: Scene, view: HeadsView, bar: Bar) -> Scene:
             st.info(plain(str(error)))
             return scene
         if is_open:
-            with st.container(border=True):
+            with st.container(border=True, key="writing"):
                 _panel(written, model)
         return written.scene if written.tokens else scene
 

@@ -76,6 +76,7 @@ test("the chosen pair is added up, and its key is marked among all keys of the r
   assert.equal(page.pair(), "6 3");
   const weight = Math.fround(rowOf(6)[3]);
   const numbers = page.texts(".score-view .sum b");
+  assert.deepEqual(page.texts(".heat-bar .sum b"), numbers); // in sight beside the heatmap, too
   assert.deepEqual(numbers, [formatNumber(product(6, 3)), formatNumber(SCALE), formatNumber(SCALE * product(6, 3)), formatWeight(weight)]);
   assert.match(page.text(".score-view .sum"), /\b8 keys/);
   assert.equal(page.all(".strips .strip").length, 3);

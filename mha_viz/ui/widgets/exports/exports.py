@@ -223,7 +223,7 @@ def safe_name(text: str, otherwise: str) -> str:
 
 def caption(record: AttentionRecord, view: HeadsView) -> str:
     """Return model, part, text and settings, in one line."""
-    settings = [f"{view.scale} colours"]
+    settings = [f"{view.scale} colours"] if view.show == "heatmap" else []
     settings += ["sub-words merged"] if record.merged else []
     if record.removed_mass is not None:
         share = float(record.removed_mass[view.chosen])

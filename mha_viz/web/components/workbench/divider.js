@@ -5,7 +5,7 @@
 import { make } from "../shared/shared.js";
 
 const STORED = "mha_viz.grid_share"; // in the browser's storage: percent of the width that the grid has
-const DEFAULT_PERCENT = 40;
+const DEFAULT_PERCENT = 38; // the head has three fifths, beside the line and the gaps
 const [MIN_PERCENT, MAX_PERCENT] = [15, 75];
 const KEY_STEP = 2; // percent
 const TYPED_INTO = "input, textarea, select, [contenteditable]";

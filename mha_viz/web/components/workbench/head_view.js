@@ -10,6 +10,7 @@ import { heatHeight } from "./heat_layout.js";
 import { LinesModel } from "../token_lines/lines_model.js";
 import { NumbersView } from "./numbers_view.js";
 import { PairsView } from "./pairs_view.js";
+import { sumParts } from "./score_view.js";
 import { SentenceView } from "./sentence_view.js";
 import { chooseIn, segments } from "./workbench_parts.js";
 import { make, themeOf } from "../shared/shared.js";
@@ -54,7 +55,7 @@ export class HeadView {
     this.mean = false;
     this.pairs = new PairsView(bench);
     this.numbers = new NumbersView(bench);
-    this.bar.append(this.cells, this.how, this.heat.overview.root);
+    this.bar.append(this.cells, this.how, this.sum, this.heat.overview.root);
     this.middle.append(this.bar, this.heat.root, this.lines.root, this.pairs.root, this.numbers.root, this.wait);
     this.sentence.under.append(this.twin);
     this.root.append(this.top, this.sentence.root, this.middle, this.live);
@@ -71,6 +72,7 @@ export class HeadView {
     this.how = make("button", "button how", "How this score arises");
     this.how.type = "button";
     this.how.addEventListener("click", () => this.bench.places.score?.scrollIntoView({ block: "nearest" }));
+    this.sum = make("span", "sum");
     this.live = make("div", "live");
     this.wait = make("div", "wait");
     /** As the grid's. @type {number | undefined} */
@@ -209,7 +211,17 @@ export class HeadView {
     const { settings, view } = this.bench;
     this.cells.hidden = settings.values === undefined;
     this.how.hidden = !settings.vectors || view.query < 0;
+    this.sum.replaceChildren(...this.sumOfPair());
+    this.sum.title = this.sum.textContent;
     chooseIn(this.cells, CELLS, view.weighted ? "shares" : "weight");
+  }
+
+  /** How the score of the chosen pair arises, in one line; nothing where none is chosen. */
+  sumOfPair() {
+    const { view: { query, key }, settings, chosen, extras } = this.bench;
+    const vectors = settings.vectors && query >= 0 && key >= 0 ? extras.scores(chosen, query, key) : null;
+    const term = vectors?.row(query).terms.find((each) => each.key === key);
+    return term ? sumParts(term, vectors.header.scale) : [];
   }
 
   /** Whether the exact weights of a part come: Python sends those of so many cells. */

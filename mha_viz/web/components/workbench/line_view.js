@@ -100,7 +100,8 @@ export class LineView {
     if (!looks.length) return [this.token("query", query), " looks at no token more than chance"];
     const list = looks.flatMap((look, rank) => [rank ? ", " : "", ...this.look(look, rank, key < 0)]);
     if (key < 0) return [this.token("query", query), " looks most at ", ...list];
-    return [this.token("query", query), " looks at ", this.token("key", key), " most in ", ...list];
+    const how = looks[0].weight > looks[0].chance ? " most in " : " no more than chance, most in ";
+    return [this.token("query", query), " looks at ", this.token("key", key), how, ...list];
   }
 
   /** A head with the weight it gives; the first, and each with another chance, beside its chance. */

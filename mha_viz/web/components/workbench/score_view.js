@@ -134,12 +134,13 @@ export class ScoreView {
   close() {}
 }
 
-/** The sum, its scale and the weight, with every number strong. */
-function sumParts({ product, score, weight, seen }, scale, count) {
+/** The sum, its scale and the weight, with every number strong; `count` keys are named, 0 for none. */
+export function sumParts({ product, score, weight, seen }, scale, count = 0) {
   const number = (text) => make("b", "", text);
   const parts = ["q · k = ", number(formatNumber(product)), " × ", number(formatNumber(scale)), " = score ", number(formatNumber(score))];
   if (!seen) return [...parts, ", but this query cannot see this key."];
-  return [...parts, `; softmax over ${count} ${count === 1 ? "key" : "keys"} → weight `, number(formatWeight(weight))];
+  const keys = count ? ` over ${count} ${count === 1 ? "key" : "keys"}` : "";
+  return [...parts, `; softmax${keys} → weight `, number(formatWeight(weight))];
 }
 
 /** Whether the products alone explain the row, or the model adds something of its own. */
