@@ -4,12 +4,11 @@
 import { make } from "../shared/shared.js";
 
 const CONFIRMED_MS = 2000; // how long the button says that the link was copied
-const COPY_TITLE = "Link";
+const COPY_TITLE = "Copy link";
 
 /** @returns {HTMLButtonElement} */
 export function copyLinkButton() {
   const button = Object.assign(make("button", "button copy-link", COPY_TITLE), { type: "button" });
-  button.setAttribute("aria-label", "Copy link");
   button.title = "Copy link to what is shown";
   button.addEventListener("click", async () => {
     const isCopied = await copy(globalThis.location.href);
