@@ -7,7 +7,7 @@ from urllib.parse import parse_qsl, urlsplit
 import pytest
 
 import mha_viz as mv
-from mha_viz.ui.state.views import from_params
+from mha_viz.ui.state.links import from_params
 
 PAGE = (Path(__file__).parents[1] / "docs" / "gallery.md").read_text("utf-8")
 LINKS = re.findall(r"\((http://127\.0\.0\.1:8501/[^)]*)\)", PAGE)

@@ -4,7 +4,8 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from mha_viz.ui.state.link_values import reference
-from mha_viz.ui.state.views import DEFAULT, GONE
+from mha_viz.ui.state.links import GONE
+from mha_viz.ui.state.views import DEFAULT
 from tests.browser.compare_page import query
 from tests.browser.ready import next_run, wait_ready
 from tests.browser.tabs import OpenPage

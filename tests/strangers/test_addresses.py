@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from streamlit.testing.v1 import AppTest
 
 from mha_viz.ui.state.link_values import text_hash
-from mha_viz.ui.state.views import NAMES, View, from_params, long_values, to_params
+from mha_viz.ui.state.links import from_params, long_values, to_params
+from mha_viz.ui.state.views import NAMES, View
 from tests.strangers.addresses import PAGES, TOOLS, Address, addresses, last, opened, values, worst
 from tests.strangers.fuzzing import LONG, fuzzed
 

@@ -14,8 +14,9 @@ from streamlit.testing.v1 import AppTest
 from mha_viz.ui.operating.settings import Settings
 from mha_viz.ui.state import long_texts
 from mha_viz.ui.state.link_values import Pin, reference, text_hash
+from mha_viz.ui.state.links import GONE, from_params, long_values, to_params
 from mha_viz.ui.state.long_texts import LongTexts
-from mha_viz.ui.state.views import DEFAULT, GONE, from_params, long_values, to_params
+from mha_viz.ui.state.views import DEFAULT
 
 LONG = "The old dogs slept. " * 100
 MAKERS: list[Callable[[Path], LongTexts]] = [

@@ -11,6 +11,7 @@ from streamlit.testing.v1 import AppTest
 from mha_viz.core.metrics import LABELS, METRICS
 from mha_viz.learn.frame.contents import LABS
 from mha_viz.ui.state import views
+from mha_viz.ui.state.links import from_params, to_params
 from tests.ui.compare_app import check
 from tests.ui.test_state import VIEW
 
@@ -58,12 +59,12 @@ def test_every_quantity_and_label_is_there(page):
 def test_links_lead_to_pages_of_the_app_and_keep_the_view():
     pages = {page.url_path for page in app().session_state.session.pages.values()}
     view = replace(VIEW, model="tiny-gpt2", least=3.0)  # a view in which nothing is as it was
-    found = [split(link) for link in links(listed(opened(**views.to_params(view))))]
+    found = [split(link) for link in links(listed(opened(**to_params(view))))]
     assert len(found) > 50
     for page, params in found:
         assert page in pages
         if page in WITH_A_VIEW:
-            linked, problems = views.from_params(params)
+            linked, problems = from_params(params)
             assert not problems and set(params) <= views.NAMES
             for name in views.NAMES - LINKED:
                 assert getattr(linked, name) == getattr(view, name), (page, params, name)

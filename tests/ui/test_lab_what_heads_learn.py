@@ -8,7 +8,7 @@ import pytest
 from mha_viz.core.stored_runs import read
 from mha_viz.learn.annotated_sentences import relations
 from mha_viz.learn.labs.what_heads_learn import numbers
-from mha_viz.ui.state.views import from_params
+from mha_viz.ui.state.links import from_params
 from mha_viz.web.labels import head_name
 from tests.making.comparing import near
 from tests.ui.compare_app import check, figures, table

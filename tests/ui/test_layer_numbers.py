@@ -1,12 +1,13 @@
 """Pages about a model with layers without attention name heads by the model's own numbers."""
 
 import re
+from dataclasses import replace
 
 import pytest
 from streamlit.testing.v1 import AppTest
 
 import mha_viz as mv
-from mha_viz.ui.state import layer_numbers, views
+from mha_viz.ui.state import layer_numbers, links
 from mha_viz.ui.state import state as states
 from tests.making.hybrids import jamba
 from tests.ui import heads_app
@@ -41,15 +42,15 @@ def test_views_go_to_addresses_and_back():
         "off": "3.0,7.2",
         "layer_b": "3",
     }
-    view, problems = views.from_params({**link, "layer_numbers": "0.1"})
+    view, problems = links.from_params({**link, "layer_numbers": "0.1"})
     assert not problems and view.layer == 7 and view.layer_numbers == ()
     fitted = layer_numbers.by_position(view, (3, 7))
     assert (fitted.chosen, fitted.off, fitted.layer_b) == ((1, 1), ((0, 0), (1, 2)), 0)
-    assert views.to_params(fitted) == views.to_params(view)
+    assert links.to_params(fitted) == links.to_params(view)
     other = layer_numbers.by_position(fitted, (1, 3, 5))  # of another model, which has no layer 7
     assert other.chosen == (3, 1) and other.layer_b == 1
     assert layer_numbers.by_position(fitted, ()).chosen == (7, 1)
-    of_two = views.replace(view, model_b="c/d")  # whose layers have other numbers
+    of_two = replace(view, model_b="c/d")  # whose layers have other numbers
     assert layer_numbers.by_position(of_two, (3, 7)).layer_b == 3
 
 

@@ -10,14 +10,8 @@ from hypothesis import strategies as st
 
 from mha_viz.ui.state import views
 from mha_viz.ui.state.link_values import MAX_PINS, Pin, written
-from mha_viz.ui.state.views import (
-    BENCH,
-    DEFAULT,
-    View,
-    from_params,
-    to_params,
-    validate_choices,
-)
+from mha_viz.ui.state.links import from_params, to_params, validate_choices
+from mha_viz.ui.state.views import BENCH, DEFAULT, View
 
 VIEW = View(
     model="owner/some-model",

@@ -18,7 +18,7 @@ from mha_viz.ui.compare import TEXTS, details, panels
 from mha_viz.ui.compare.panels import Panel
 from mha_viz.ui.run.page_lock import yield_slot
 from mha_viz.ui.run.scene import Scene
-from mha_viz.ui.state import allowed, state, views
+from mha_viz.ui.state import allowed, links, state, views
 from mha_viz.ui.state.link_values import MAX_PINS, MAX_URL_TEXT, UNTRAINED, Pin
 from mha_viz.ui.state.pins import chosen_pin
 from mha_viz.ui.state.session import session
@@ -261,7 +261,7 @@ def _files(view: Compare, drawn: Sequence[Panel]) -> None:
     title = view.board or " and ".join(panel.name for panel in drawn[:2])
     name = exports.safe_name(title, "board")
     source = "; ".join(words.source(panel.scene.record, panel.name) for panel in drawn)
-    is_long = views.is_long("pins", views.written(view.pins))
+    is_long = links.is_long("pins", views.written(view.pins))
     link = "" if is_long else exports.link(state.of(views.View))
     cards = [_card(panel) for panel in drawn]
 

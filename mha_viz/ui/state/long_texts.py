@@ -16,7 +16,8 @@ from pathlib import Path
 from mha_viz.ui.operating import streamlit_run
 from mha_viz.ui.operating.settings import settings
 from mha_viz.ui.state.link_values import text_hash
-from mha_viz.ui.state.views import Shared, long_values
+from mha_viz.ui.state.links import long_values
+from mha_viz.ui.state.views import Shared
 
 log = logging.getLogger("mha_viz")
 

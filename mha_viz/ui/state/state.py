@@ -16,8 +16,9 @@ from mha_viz.ui.operating.streamlit_run import is_history_navigation
 from mha_viz.ui.state import long_texts, own_address
 from mha_viz.ui.state.faults import guarded
 from mha_viz.ui.state.layer_numbers import by_number, by_position
+from mha_viz.ui.state.links import from_params, to_params
 from mha_viz.ui.state.session import session
-from mha_viz.ui.state.views import NAMES, Choice, Shared, V, View, from_params, to_params
+from mha_viz.ui.state.views import NAMES, Choice, Shared, V, View
 
 MAX_ADDRESSES = 100  # of the browser's history, whose views a session remembers
 T = TypeVar("T")

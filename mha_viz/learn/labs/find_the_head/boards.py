@@ -21,7 +21,7 @@ from mha_viz.plots.static import TILE, grid_image, head_image
 from mha_viz.plots.worksheet import SheetTask, worksheet
 from mha_viz.ui.run import heavy, memory, reporting
 from mha_viz.ui.run.scene import Scene
-from mha_viz.ui.state import own_address, state, views
+from mha_viz.ui.state import links, own_address, state, views
 from mha_viz.ui.widgets.exports.exports import safe_name
 from mha_viz.ui.widgets.exports.share_link import sheet_buttons, show_link
 from mha_viz.ui.widgets.messages import words
@@ -84,7 +84,7 @@ def _link(tasks: str, seed: int) -> str:
     view = replace(state.of(views.View), layer=-1, head=-1, query=-1, key=-1, sort="", only="")
     more = {"tasks": tasks} if tasks else {}
     more |= {"seed": str(seed)} if seed else {}
-    return f"{own_address.reached().url}?{urlencode(views.to_params(view) | more)}"
+    return f"{own_address.reached().url}?{urlencode(links.to_params(view) | more)}"
 
 
 def _missing(scene: Scene, task: game.Task) -> str:

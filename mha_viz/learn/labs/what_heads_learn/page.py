@@ -19,7 +19,7 @@ from mha_viz.plots.both_sides import Claim, both_sides
 from mha_viz.plots.head_values import importance_map
 from mha_viz.ui.heads import picking
 from mha_viz.ui.run import heavy
-from mha_viz.ui.state import allowed, state, views
+from mha_viz.ui.state import allowed, links, state, views
 from mha_viz.ui.state.faults import guarded
 from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.exports import figures
@@ -301,4 +301,4 @@ def _address(text: str, head: tuple[int, int]) -> str:
     now = state.current()
     view = replace(views.DEFAULT, model=now.model, device=now.device, dtype=now.dtype, text=text)
     view = replace(view, layer=head[0], head=head[1], words=True, show="lines")
-    return f"./?{urlencode(views.to_params(view))}"
+    return f"./?{urlencode(links.to_params(view))}"

@@ -11,8 +11,9 @@ import streamlit as st
 
 from mha_viz.errors import ArgumentError
 from mha_viz.ui.state.faults import guarded
+from mha_viz.ui.state.links import validate_choices
 from mha_viz.ui.state.session import from_browser, session
-from mha_viz.ui.state.views import Choice, validate_choices
+from mha_viz.ui.state.views import Choice
 from mha_viz.ui.widgets.components.component import LateComponent, carry, event_of
 from mha_viz.web.browser import component_script
 from mha_viz.web.payload import unpack

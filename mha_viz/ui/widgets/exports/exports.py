@@ -35,7 +35,7 @@ from mha_viz.plots.table_text import (
 )
 from mha_viz.ui.operating.streamlit_run import serve
 from mha_viz.ui.run import scene as scenes
-from mha_viz.ui.state import own_address, state, views
+from mha_viz.ui.state import links, own_address, state
 from mha_viz.ui.state.views import HeadsView, View
 from mha_viz.ui.widgets.controls import lazy_sections, token_window
 from mha_viz.ui.widgets.exports.share_link import show_link
@@ -206,7 +206,7 @@ def _tables(file: str, table: pd.DataFrame, caption: str, key: str) -> None:
 
 def _link() -> None:
     view = state.of(View)
-    if views.long_values(view):
+    if links.long_values(view):
         st.markdown("A long text opens from this link while this server keeps it.")
     show_link(link(view), key="view")
 
