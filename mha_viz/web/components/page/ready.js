@@ -49,8 +49,12 @@ class ReadyMark {
 
   /** @param {string} value */
   show(value) {
-    const { dataset } = document.documentElement;
-    if (dataset.ready !== value) dataset.ready = value;
+    const { dataset, style } = document.documentElement;
+    if (dataset.ready === value) return;
+    dataset.ready = value;
+    // Menus are drawn outside of the app, whose theme says what is light and dark in them, too.
+    const app = document.querySelector('[data-testid="stApp"]');
+    if (app) style.colorScheme = getComputedStyle(app).colorScheme;
   }
 }
 
