@@ -109,7 +109,7 @@ def matrices(app: AppTest) -> list[dict]:
 
 
 def written(app: AppTest, title: str) -> list[list[str]]:
-    """What is written into the cells of the first matrix whose title begins so, row by row."""
+    """Return the words in the cells of the first matrix whose title begins so, row by row."""
     found = next(matrix for matrix in matrices(app) if matrix["title"].startswith(title))
     wide = len(found["names"][1])
     return [found["texts"][i : i + wide] for i in range(0, len(found["texts"]), wide)]
@@ -136,7 +136,7 @@ def said(app: AppTest) -> str:
 
 
 def _strings(part: object, key: str = "") -> list[str]:
-    """What a figure writes; its other strings are plotly's own words."""
+    """Return the words of a figure; its other strings are plotly's."""
     if isinstance(part, dict):
         return [s for k, v in part.items() for s in _strings(v, k)]
     if isinstance(part, list):
@@ -154,6 +154,6 @@ def check(app: AppTest) -> str:
 
 
 def seen(weights, causal):
-    """What a table shows of weights: nothing where a causal model's mask hides the key."""
+    """Return weights as a table shows them: none where a causal model's mask hides the key."""
     weights = np.asarray(weights, dtype=float)
     return np.where(np.tri(len(weights), dtype=bool), weights, np.nan) if causal else weights

@@ -126,7 +126,7 @@ def model(request: pytest.FixtureRequest) -> mv.AttentionModel:
 
 @pytest.fixture(scope="module")
 def record(model: mv.AttentionModel) -> mv.AttentionRecord:
-    """What it makes of the text that the Compare page is tested with."""
+    """Trace the text that the Compare page is tested with."""
     return model.trace(TEXT)
 
 

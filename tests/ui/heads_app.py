@@ -19,7 +19,7 @@ FOLDED = ("heads-table",)
 def heads_page(
     *, export: bool = False, session: Mapping[str, object] | None = None, **params: str
 ) -> AppTest:
-    """The page under a link with its table open, the files where asked, and this session state."""
+    """Open the page under a link with its table, the files where asked, and these keys set."""
     app = AppTest.from_file(str(APP), default_timeout=300)
     opened = dict.fromkeys((*FOLDED, *(["export"] if export else [])), True)
     for name, value in (opened | dict(session or {})).items():

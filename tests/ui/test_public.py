@@ -19,7 +19,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(autouse=True)
 def models_by_name():
-    """What a server loaded under other settings is not handed out."""
+    """Forget the models that a server loaded under other settings."""
     memory._model.cache_clear()
     yield
     memory._model.cache_clear()

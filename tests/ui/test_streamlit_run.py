@@ -65,7 +65,7 @@ def test_a_cluster_without_ray_ends_the_start_with_what_to_install(
 def test_a_fragment_waits_for_what_the_run_before_it_has_drawn(
     fragment: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """That has ended, and the last of its messages stand in the queue of the server's thread."""
+    """Begin the fragment while the last messages of the run before stand in the server's queue."""
     done: list[object] = []
     monkeypatch.setattr(AppSession, "_create_scriptrunner", lambda session, data: done.append(data))
     streamlit_run.finish_runs_first()

@@ -1,4 +1,4 @@
-"""What a visitor's session remembers from run to run and no address says."""
+"""The memory of a visitor's session from run to run, beside what an address says."""
 
 from __future__ import annotations
 
