@@ -253,6 +253,7 @@ def _settings(scene: Scene, view: HeadsView) -> dict[str, Any]:
         "later": True,
         "predicts": _predicts(scene, view),
         "switches": True,
+        "intervenes": view.how != "zero",
         "guide": True,
         "cells": payloads.MAX_CELLS,
         "values": has_values(record),

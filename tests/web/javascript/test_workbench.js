@@ -263,6 +263,15 @@ test("heads are switched off beside the name and in a selection, and the predict
   assert.ok(!shown() && veils() === 0);
 });
 
+test("a head that is changed by something else than zero is not said to be off", () => {
+  const page = openBench({ off: [[0, 3]] }, { more: { switches: true, intervenes: true } });
+  assert.deepEqual(page.texts(".head-grid .veil"), ["changed"]);
+  page.clickHead(3);
+  assert.equal(page.find(".head-view").textContent.includes("Undo change"), true);
+  page.button("Undo all changes").click();
+  assert.equal(page.all(".head-grid .veil").length, 0);
+});
+
 test("what keeps a model from a prediction stands in its place", () => {
   const page = openBench({ off: [[0, 1]] }, { more: { switches: true } });
   putPayload(packed({ kind: "prediction", id: `${page.header.id} prediction`, off: [[0, 1]], message: "No prediction here." }, new Float32Array(0)));

@@ -56,15 +56,16 @@ export function drawBadges(element, layout, texts) {
 }
 
 /**
- * A veil over each tile whose head is switched off.
+ * A veil over each tile whose head is switched off or changed.
  * @param {HTMLElement} element
  * @param {any} layout
  * @param {number[]} tiles
+ * @param {string} mark its word
  */
-export function drawOff(element, layout, tiles) {
+export function drawOff(element, layout, tiles, mark) {
   const veils = tiles.map((index) => {
     const { x, y } = layout.tileAt(index);
-    const veil = make("span", "veil", "off");
+    const veil = make("span", "veil", mark);
     Object.assign(veil.style, {
       left: `${x}px`, top: `${y}px`, width: `${layout.tileWidth}px`, height: `${layout.tileHeight}px`,
     });

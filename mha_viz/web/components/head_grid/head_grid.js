@@ -120,13 +120,13 @@ export class HeadGrid {
 
   /** What lies over the tiles: badges, and the chosen pair of tokens. */
   over(theme) {
-    const { badges, off = [], pair = { query: -1, key: -1 } } = this.settings;
+    const { badges, off = [], offMark = "off", pair = { query: -1, key: -1 } } = this.settings;
     const { header } = this.payload;
-    const over = JSON.stringify([this.painted, badges, off, pair]);
+    const over = JSON.stringify([this.painted, badges, off, offMark, pair]);
     if (over === this.overlaid) return;
     this.overlaid = over;
     drawBadges(this.parts.badges, this.layout, badges ? this.heads.map((head) => badges[head]) : []);
-    drawOff(this.parts.off, this.layout, this.heads.flatMap((head, index) => (off.includes(head) ? [index] : [])));
+    drawOff(this.parts.off, this.layout, this.heads.flatMap((head, index) => (off.includes(head) ? [index] : [])), offMark);
     paintMarks(this.parts.marks, this.layout, header, this.heads.length, pair, PALETTE.accent[theme]);
   }
 

@@ -202,6 +202,15 @@ export class Bench {
     return (this.view.off ?? []).map(([layer, head]) => layer * heads + head);
   }
 
+  /**
+   * What a tile of such a head says, and what its buttons say: another intervention than zero does
+   * not switch a head off.
+   */
+  get switchWords() {
+    if (this.settings.intervenes) return { mark: "changed", off: "Change", on: "Undo change", allOn: "Undo all changes" };
+    return { mark: "off", off: "Switch off", on: "Switch on", allOn: "Switch all on" };
+  }
+
   /** Switches heads off besides those that are off. @param {number[]} heads their numbers */
   switchOff(heads) {
     this.setOff([...this.offHeads, ...heads]);

@@ -79,7 +79,7 @@ export class GridView {
       scale: tiles ? "linear" : view.scale, order: order?.map(place), legend: tiles?.legend,
       fact: tiles ? metric : fact?.title ?? null, values: tiles ? facts[metric] : fact?.values,
       height: this.room(), pair: tiles ? undefined : bench.pair,
-      badges: tiles ? tiles.badges : bench.known?.badges, off: bench.offHeads,
+      badges: tiles ? tiles.badges : bench.known?.badges, off: bench.offHeads, offMark: bench.switchWords.mark,
       several: (head) => bench.drawBeside(head), describe: (head) => this.describe(head),
       exact: { of: (head) => (weights.isExact(head) ? weights.of(head) : null), request: (head) => weights.exact.request(head) },
     }, ({ layer, head }) => bench.chooseHead(layer * heads + head));

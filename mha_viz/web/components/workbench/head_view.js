@@ -141,7 +141,7 @@ export class HeadView {
     this.badges.title = (labels ?? []).join(", "); // where there is no room for all
     const isOff = bench.offHeads.includes(head);
     this.compare.hidden = this.switch.hidden = this.copyLink.hidden = !bench.settings.switches;
-    this.switch.textContent = isOff ? "Switch on" : "Switch off";
+    this.switch.textContent = bench.switchWords[isOff ? "on" : "off"];
     this.switch.setAttribute("aria-pressed", String(isOff));
     const twin = bench.twins?.[head];
     this.twin.hidden = bench.view.show !== "numbers" || !(twin?.[0] >= 0); // -1: no other head has a distance

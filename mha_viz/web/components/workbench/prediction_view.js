@@ -15,7 +15,7 @@ export class PredictionView {
     this.words = make("div", "words");
     this.words.setAttribute("role", "status");
     this.bars = make("div", "bars");
-    this.allOn = Object.assign(make("button", "button", "Switch all on"), { type: "button" });
+    this.allOn = Object.assign(make("button", "button"), { type: "button" });
     this.allOn.addEventListener("click", () => bench.choose({ off: [] }));
     const top = make("div", "top");
     top.append(this.words, this.allOn);
@@ -28,6 +28,7 @@ export class PredictionView {
     const off = bench.view.off ?? [];
     this.root.hidden = !off.length;
     if (this.root.hidden) return;
+    this.allOn.textContent = bench.switchWords.allOn;
     const names = off.map(([layer, head]) => bench.name(layer * bench.payload.header.heads + head));
     const listed = names.length > MAX_NAMED ? `${names.slice(0, MAX_NAMED).join(", ")} and ${names.length - MAX_NAMED} more` : names.join(", ");
     const prediction = bench.prediction;

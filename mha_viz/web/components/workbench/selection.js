@@ -31,5 +31,6 @@ export class Selection {
     if (this.root.hidden) return;
     this.names.textContent = `Selected: ${this.heads.map((head) => bench.name(head)).join(", ")}`;
     this.switchOff.hidden = !bench.settings.switches;
+    this.switchOff.textContent = bench.switchWords.off;
   }
 }
