@@ -25,7 +25,7 @@ from mha_viz.ui.widgets.messages import messages
 if __name__ != "__main__":
     lifecycle.begin()
     before = headers.SafeHeaders, endpoints.Endpoints, gate.Gate, websockets.Websockets
-    behind = uploads.Uploads, gate.FirstPage, page_style.PageStyle
+    behind = uploads.Uploads, gate.FormerPages, page_style.PageStyle
     middleware = [Middleware(each) for each in (*before, *behind)]
     app = st.App(__file__, lifespan=lifecycle.quietly, middleware=middleware)
 else:

@@ -3,4 +3,5 @@
 FIRST = "heads"
 PAGES = (FIRST, "compare", "circuits", "corpus")
 TITLES = {key: key.capitalize() for key in PAGES}
-FORMER_FIRST = ("explore", "intervene")  # names of the first page in older addresses
+# Names of pages in older addresses, and the pages that show the same today.
+FORMER = {"explore": FIRST, "intervene": FIRST}

@@ -1,12 +1,13 @@
 """Who may use the server: by its own names, from its own pages, and nobody else."""
 
+import asyncio
 import socket
 import tomllib
 
 import pytest
 from streamlit import config
 
-from mha_viz.ui.server.gate import refusal
+from mha_viz.ui.server.gate import FormerPages, refusal
 from tests.ui.serving import ROOT, serving, status
 
 pytestmark = pytest.mark.slow
@@ -124,3 +125,27 @@ def test_what_is_no_host_or_not_its_own_page(set_option, hosts, origins):
 def test_a_page_is_told_no_more_of_an_error_than_the_app_says():
     options = tomllib.loads((ROOT / ".streamlit" / "config.toml").read_text())
     assert options["client"]["showErrorDetails"] == "none"
+
+
+@pytest.mark.parametrize(
+    ("path", "there"),
+    [
+        ("/heads", "./?text=a%20b"),
+        ("/class/explore/", "../?text=a%20b"),
+        ("/compare", None),
+        ("/explore/app.js", None),
+    ],
+)
+def test_former_page_leads_to_the_present_one_with_its_query(path, there):
+    passed, answers = [], []
+
+    async def app(scope, receive, send):
+        passed.append(scope["path"])
+
+    async def send(message):
+        answers.append(message)
+
+    scope = {"type": "http", "method": "GET", "path": path, "query_string": b"text=a%20b"}
+    asyncio.run(FormerPages(app)(scope, None, send))
+    assert passed == ([] if there else [path])
+    assert not there or (b"location", there.encode()) in answers[0]["headers"]

@@ -90,7 +90,8 @@ def sectioned_page(
     look.projector()
     look.heading(title)
     scene = picked(lambda scene: sections().fit(scene))
-    choosing.segments(name, label, titles, label_visibility="collapsed")
+    with st.container(key="tabs"):  # page.css underlines the chosen one
+        choosing.segments(name, label, titles, label_visibility="collapsed")
     sections().draw(scene)
     state.push_url()
 

@@ -16,7 +16,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from streamlit import config
 
 from mha_viz.ui.operating.addresses import is_loopback
-from mha_viz.ui.pages import FIRST, FORMER_FIRST
+from mha_viz.ui.pages import FIRST, FORMER
 
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 
@@ -47,8 +47,8 @@ class Gate:
         await self.app(scope, receive, send)
 
 
-class FirstPage:
-    """ASGI middleware that redirects names of the first page to /, the one that Streamlit knows."""
+class FormerPages:
+    """ASGI middleware that redirects former names of pages, and the first page's to /."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
@@ -56,12 +56,14 @@ class FirstPage:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on, or redirect it to its page."""
         last = scope["path"].rstrip("/").rsplit("/", 1)[-1] if scope["type"] == "http" else ""
-        if last not in (FIRST, *FORMER_FIRST) or scope["method"] not in ("GET", "HEAD"):
+        page = FORMER.get(last, last)
+        if last not in (FIRST, *FORMER) or scope["method"] not in ("GET", "HEAD"):
             await self.app(scope, receive, send)
             return
         query = scope["query_string"].decode("latin-1")
         here = "../" if scope["path"].endswith("/") else "./"  # whatever path a proxy has in front
-        await RedirectResponse(here + (f"?{query}" if query else ""), 307)(scope, receive, send)
+        there = here + ("" if page == FIRST else page) + (f"?{query}" if query else "")
+        await RedirectResponse(there, 307)(scope, receive, send)
 
 
 def refusal(hosts: list[str], origins: list[str]) -> str:
