@@ -16,12 +16,12 @@ from benchmarks.importance import in_transformer_lens, random_model
 from benchmarks.measure import Result, at_most, interleaved, ratio, spread
 from benchmarks.memory import mib_by, peak_of
 from benchmarks.trace import text
-from mha_viz.circuits.decompose.logit_attribution import logit_attribution
-from mha_viz.circuits.decompose.score_attribution import score_attribution
-from mha_viz.circuits.flow.graph import flow_graph
+from mha_viz.circuits.attribution.flow_graph import flow_graph
+from mha_viz.circuits.attribution.logit_attribution import logit_attribution
+from mha_viz.circuits.attribution.score_attribution import score_attribution
+from mha_viz.circuits.composition.head_pairs import composition
 from mha_viz.circuits.patching.path_effect import path_effect
 from mha_viz.circuits.patching.path_effects import path_effects
-from mha_viz.circuits.weights.composition import composition
 from mha_viz.engine.model import AttentionModel
 from mha_viz.text.encoding import encode_texts
 

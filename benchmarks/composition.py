@@ -13,7 +13,7 @@ from transformers.utils import logging
 
 from benchmarks.measure import Result, at_most, interleaved, ratio, spread
 from benchmarks.trace import WORDS, network, traced_model
-from mha_viz.circuits.weights.composition import composition
+from mha_viz.circuits.composition.head_pairs import composition
 from mha_viz.engine.attention_function import IMPLEMENTATION
 from mha_viz.engine.model import AttentionModel
 

@@ -5,23 +5,32 @@ from mha_viz.checkpoints.catalog import ModelInfo as ModelInfo
 from mha_viz.checkpoints.catalog import list_models as list_models
 from mha_viz.checkpoints.loading import load as load
 from mha_viz.checkpoints.wrapping import wrap as wrap
-from mha_viz.circuits.decompose.logit_attribution import logit_attribution as logit_attribution
-from mha_viz.circuits.decompose.query_key_map import QueryKeyMap as QueryKeyMap
-from mha_viz.circuits.decompose.query_key_map import query_key_map as query_key_map
-from mha_viz.circuits.decompose.score_attribution import score_attribution as score_attribution
-from mha_viz.circuits.decompose.vocabulary import (
+from mha_viz.circuits.attribution.flow_graph import FlowGraph as FlowGraph
+from mha_viz.circuits.attribution.flow_graph import flow_graph as flow_graph
+from mha_viz.circuits.attribution.logit_attribution import logit_attribution as logit_attribution
+from mha_viz.circuits.attribution.prediction_graph import prediction_graph as prediction_graph
+from mha_viz.circuits.attribution.query_key_map import QueryKeyMap as QueryKeyMap
+from mha_viz.circuits.attribution.query_key_map import query_key_map as query_key_map
+from mha_viz.circuits.attribution.score_attribution import score_attribution as score_attribution
+from mha_viz.circuits.attribution.signed_graph import PredictionGraph as PredictionGraph
+from mha_viz.circuits.attribution.vocabulary import (
     head_tokens as head_tokens,
 )
-from mha_viz.circuits.decompose.vocabulary import (
+from mha_viz.circuits.attribution.vocabulary import (
     logit_lens as logit_lens,
 )
+from mha_viz.circuits.composition.head_pairs import composition as composition
+from mha_viz.circuits.composition.head_vocabulary import head_vocabulary as head_vocabulary
+from mha_viz.circuits.composition.ov_circuit import (
+    copying_scores as copying_scores,
+)
+from mha_viz.circuits.composition.ov_circuit import (
+    favoured_pairs as favoured_pairs,
+)
+from mha_viz.circuits.composition.token_circuits import token_matrices as token_matrices
 from mha_viz.circuits.edges.edge_circuit import edge_circuit as edge_circuit
 from mha_viz.circuits.edges.edge_circuit import edge_faithfulness as edge_faithfulness
 from mha_viz.circuits.edges.edge_effects import edge_effects as edge_effects
-from mha_viz.circuits.flow.graph import FlowGraph as FlowGraph
-from mha_viz.circuits.flow.graph import flow_graph as flow_graph
-from mha_viz.circuits.flow.prediction import prediction_graph as prediction_graph
-from mha_viz.circuits.flow.signed_graph import PredictionGraph as PredictionGraph
 from mha_viz.circuits.patching.patching_map import PatchingMap as PatchingMap
 from mha_viz.circuits.patching.patching_map import patching_map as patching_map
 from mha_viz.circuits.patching.path_effect import path_effect as path_effect
@@ -38,15 +47,6 @@ from mha_viz.circuits.tasks.over_pairs import task_paths as task_paths
 from mha_viz.circuits.tasks.task_runs import task_accuracy as task_accuracy
 from mha_viz.circuits.tasks.tasks import make_task as make_task
 from mha_viz.circuits.tasks.tested_heads import Faithfulness as Faithfulness
-from mha_viz.circuits.weights.composition import composition as composition
-from mha_viz.circuits.weights.head_vocabulary import head_vocabulary as head_vocabulary
-from mha_viz.circuits.weights.ov_circuit import (
-    copying_scores as copying_scores,
-)
-from mha_viz.circuits.weights.ov_circuit import (
-    favoured_pairs as favoured_pairs,
-)
-from mha_viz.circuits.weights.token_circuits import token_matrices as token_matrices
 from mha_viz.core.attention.attention import attention as attention
 from mha_viz.core.attention.multi_head import (
     AttentionOutput as AttentionOutput,

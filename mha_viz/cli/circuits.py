@@ -14,8 +14,8 @@ from mha_viz.errors import ArgumentError, AttentionUnavailableError
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-    from mha_viz.circuits.decompose.logit_attribution import LogitAttribution
-    from mha_viz.circuits.decompose.score_attribution import ScoreAttribution
+    from mha_viz.circuits.attribution.logit_attribution import LogitAttribution
+    from mha_viz.circuits.attribution.score_attribution import ScoreAttribution
 
 
 def logits(
@@ -32,7 +32,7 @@ def logits(
     """Show what each head, MLP and bias adds to the logit of a token."""
     refusal = "--sources takes one head, as 3.7"
     chosen = None if sources is None else options.parse_head(sources, refusal)
-    from mha_viz.circuits.decompose.logit_attribution import logit_attribution
+    from mha_viz.circuits.attribution.logit_attribution import logit_attribution
 
     loaded = checkpoint.load()
     found = logit_attribution(loaded, text, token, versus, position, of=of, text_pair=pair)
@@ -57,7 +57,7 @@ def scores(
     versus: int | None = None,
 ) -> None:
     """Show why a head looks there: a score by what was written to query and key before."""
-    from mha_viz.circuits.decompose.score_attribution import score_attribution
+    from mha_viz.circuits.attribution.score_attribution import score_attribution
 
     loaded = checkpoint.load()
     found = score_attribution(loaded, text, layer, head, query, key, versus)
@@ -92,7 +92,7 @@ def tokens(
     top: int = 10,
 ) -> None:
     """Show which tokens a head promotes and suppresses where the model predicts."""
-    from mha_viz.circuits.decompose.vocabulary import head_tokens
+    from mha_viz.circuits.attribution.vocabulary import head_tokens
 
     loaded = checkpoint.load()
     found = head_tokens(loaded, text, layer, head, position, top_k=top)
@@ -108,7 +108,7 @@ def lens(
     position: int | None = None,
 ) -> None:
     """Show the running guess: what the model would predict if it ended after each layer."""
-    from mha_viz.circuits.decompose.vocabulary import logit_lens
+    from mha_viz.circuits.attribution.vocabulary import logit_lens
 
     loaded = checkpoint.load()
     found = logit_lens(loaded, text, token, position)
@@ -124,7 +124,7 @@ def composition(
     kind: Literal["Q", "K", "V"] = "K",
 ) -> None:
     """Show which head reads what an earlier head wrote, by their weights."""
-    from mha_viz.circuits.weights.composition import composition
+    from mha_viz.circuits.composition.head_pairs import composition
 
     found = composition(checkpoint.load(), kind)
     print_notes(found.notes)
@@ -137,7 +137,7 @@ def composition(
 
 def copying(checkpoint: options.NamedCheckpoint, output: options.TableOutput) -> None:
     """Show which heads raise the token that they look at, by their weights."""
-    from mha_viz.circuits.weights.ov_circuit import copying_scores
+    from mha_viz.circuits.composition.ov_circuit import copying_scores
 
     table = copying_scores(checkpoint.load()).table()
     title = f"{checkpoint.model}: copying by the eigenvalues of OV circuits"
@@ -159,8 +159,8 @@ def vocabulary(
     QK: from the token that attends to the token attended to. OV: from the token looked at to the
     token raised.
     """
-    from mha_viz.circuits.weights.head_vocabulary import head_vocabulary
-    from mha_viz.circuits.weights.token_circuits import token_matrices
+    from mha_viz.circuits.composition.head_vocabulary import head_vocabulary
+    from mha_viz.circuits.composition.token_circuits import token_matrices
 
     loaded = checkpoint.load()
     title = f"{loaded.name}: {circuit} of L{layer} H{head}"
@@ -189,7 +189,7 @@ def flow(
     measure: Literal["proximity", "norm"] = "proximity",
 ) -> None:
     """Show what one token's state after the last layer is made of, down to the input tokens."""
-    from mha_viz.circuits.flow.graph import flow_graph
+    from mha_viz.circuits.attribution.flow_graph import flow_graph
 
     loaded = checkpoint.load()
     found = flow_graph(loaded, text, position, threshold, measure=measure)
@@ -219,7 +219,7 @@ def query_key_map(
     if chosen is None and (layer != head or method != "pca" or kind in PICTURES):
         raise ArgumentError("Choose a head with --layer and --head (both counted from 0).")
     given = read_texts(texts)
-    from mha_viz.circuits.decompose.query_key_map import query_key_map
+    from mha_viz.circuits.attribution.query_key_map import query_key_map
 
     loaded = checkpoint.load()
     found = query_key_map(loaded, given, method=method, heads=None if chosen is None else [chosen])

@@ -9,8 +9,8 @@ import transformers as tf
 from torch import Tensor
 
 import mha_viz as mv
-from mha_viz.circuits.weights import composition as module
-from mha_viz.circuits.weights.composition import composition
+from mha_viz.circuits.composition import head_pairs as module
+from mha_viz.circuits.composition.head_pairs import composition
 from mha_viz.engine.attention_function import IMPLEMENTATION
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import ArgumentError, NotKeptError

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from mha_viz.circuits.weights.factored_matrix import (
+from mha_viz.circuits.composition.factored_matrix import (
     FactoredMatrix,
     _by_products,
     _by_tiles,
@@ -23,7 +23,7 @@ def test_both_ways_give_what_products_give() -> None:
 
 def test_tiles_and_parts_that_do_not_divide_the_width(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        "mha_viz.circuits.weights.factored_matrix._CELLS", 1
+        "mha_viz.circuits.composition.factored_matrix._CELLS", 1
     )  # the smallest tiles and parts
     rng = torch.Generator().manual_seed(5)
     left = torch.randn(3, 5, 41, generator=rng, dtype=torch.float64)

@@ -8,10 +8,10 @@ import pytest
 import torch
 
 import mha_viz as mv
-from mha_viz.circuits.decompose.residual import ResidualStream
-from mha_viz.circuits.decompose.residual_sums import ResidualSum, part_shares, residual_sums
-from mha_viz.circuits.flow import graph as flow
-from mha_viz.circuits.flow.graph import flow_graph
+from mha_viz.circuits.attribution import flow_graph as flow
+from mha_viz.circuits.attribution.flow_graph import flow_graph
+from mha_viz.circuits.attribution.residual import ResidualStream
+from mha_viz.circuits.attribution.residual_sums import ResidualSum, part_shares, residual_sums
 from mha_viz.errors import ArgumentError, MhaVizError
 from tests.circuits.flow_reference import FAMILIES, share_by_loops, sums
 from tests.engine.test_families import LONG, SHORT

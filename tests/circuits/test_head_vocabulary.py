@@ -7,9 +7,9 @@ import torch
 from torch import Tensor
 
 import mha_viz as mv
-from mha_viz.circuits.weights import factored_matrix
-from mha_viz.circuits.weights.head_vocabulary import ENDS, head_vocabulary
-from mha_viz.circuits.weights.token_circuits import token_matrices
+from mha_viz.circuits.composition import factored_matrix
+from mha_viz.circuits.composition.head_vocabulary import ENDS, head_vocabulary
+from mha_viz.circuits.composition.token_circuits import token_matrices
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import ArgumentError, AttentionUnavailableError
 from mha_viz.text.encoding import id_of, label_of

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 import mha_viz as mv
-from mha_viz.circuits.decompose.logit_attribution import logit_attribution
+from mha_viz.circuits.attribution.logit_attribution import logit_attribution
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import ArgumentError, TextError
 from mha_viz.prediction.logits import logits

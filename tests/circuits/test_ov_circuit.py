@@ -6,8 +6,8 @@ import transformers as tf
 from torch import Tensor
 
 import mha_viz as mv
-from mha_viz.circuits.weights import ov_circuit as module
-from mha_viz.circuits.weights.ov_circuit import copying_scores, favoured_pairs
+from mha_viz.circuits.composition import ov_circuit as module
+from mha_viz.circuits.composition.ov_circuit import copying_scores, favoured_pairs
 from mha_viz.engine.attention_function import IMPLEMENTATION
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import ArgumentError, AttentionUnavailableError

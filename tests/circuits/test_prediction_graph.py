@@ -9,9 +9,9 @@ import pytest
 import torch
 
 import mha_viz as mv
-from mha_viz.circuits.flow import prediction
-from mha_viz.circuits.flow.prediction import prediction_graph
-from mha_viz.circuits.flow.signed_graph import PredictionGraph
+from mha_viz.circuits.attribution import prediction_graph as prediction
+from mha_viz.circuits.attribution.prediction_graph import prediction_graph
+from mha_viz.circuits.attribution.signed_graph import PredictionGraph
 from mha_viz.errors import ArgumentError, AttentionUnavailableError, RecordError
 from tests.circuits.frozen_reference import FAMILIES, FrozenNetwork
 from tests.circuits.induction_network import CLEAN, induction_model

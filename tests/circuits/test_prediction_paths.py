@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import mha_viz as mv
-from mha_viz.circuits.flow.prediction import prediction_graph
+from mha_viz.circuits.attribution.prediction_graph import prediction_graph
 from tests.circuits.induction_network import CLEAN, induction_model
 
 SENTENCE = "The cat saw the dog. The cat saw the"

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 import mha_viz as mv
-from mha_viz.circuits.decompose.query_key_map import map_of_records, query_key_map
+from mha_viz.circuits.attribution.query_key_map import map_of_records, query_key_map
 from mha_viz.core.attention.scoring import Scoring
 from mha_viz.core.compare import query_key_space as space
 from mha_viz.core.record.fields import Token

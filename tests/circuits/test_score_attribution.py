@@ -5,7 +5,7 @@ import torch
 import transformers as tf
 
 import mha_viz as mv
-from mha_viz.circuits.decompose.score_attribution import score_attribution
+from mha_viz.circuits.attribution.score_attribution import score_attribution
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import ArgumentError
 from tests.engine.test_families import LONG, small_tokenizer

@@ -3,8 +3,8 @@
 import numpy as np
 import pandas as pd
 
-from mha_viz.circuits.flow.graph import FlowGraph
-from mha_viz.circuits.flow.signed_graph import COLUMNS, PredictionGraph, named_edges
+from mha_viz.circuits.attribution.flow_graph import FlowGraph
+from mha_viz.circuits.attribution.signed_graph import COLUMNS, PredictionGraph, named_edges
 from mha_viz.core.record.fields import Token
 
 HOSTILE = [

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from mha_viz.circuits.flow.pins import Pin
+from mha_viz.circuits.attribution.pins import Pin
 from mha_viz.ui.widgets.components.flow_graph import (
     HeadPair,
     NodePlace,

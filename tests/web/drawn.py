@@ -4,7 +4,7 @@ import base64
 
 import numpy as np
 
-from mha_viz.circuits.flow.pins import Pin
+from mha_viz.circuits.attribution.pins import Pin
 from mha_viz.core.metrics import LABELS
 from mha_viz.core.record.record import AttentionRecord
 from mha_viz.plots.pictures import MatrixLook, number_matrix

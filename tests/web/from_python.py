@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 
 import mha_viz as mv
-from mha_viz.circuits.flow.graph import flow_graph
+from mha_viz.circuits.attribution.flow_graph import flow_graph
 from mha_viz.core.record.fields import Token
 from mha_viz.core.record.views import between
 from mha_viz.learn.start import numbers, story

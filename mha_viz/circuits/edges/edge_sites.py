@@ -9,7 +9,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from transformers.pytorch_utils import Conv1D
 
-from mha_viz.circuits.decompose.layout import Site, layout_of
+from mha_viz.circuits.attribution.layout import Site, layout_of
 from mha_viz.circuits.patching.patching import INPUTS
 from mha_viz.engine.layer_activations import ModuleProxy
 from mha_viz.engine.model import AttentionModel

@@ -11,7 +11,7 @@ from jaxtyping import Bool, Float
 from numpy.typing import NDArray
 from torch import Tensor
 
-from mha_viz.circuits.decompose.layout import layer_and_mlp_paths, unknown_layout
+from mha_viz.circuits.attribution.layout import layer_and_mlp_paths, unknown_layout
 from mha_viz.engine.layer_activations import CallRecorder, ModuleProxy
 from mha_viz.engine.model import AttentionModel
 from mha_viz.engine.probe import Changed, HeadEdits, Probe

@@ -18,7 +18,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from transformers.pytorch_utils import Conv1D
 
-from mha_viz.circuits.decompose.layout import layer_and_mlp_paths
+from mha_viz.circuits.attribution.layout import layer_and_mlp_paths
 from mha_viz.engine.layer_activations import CallRecorder, ModuleProxy
 from mha_viz.engine.model import AttentionModel
 from mha_viz.engine.probe import Changed, EverythingKept, HeadEdits, LayerAttention, Probe

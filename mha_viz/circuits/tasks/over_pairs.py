@@ -10,16 +10,16 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from mha_viz.circuits.decompose.layout import Component
-from mha_viz.circuits.decompose.logit_attribution import (
+from mha_viz.circuits.attribution.layout import Component
+from mha_viz.circuits.attribution.logit_attribution import (
     Of,
     component_shares,
     component_table,
     logit_weights,
 )
-from mha_viz.circuits.decompose.readout import readout
-from mha_viz.circuits.flow.prediction import SHARE, PathsToLogit, checked, graph_of
-from mha_viz.circuits.flow.signed_graph import PredictionGraph
+from mha_viz.circuits.attribution.prediction_graph import SHARE, PathsToLogit, checked, graph_of
+from mha_viz.circuits.attribution.readout import readout
+from mha_viz.circuits.attribution.signed_graph import PredictionGraph
 from mha_viz.circuits.patching.experiment import Behaviour, PatchingExperiment, metric_of
 from mha_viz.circuits.patching.patching import PathRuns
 from mha_viz.circuits.patching.path_effects import N_MEASURED, PathEffects

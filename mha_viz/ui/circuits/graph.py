@@ -6,10 +6,10 @@ from functools import partial
 import numpy as np
 import streamlit as st
 
-from mha_viz.circuits.flow.graph import flow_graph as graph_of
-from mha_viz.circuits.flow.pins import Pin
-from mha_viz.circuits.flow.prediction import prediction_graph as prediction_of
-from mha_viz.circuits.flow.signed_graph import PredictionGraph
+from mha_viz.circuits.attribution.flow_graph import flow_graph as graph_of
+from mha_viz.circuits.attribution.pins import Pin
+from mha_viz.circuits.attribution.prediction_graph import prediction_graph as prediction_of
+from mha_viz.circuits.attribution.signed_graph import PredictionGraph
 from mha_viz.circuits.tasks.over_pairs import task_graph
 from mha_viz.core.record.fields import merge
 from mha_viz.prediction.logits import objective

@@ -4,8 +4,8 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from mha_viz.circuits.decompose.logit_attribution import LogitAttribution, logit_attribution
-from mha_viz.circuits.decompose.vocabulary import head_tokens, logit_lens
+from mha_viz.circuits.attribution.logit_attribution import LogitAttribution, logit_attribution
+from mha_viz.circuits.attribution.vocabulary import head_tokens, logit_lens
 from mha_viz.circuits.tasks.over_pairs import TaskAttribution, task_attribution
 from mha_viz.plots.bars import signed_rows, stacked_shares
 from mha_viz.plots.prediction import token_strip

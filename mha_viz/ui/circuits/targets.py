@@ -9,8 +9,8 @@ import numpy as np
 import streamlit as st
 from numpy.typing import NDArray
 
-from mha_viz.circuits.decompose.logit_attribution import LogitAttribution
-from mha_viz.circuits.decompose.score_attribution import ScoreAttribution
+from mha_viz.circuits.attribution.logit_attribution import LogitAttribution
+from mha_viz.circuits.attribution.score_attribution import ScoreAttribution
 from mha_viz.circuits.tasks.over_pairs import TaskAttribution
 from mha_viz.circuits.tasks.task_runs import LEAST, task_accuracy
 from mha_viz.circuits.tasks.tasks import Example, Task, make_task

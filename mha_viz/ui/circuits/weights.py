@@ -7,10 +7,10 @@ from typing import TypeVar
 import pandas as pd
 import streamlit as st
 
-from mha_viz.circuits.weights import head_vocabulary as vocabulary
-from mha_viz.circuits.weights.composition import KINDS, Composition, composition
-from mha_viz.circuits.weights.ov_circuit import copying_scores, favoured_pairs
-from mha_viz.circuits.weights.token_circuits import MAX_WORDS, token_matrices
+from mha_viz.circuits.composition import head_vocabulary as vocabulary
+from mha_viz.circuits.composition.head_pairs import KINDS, Composition, composition
+from mha_viz.circuits.composition.ov_circuit import copying_scores, favoured_pairs
+from mha_viz.circuits.composition.token_circuits import MAX_WORDS, token_matrices
 from mha_viz.plots.bars import share_matrix
 from mha_viz.ui.circuits import TEXTS, pairs, targets
 from mha_viz.ui.run import heavy, memory

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 
-from mha_viz.circuits.flow.signed_graph import PredictionGraph
+from mha_viz.circuits.attribution.signed_graph import PredictionGraph
 from mha_viz.circuits.tasks import tested_heads
 from mha_viz.circuits.tasks.tested_heads import Faithfulness, Outcome
 from mha_viz.errors import RecordError

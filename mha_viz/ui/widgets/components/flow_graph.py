@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 
 import streamlit as st
 
-from mha_viz.circuits.flow.graph import FlowGraph
-from mha_viz.circuits.flow.pins import Pin
-from mha_viz.circuits.flow.signed_graph import PredictionGraph
+from mha_viz.circuits.attribution.flow_graph import FlowGraph
+from mha_viz.circuits.attribution.pins import Pin
+from mha_viz.circuits.attribution.signed_graph import PredictionGraph
 from mha_viz.ui.state.faults import guarded
 from mha_viz.ui.state.session import from_browser
 from mha_viz.ui.widgets.components.component import LateComponent, event_of

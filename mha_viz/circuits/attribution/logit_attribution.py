@@ -8,9 +8,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from mha_viz.circuits.decompose.layout import Component
-from mha_viz.circuits.decompose.readout import Readout, read_at, token_pair
-from mha_viz.circuits.decompose.residual import on_cpu
+from mha_viz.circuits.attribution.layout import Component
+from mha_viz.circuits.attribution.readout import Readout, read_at, token_pair
+from mha_viz.circuits.attribution.residual import on_cpu
 from mha_viz.core.record.record import Token
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import ArgumentError

@@ -8,9 +8,9 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from transformers.pytorch_utils import Conv1D
 
-from mha_viz.circuits.decompose.frozen import FrozenNorm, frozen
-from mha_viz.circuits.decompose.layout import is_norm, stack_of, unknown_layout
-from mha_viz.circuits.decompose.residual import ResidualStream
+from mha_viz.circuits.attribution.frozen import FrozenNorm, frozen
+from mha_viz.circuits.attribution.layout import is_norm, stack_of, unknown_layout
+from mha_viz.circuits.attribution.residual import ResidualStream
 from mha_viz.engine.model import AttentionModel
 from mha_viz.engine.projections import in_out
 from mha_viz.engine.run import rounding

@@ -8,9 +8,9 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from mha_viz.circuits.decompose.frozen import FrozenNorm, frozen
-from mha_viz.circuits.decompose.layout import Site, unknown_layout
-from mha_viz.circuits.decompose.residual import ResidualStream
+from mha_viz.circuits.attribution.frozen import FrozenNorm, frozen
+from mha_viz.circuits.attribution.layout import Site, unknown_layout
+from mha_viz.circuits.attribution.residual import ResidualStream
 
 
 @dataclass(frozen=True)

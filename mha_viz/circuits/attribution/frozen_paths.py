@@ -8,10 +8,10 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from mha_viz.circuits.decompose.frozen import LinearMap
-from mha_viz.circuits.decompose.layout import unknown_layout
-from mha_viz.circuits.decompose.residual import ResidualStream
-from mha_viz.circuits.decompose.residual_sums import ResidualSum, residual_sums
+from mha_viz.circuits.attribution.frozen import LinearMap
+from mha_viz.circuits.attribution.layout import unknown_layout
+from mha_viz.circuits.attribution.residual import ResidualStream
+from mha_viz.circuits.attribution.residual_sums import ResidualSum, residual_sums
 from mha_viz.engine.projections import repeat_heads
 from mha_viz.engine.run import rounding
 

@@ -10,7 +10,7 @@ from jaxtyping import Bool, Float
 from numpy.typing import NDArray
 from torch import Tensor
 
-from mha_viz.circuits.decompose.residual_sums import PartShares, ResidualSum
+from mha_viz.circuits.attribution.residual_sums import PartShares, ResidualSum
 from mha_viz.core.record.fields import Token
 
 KINDS = ("residual", "source", "MLP", "bias")

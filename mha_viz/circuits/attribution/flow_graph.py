@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 import torch
 
-from mha_viz.circuits.decompose.residual import ResidualStream
-from mha_viz.circuits.decompose.residual_sums import MEASURES, Measure, part_shares, residual_sums
-from mha_viz.circuits.flow.walk import Walk, edge_table, node_table
+from mha_viz.circuits.attribution.residual import ResidualStream
+from mha_viz.circuits.attribution.residual_sums import MEASURES, Measure, part_shares, residual_sums
+from mha_viz.circuits.attribution.walk import Walk, edge_table, node_table
 from mha_viz.core.attention.checks import Given, Number
 from mha_viz.core.record.fields import Token
 from mha_viz.core.reprs import table_html

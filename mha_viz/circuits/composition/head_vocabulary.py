@@ -9,13 +9,13 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from mha_viz.circuits.weights.factored_matrix import (
+from mha_viz.circuits.composition.factored_matrix import (
     FactoredMatrix,
     largest,
     n_blocks,
     product_blocks,
 )
-from mha_viz.circuits.weights.token_circuits import TokenCircuit, token_circuits
+from mha_viz.circuits.composition.token_circuits import TokenCircuit, token_circuits
 from mha_viz.core.reprs import table_html
 from mha_viz.engine.model import AttentionModel
 from mha_viz.interventions.importance import t_interval

@@ -9,9 +9,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from mha_viz.circuits.decompose.frozen import LinearMap
-from mha_viz.circuits.decompose.frozen_run import FrozenRun
-from mha_viz.circuits.decompose.layout import (
+from mha_viz.circuits.attribution.frozen import LinearMap
+from mha_viz.circuits.attribution.frozen_run import FrozenRun
+from mha_viz.circuits.attribution.layout import (
     PROJECTION_BIAS,
     Component,
     components_of,

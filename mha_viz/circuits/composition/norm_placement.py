@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 from transformers.pytorch_utils import Conv1D
 
-from mha_viz.circuits.weights.factored_matrix import Fold
+from mha_viz.circuits.composition.factored_matrix import Fold
 from mha_viz.engine.layer_activations import ModuleProxy, replace_modules
 from mha_viz.engine.model import AttentionModel
 from mha_viz.engine.run import run

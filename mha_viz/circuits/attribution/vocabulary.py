@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from mha_viz.circuits.decompose.readout import read_at, token_number
+from mha_viz.circuits.attribution.readout import read_at, token_number
 from mha_viz.core.record.record import Token
 from mha_viz.engine.layer_activations import OutputProxy, with_replaced
 from mha_viz.engine.model import AttentionModel

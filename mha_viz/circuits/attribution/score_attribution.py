@@ -8,8 +8,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from mha_viz.circuits.decompose.layout import Component
-from mha_viz.circuits.decompose.residual import ResidualStream, on_cpu
+from mha_viz.circuits.attribution.layout import Component
+from mha_viz.circuits.attribution.residual import ResidualStream, on_cpu
 from mha_viz.core.record.record import Token
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import ArgumentError

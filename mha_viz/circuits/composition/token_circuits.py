@@ -9,10 +9,10 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from mha_viz.circuits.weights.composition import folded
-from mha_viz.circuits.weights.factored_matrix import FactoredMatrix, Fold
-from mha_viz.circuits.weights.norm_placement import NormPlacement, norm_placement
-from mha_viz.circuits.weights.ov_circuit import vocabulary_ends
+from mha_viz.circuits.composition.factored_matrix import FactoredMatrix, Fold
+from mha_viz.circuits.composition.head_pairs import folded
+from mha_viz.circuits.composition.norm_placement import NormPlacement, norm_placement
+from mha_viz.circuits.composition.ov_circuit import vocabulary_ends
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import ArgumentError, AttentionUnavailableError, NotKeptError
 from mha_viz.prediction.arguments import check_index

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import torch
 
-from mha_viz.circuits.flow.frozen_paths import FrozenPaths, Parts
+from mha_viz.circuits.attribution.frozen_paths import FrozenPaths, Parts
 from mha_viz.errors import ArgumentError
 
 _NAME = re.compile(r"L(\d{1,4}) ?(in|mid|MLP|H(\d{1,4})) ?@(\d{1,5}|\*)", re.ASCII)

@@ -8,13 +8,13 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from mha_viz.circuits.decompose.logit_attribution import component_shares, logit_weights
-from mha_viz.circuits.decompose.readout import Readout, read_at, token_pair
-from mha_viz.circuits.decompose.residual import ResidualStream, on_cpu
-from mha_viz.circuits.flow.frozen_paths import FrozenPaths, Parts, strongest
-from mha_viz.circuits.flow.pins import Pin, on_pinned_paths
-from mha_viz.circuits.flow.signed_graph import COLUMNS, PredictionGraph, named_edges
-from mha_viz.circuits.flow.walk import KINDS
+from mha_viz.circuits.attribution.frozen_paths import FrozenPaths, Parts, strongest
+from mha_viz.circuits.attribution.logit_attribution import component_shares, logit_weights
+from mha_viz.circuits.attribution.pins import Pin, on_pinned_paths
+from mha_viz.circuits.attribution.readout import Readout, read_at, token_pair
+from mha_viz.circuits.attribution.residual import ResidualStream, on_cpu
+from mha_viz.circuits.attribution.signed_graph import COLUMNS, PredictionGraph, named_edges
+from mha_viz.circuits.attribution.walk import KINDS
 from mha_viz.core.attention.checks import Given, Number
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import ArgumentError

@@ -9,9 +9,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from mha_viz.circuits.weights.composition import folded
-from mha_viz.circuits.weights.factored_matrix import FactoredMatrix, largest, product_blocks
-from mha_viz.circuits.weights.norm_placement import NormPlacement, norm_placement
+from mha_viz.circuits.composition.factored_matrix import FactoredMatrix, largest, product_blocks
+from mha_viz.circuits.composition.head_pairs import folded
+from mha_viz.circuits.composition.norm_placement import NormPlacement, norm_placement
 from mha_viz.core.reprs import head_rows, table_html
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import ArgumentError, AttentionUnavailableError

@@ -9,14 +9,14 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from mha_viz.circuits.weights.factored_matrix import (
+from mha_viz.circuits.composition.factored_matrix import (
     FactoredMatrix,
     Fold,
     Passage,
     centre,
     squared_products,
 )
-from mha_viz.circuits.weights.norm_placement import NormPlacement, norm_placement
+from mha_viz.circuits.composition.norm_placement import NormPlacement, norm_placement
 from mha_viz.core.amounts import of_bytes
 from mha_viz.core.attention.multi_head import AttentionWeights
 from mha_viz.core.reprs import table_html

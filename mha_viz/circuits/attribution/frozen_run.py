@@ -10,8 +10,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from mha_viz.circuits.decompose import frozen
-from mha_viz.circuits.decompose.layout import (
+from mha_viz.circuits.attribution import frozen
+from mha_viz.circuits.attribution.layout import (
     PROJECTION_BIAS,
     Layout,
     layout_of,

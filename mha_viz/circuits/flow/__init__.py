@@ -1,1 +1,0 @@
-"""The graph of what flows into a token, layer by layer."""
