@@ -14,6 +14,8 @@ from mha_viz.core.metrics import LABELS, METRICS
 from mha_viz.core.metrics.units import MIN_UNITS, t_quantile
 from mha_viz.core.names import LIKENESS, PAIR_MEASURES
 from mha_viz.corpus.measure.padded import KINDS
+from mha_viz.corpus.query import example_texts
+from mha_viz.corpus.query.example_texts import DecilePlace, HeadScore
 from mha_viz.corpus.store.blocks import INDEX
 from mha_viz.corpus.store.database import Database
 from mha_viz.corpus.store.edges_index import EDGES
@@ -25,7 +27,6 @@ if TYPE_CHECKING:
     import duckdb
 
 AXES = ("offset", "position", "kind")  # that the weight of a head is laid out by
-CLASSES = (0.2, 0.4, 0.6, 0.8)  # quantiles of token counts between classes of texts of like length
 
 
 class StudyTables:
@@ -233,10 +234,87 @@ class StudyTables:
             ArgumentError: no such head or metric.
             StudyError: no rows by text were kept.
         """
+        if k < 1:
+            raise ArgumentError(f"k must be at least 1, got {k}.")
+        score, label = self._head_score(layer, head, by, match_length), LABELS.get(by)
+        ascending = label is not None and not label.at_least
+        return example_texts.strongest(self._database, score, k, ascending=ascending)
+
+    def deciles(
+        self,
+        layer: int,
+        head: int,
+        by: str = "previous_token",
+        k: int = 3,
+        match_length: bool = True,
+    ) -> pd.DataFrame:
+        """Draw some texts of every decile of a head's score: the typical beside the extreme.
+
+        A text's quantile is the share of texts that score less, plus half of those that score the
+        same, among the texts of its class of length (see `examples`); its band is that of the
+        tenths of [0, 1] in which the quantile lies. So texts of one class with equal scores share
+        a band, and where few texts or few values differ some bands are empty. Of the m texts of a
+        band, by quantile, those numbered (2i + 1) m / 2k, rounded down, are drawn.
+
+        Args:
+            layer: from 0.
+            head: from 0.
+            by: key of a metric, or of a label: then its metric.
+            k: how many texts of each band; all of a band that has no more.
+            match_length: False ranks all texts together, of any length.
+
+        Returns:
+            DataFrame with a row for each text: band, 1 to 10, of which 10 has the highest scores;
+            band_from and band_to, the lowest and highest score in it; n_texts in it; text_id,
+            value, quantile, n_tokens, place, text. By band, then by quantile. With match_length the
+            scores of two bands overlap where scores go with length. Texts that differ in capitals
+            and spaces only are one, with the lowest of their scores.
+
+        Raises:
+            ArgumentError: no such head or metric, k below 1.
+            StudyError: no rows by text were kept.
+        """
+        if k < 1:
+            raise ArgumentError(f"k must be at least 1, got {k}.")
+        score = self._head_score(layer, head, by, match_length)
+        return example_texts.deciles(self._database, score, k)
+
+    def decile_of(
+        self,
+        value: float,
+        n_tokens: int,
+        layer: int,
+        head: int,
+        by: str = "previous_token",
+        match_length: bool = True,
+    ) -> DecilePlace:
+        """Find the decile in which a score of another text lies, as `deciles` has them.
+
+        Args:
+            value: what the head scores on that text.
+            n_tokens: how long the text is; it is compared with the class of the nearest length.
+            layer: from 0.
+            head: from 0.
+            by: as in `deciles`.
+            match_length: as in `deciles`.
+
+        Returns:
+            DecilePlace: band, quantile, and the number of texts that it was compared with.
+
+        Raises:
+            ArgumentError: no such head or metric; a value that is no number, or none in the study.
+            StudyError: no rows by text were kept.
+        """
+        if not np.isfinite(value):
+            raise ArgumentError(f"value must be a number, got {value}.")
+        score = self._head_score(layer, head, by, match_length)
+        return example_texts.decile_of(self._database, score, float(value), n_tokens)
+
+    def _head_score(self, layer: int, head: int, by: str, match_length: bool) -> HeadScore:
+        """Return the score of a head by a metric or label, checked."""
         self.check_head(layer, head)
         self._check_texts()
-        label = LABELS.get(by)
-        metric = label.metric if label is not None else by
+        metric = LABELS[by].metric if by in LABELS else by
         # a name becomes part of the query only once it is known to be a column
         columns = self._database.query("SELECT column_name FROM (DESCRIBE texts)")["column_name"]
         known = [name for name in columns if name not in INDEX]
@@ -244,31 +322,7 @@ class StudyTables:
             raise ArgumentError(
                 f"There is no metric {by!r} in this study; there are: {', '.join(known)}."
             )
-        if k < 1:
-            raise ArgumentError(f"k must be at least 1, got {k}.")
-        order = "ASC" if label is not None and not label.at_least else "DESC"
-        shares = list(CLASSES) if match_length else [1.0]  # nothing is longer than the longest
-        return self._database.query(
-            f"""WITH copies AS (
-                SELECT text_id, "{metric}" AS value, n_tokens, place, text, row_number() OVER (
-                    PARTITION BY lower(regexp_replace(trim(text), '\\s+', ' ', 'g'))
-                    ORDER BY "{metric}" {order}, text_id
-                ) AS copy
-                FROM texts JOIN sentences USING (text_id)
-                WHERE layer = ? AND head = ? AND NOT isnan("{metric}")
-            ), once AS (SELECT * FROM copies WHERE copy = 1),
-            ends AS (SELECT quantile_cont(n_tokens, {shares}) AS ends FROM once),
-            ranked AS (
-                SELECT *, len(list_filter(ends, lambda x: x < n_tokens)) AS class,
-                avg(value) OVER alike AS class_mean,
-                min(n_tokens) OVER alike AS class_from, max(n_tokens) OVER alike AS class_to,
-                row_number() OVER (PARTITION BY class ORDER BY value {order}, text_id) AS rank
-                FROM once, ends WINDOW alike AS (PARTITION BY class)
-            )
-            SELECT text_id, value, n_tokens, place, text, class_mean, class_from, class_to
-            FROM ranked ORDER BY rank, value - class_mean {order}, text_id LIMIT ?""",
-            (layer, head, k),
-        )
+        return HeadScore(layer, head, metric, match_length)
 
     @property
     def has_texts(self) -> bool:
