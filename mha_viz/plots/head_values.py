@@ -1,4 +1,4 @@
-"""A number for each head: over the layers, as a map, against another one, and over many texts."""
+"""A number for each head: over the layers, as a map, and over many texts."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -193,50 +193,7 @@ def _interval(low: float, high: float) -> str:
     return f"95 % interval {theme.format_number(low)} to {theme.format_number(high)}"
 
 
-def head_scatter(
-    x: Num[np.ndarray | Tensor, "layer head"],
-    y: Num[np.ndarray | Tensor, "layer head"],
-    x_title: str,
-    y_title: str,
-    *,
-    selected: tuple[int, int] | None = None,
-    layer_numbers: Sequence[int] = (),
-    dark: bool = False,
-) -> go.Figure:
-    """Draw every head (layer, head) as a dot in two measures.
-
-    Above the picture stand Spearman's rank correlation, its 95 % interval and the number of heads;
-    no p-value, since heads of one model are not quite independent draws. Hover names the head and
-    both numbers; customdata is [layer, head].
-    """
-    across = frame.as_numbers(x, 2, "x (layer, head)")
-    down = _of_shape(y, across, "y")
-    known = np.isfinite(across) & np.isfinite(down)
-    titles = [clean(title, 60) for title in (x_title, y_title)]
-
-    def dots(where: Mask, marker: Part) -> Part:
-        hovers = [
-            f"{head_name(layer, head, numbers=layer_numbers)}<br>"
-            + "<br>".join(
-                f"{plotly_text(title)}: <b>{theme.format_number(numbers[layer, head])}</b>"
-                for title, numbers in zip(titles, (across, down), strict=True)
-            )
-            for layer, head in np.argwhere(where).tolist()
-        ]
-        return _dots(across, down, where, hovers, marker)
-
-    look = dict(size=8, color=theme.qualitative(dark)[0], opacity=_OPACITY)
-    traces = [dots(known, look)]
-    if selected is not None:
-        traces.append(dots(frame.only_head(selected, known), frame.chosen_marker(dark)))
-    rho = frame.rank_correlation(across[known], down[known], "heads", interval=True)
-    notes = [rho, frame.missing_note(known)]
-    x_axis, y_axis = map(frame.value_axis, titles)
-    layout = dict(xaxis=x_axis, yaxis=y_axis, dragmode="zoom")
-    return frame.headed_figure(traces, dark, "", notes, 394, layout, frame.Margins(above=6))
-
-
-def _dots(x: Numbers, y: Numbers, where: Mask, hovers: list[str], marker: Part) -> Part:
+def head_dots(x: Numbers, y: Numbers, where: Mask, hovers: list[str], marker: Part) -> Part:
     """Return a dot for each head of `where`; a click on one sends [layer, head]."""
     look = dict(marker=marker, customdata=np.argwhere(where).tolist())
     look |= frame.keep_on_click(marker["opacity"])
@@ -280,7 +237,7 @@ def head_quantiles(
                 np.argwhere(where).tolist(), spread[:, where].T.tolist(), strict=True
             )
         ]
-        return _dots(places, spread[2], where, hovers, marker)
+        return head_dots(places, spread[2], where, hovers, marker)
 
     edge = dict(width=1.5, color=colour)
     traces.append(medians(known, dict(size=7, color=theme.paper(dark), line=edge, opacity=1)))

@@ -7,7 +7,8 @@ from mha_viz.core.amounts import format_number
 from mha_viz.errors import ArgumentError, ShapeError
 from mha_viz.plots.bars import change_distribution
 from mha_viz.plots.curves import pruning_curves
-from mha_viz.plots.head_values import head_scatter, importance_map
+from mha_viz.plots.head_scatter import head_scatter
+from mha_viz.plots.head_values import importance_map
 from mha_viz.plots.prediction import before_after, token_strip
 from tests.plots.drawn import HOSTILE, clicked, is_neutral, texts
 

@@ -17,7 +17,8 @@ from mha_viz.interventions.importance import (
     head_importance,
     importance_passes,
 )
-from mha_viz.plots.head_values import head_scatter, importance_map
+from mha_viz.plots.head_scatter import head_scatter
+from mha_viz.plots.head_values import importance_map
 from mha_viz.prediction.logits import objective
 from mha_viz.prediction.outcomes import ENDS, own_tokens
 from mha_viz.prediction.targets import NUMBER

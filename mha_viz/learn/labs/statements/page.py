@@ -23,7 +23,8 @@ from mha_viz.learn.labs.statements import numbers as lab
 from mha_viz.learn.labs.statements.explanations import TEXTS, sides_in_words, why
 from mha_viz.learn.labs.statements.numbers import STATEMENTS, Sides, Statement, Verdict, judge
 from mha_viz.plots.both_sides import Claim, both_sides
-from mha_viz.plots.head_values import head_scatter, layer_lines
+from mha_viz.plots.head_scatter import head_scatter
+from mha_viz.plots.head_values import layer_lines
 from mha_viz.ui.heads import picking
 from mha_viz.ui.run import heavy, memory, reporting
 from mha_viz.ui.run.scene import Scene
