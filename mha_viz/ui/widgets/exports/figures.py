@@ -42,6 +42,7 @@ def show(
     name: str,
     height: int | None = None,
     on_click: Callable[[Any], None] | None = None,
+    on_lasso: Callable[[list[Any]], None] | None = None,
     explained: bool = True,
     paper: PaperImage | None = None,
 ) -> None:
@@ -55,11 +56,13 @@ def show(
     - `height`: in pixels, where it should not be the figure's own.
     - `on_click`: takes the customdata of a clicked point, before the run that draws the figure
       again. Points without customdata do not answer. Opacities of markers must be single numbers.
+    - `on_lasso`: takes the customdata of all points within a line that was drawn around them.
     - `paper`: makes it for a paper, by format and width, where it can be.
     - `explained`: False leaves `how_to_read` to screen readers, where figures share one caption.
     """
     alt = f"{name}. {how_to_read}"
-    drawn = chart(figure, key=key, alt=alt, height=height, on_click=on_click)
+    answers: dict[str, Any] = {"on_click": on_click, "on_lasso": on_lasso}
+    drawn = chart(figure, key=key, alt=alt, height=height, **answers)
     told = how_to_read if explained else ""
     texts: dict[str, Any] = dict(key=key, how_to_read=told, caption=caption, name=name)
     explain(lambda: drawn, table=table, paper=paper, **texts)
@@ -72,17 +75,19 @@ def chart(
     alt: str,
     height: int | None = None,
     on_click: Callable[[Any], None] | None = None,
+    on_lasso: Callable[[list[Any]], None] | None = None,
     tools: bool = True,
 ) -> go.Figure:
     """Draw a figure alone: as wide as its column, in larger type where the page has that."""
     drawn = _prepared(figure, height, on_click is not None, look.dark())
     _follow_width(key, figure, drawn)
-    looks: dict[str, Any] = {"theme": None, "selection_mode": "points", "alt": alt}
+    modes = ("points",) if on_lasso is None else ("points", "lasso")
+    looks: dict[str, Any] = {"theme": None, "selection_mode": modes, "alt": alt}
     looks["config"] = _CONFIG | dict(displayModeBar="hover" if tools else False)
     st.plotly_chart(
         drawn,
         key=key,
-        on_select="ignore" if on_click is None else _listener(key, drawn, on_click),
+        on_select="ignore" if on_click is None else _listener(key, drawn, on_click, on_lasso),
         **looks,
     )
     return drawn
@@ -196,7 +201,12 @@ def _bright(trace: dict[str, Any], ink: str) -> dict[str, Any]:
     return dict(unselected=dict(marker=dict(opacity=opacity), textfont=text))
 
 
-def _listener(key: str, drawn: go.Figure, on_click: Callable[[Any], None]) -> Callable[[], None]:
+def _listener(
+    key: str,
+    drawn: go.Figure,
+    on_click: Callable[[Any], None],
+    on_lasso: Callable[[list[Any]], None] | None = None,
+) -> Callable[[], None]:
     """Return the callback of a changed selection, called before the run that the change causes.
 
     The selection itself would stay for all later runs; here it becomes an event. The browser says
@@ -205,14 +215,27 @@ def _listener(key: str, drawn: go.Figure, on_click: Callable[[Any], None]) -> Ca
 
     @guarded
     def listen() -> None:
-        before, now = session().selected.get(key, []), _places(from_browser(key))
+        event = from_browser(key)
+        before, now = session().selected.get(key, []), _places(event)
         session().selected[key] = now
+        if on_lasso is not None and _is_lasso(event):
+            points = [_customdata(drawn, place) for place in now]
+            on_lasso([point for point in points if point is not None])
+            return
         place = newly_clicked(before, now)
         data = None if place is None else _customdata(drawn, place)
         if data is not None:
             on_click(data)
 
     return listen
+
+
+def _is_lasso(event: Any) -> bool:
+    """Return whether points were selected by a line around them: anyone can send anything."""
+    try:
+        return bool(event["selection"]["lasso"])
+    except (TypeError, KeyError):
+        return False
 
 
 def newly_clicked(before: list[Place], now: list[Place]) -> Place | None:

@@ -126,9 +126,22 @@ def number_columns(table: "pd.DataFrame", **more: Any) -> dict[str, Any]:
     their digits. `more` is of every column, such as its width.
     """
     return {
-        str(name): st.column_config.NumberColumn(
-            format="%.2g" if name in ("p", "q") else "%.3g", **more
-        )
+        str(name): st.column_config.NumberColumn(format="%.3g", **more)
         for name, column in table.select_dtypes("float").items()
         if not np.array_equal(known := column.dropna(), np.round(known))
     }
+
+
+def readable(table: "pd.DataFrame") -> "pd.DataFrame":
+    """Return a table with p and q as people read them: "< 0.001", else three decimals.
+
+    They sort as text as they do as numbers.
+    """
+    tests = [name for name in ("p", "q") if name in table]
+    return table.assign(**{name: table[name].map(_probability) for name in tests})
+
+
+def _probability(value: float) -> str | None:
+    if not np.isfinite(value):
+        return None
+    return "< 0.001" if value < 0.001 else f"{value:.3f}"

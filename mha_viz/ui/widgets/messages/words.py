@@ -21,6 +21,7 @@ from mha_viz.ui.state.session import from_browser
 from mha_viz.ui.widgets.messages.messages import notes as notes
 from mha_viz.ui.widgets.messages.messages import number_columns as number_columns
 from mha_viz.ui.widgets.messages.messages import plain as plain
+from mha_viz.ui.widgets.messages.messages import readable as readable
 from mha_viz.web import labels
 from mha_viz.web.theme import format_number as format_number
 
@@ -187,10 +188,15 @@ def choosable(
         if rows and 0 <= rows[0] < len(table):
             choose(rows[0])
 
-    columns = number_columns(table)
-    looks: dict[str, Any] = {"hide_index": True, "height": height, "placeholder": UNDEFINED}
-    looks |= {"key": key, "selection_mode": "single-row", "column_config": columns}
-    st.dataframe(table, on_select=take, **looks)
+    looks: dict[str, Any] = {"key": key, "selection_mode": "single-row", "on_select": take}
+    plain_table(table, height=height, **looks)
+
+
+def plain_table(table: pd.DataFrame, **looks: Any) -> None:
+    """Draw a table with three digits, p and q in words, and columns as wide as their contents."""
+    shown = readable(table)
+    looks |= {"hide_index": True, "placeholder": UNDEFINED}
+    st.dataframe(shown, column_config=number_columns(shown), **looks)
 
 
 def choose(found: object) -> None:
