@@ -11,8 +11,8 @@ from mha_viz.learn.frame import class_page, glossary, lesson
 from mha_viz.learn.frame.contents import LABS
 from mha_viz.ui.circuits import page as circuits
 from mha_viz.ui.compare import page as compare
-from mha_viz.ui.corpus import page as corpus
 from mha_viz.ui.heads import page as heads
+from mha_viz.ui.many_texts import page as many_texts
 from mha_viz.ui.operating import figures, streamlit_run
 from mha_viz.ui.pages import FIRST, PAGES, TITLES
 from mha_viz.ui.run import page_lock, places, ready
@@ -37,7 +37,7 @@ else:
         menu_items={"About": "mha_viz: see and measure every attention head."},
     )
     tools = {}
-    for key, module in zip(PAGES, (heads, compare, circuits, corpus), strict=True):
+    for key, module in zip(PAGES, (heads, compare, circuits, many_texts), strict=True):
         looks = {"title": TITLES[key], "url_path": key, "default": key == FIRST}
         tools[key] = st.Page(module.page, **looks)
     labs = {

@@ -32,7 +32,7 @@ class RawSession:
         self._socket, self.page, self.query = socket, page, query
         self._sent: dict[str, ForwardMsg] = {}  # what the server may name instead of repeating
         self.elements: dict[Path, Any] = {}
-        self._folded: set[str] = set()  # expanders
+        self._folded: set[str] = set()  # expanders and popovers
         self.name = ""  # of the session, as the server calls it
         self._shown = ""  # the page that the server has shown, by which a browser names it
 
@@ -49,7 +49,7 @@ class RawSession:
         Args:
             typed: texts by the keys of their boxes.
             click: the label of a button.
-            unfold: the key of an expander that is open in this run.
+            unfold: the key of an expander or a popover that is open in this run.
             until: asked of each element that comes.
             states: of widgets of other kinds.
 
@@ -83,6 +83,8 @@ class RawSession:
                     found = time.perf_counter() - begin
             elif kind == "delta" and received.delta.add_block.expandable.id:
                 self._folded.add(received.delta.add_block.expandable.id)
+            elif kind == "delta" and received.delta.add_block.popover.id:
+                self._folded.add(received.delta.add_block.popover.id)
             elif kind == "navigation":
                 self._shown = received.navigation.page_script_hash
             elif kind == "new_session":

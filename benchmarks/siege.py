@@ -238,7 +238,7 @@ async def _pages(url: str, told: Counter[str]) -> None:
 
 
 async def _left_studies(url: str, told: Counter[str]) -> None:
-    async with opened(url, "corpus", headers=_from(ATTACKER)) as session:
+    async with opened(url, "many_texts", headers=_from(ATTACKER)) as session:
         texts = [" ".join(random.choices(SENTENCES, k=30)) for _ in range(2_000)]
         await session.run(unfold="own-texts")
         study = session.run({"own-typed": "\n".join(texts)}, "Study them", "own-texts")

@@ -25,7 +25,7 @@ TITLE = "Endurance"
 MINUTES = float(os.environ.get("MINUTES", "60"))
 VISITORS = 10
 ABOUT = f"""{VISITORS} visitors at once, for {MINUTES:.0f} minutes: each opens a page (Heads,
-Compare, Circuits, Corpus or a lab) with tiny-bert or tiny-gpt2, types up to eight
+Compare, Circuits, Many texts or a lab) with tiny-bert or tiny-gpt2, types up to eight
 sentences of 3 to 60 words with some seconds between them, measures importance or prunes now and
 then, and leaves; one time in four without waiting for what was begun. Then another comes. Every
 five seconds the server and its children are looked at: resident memory, threads, open handles, and
@@ -34,7 +34,7 @@ shorter run: at a sixth of it), the end that of the last two minutes, the visito
 IMPORTANCE = ("circuits", "&circuit=importance")
 # Pages, and what is chosen there.
 PAGES = (
-    *(("", ""), ("", "&off=0.1,1.2"), ("compare", ""), ("circuits", ""), ("corpus", "")),
+    *(("", ""), ("", "&off=0.1,1.2"), ("compare", ""), ("circuits", ""), ("many_texts", "")),
     *(IMPORTANCE, IMPORTANCE),
 )
 AIM = 0.10  # above the beginning

@@ -25,7 +25,6 @@ _DRAWN = (
 )
 _STYLES = {
     "block_map": ("block_map",),
-    "contents_bar": ("contents_bar",),
     "figure_download": ("figure_download",),
     "written_text": ("shared", "player", "written_text"),
     **{name: ("shared", name) for name in _DRAWN},

@@ -18,7 +18,7 @@ PATHS = (
     f"/compare?text={TEXT}",
     f"/compare?text={TEXT}&section=similar",
     f"/compare?text={TEXT}&section=models",
-    "/corpus",
+    "/many_texts",
     "/learn",
     *(f"/{lab.address}" for lab in LABS[::3]),
 )

@@ -10,7 +10,7 @@ from tests.browser.workbench_page import PHONE, TEXT
 PATHS = (
     *(f"/compare?text={TEXT}&section={section}" for section in SECTIONS),
     *(f"/circuits?model=tiny-gpt2&text={TEXT}&circuit={section}" for section in CIRCUITS),
-    *("/?off=0.1&how=mean", "/corpus", "/learn", "/start", "/glossary", "/teach", "/class"),
+    *("/?off=0.1&how=mean", "/many_texts", "/learn", "/start", "/glossary", "/teach", "/class"),
     *(f"/{lab.address}" for lab in LABS),
 )
 

@@ -74,7 +74,7 @@ def test_a_home_that_is_read_only(tmp_path, bound, read_only_home):
     env = {"HOME": str(read_only_home)}
     with served(tmp_path, *bound, **env) as (port, ask), Visit(port) as page:
         assert ask(WRITABLE) == "False"
-        assert page.show("corpus", text=TEXT) == []
+        assert page.show("many_texts", text=TEXT) == []
         page.go("heads", f"text={TEXT}")
         page.unfold("Export")
         record = tmp_path / "record.safetensors"

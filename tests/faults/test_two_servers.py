@@ -37,7 +37,7 @@ def comes(ask: Callable[[str], str], code: str, expected: object) -> None:
 
 
 def shows_the_study(page: Visit, query: str) -> None:
-    page.go("corpus", query)
+    page.go("many_texts", query)
     page.wait_for(lambda one: "24 texts of your own" in one.markdown.body)
 
 
@@ -55,7 +55,7 @@ def test_a_model_and_a_study_that_both_open_at_once(tmp_path):
             both.append((stack.enter_context(Visit(port)), ask))
         (query,) = {f"model={MODEL}&corpus={ask(GIVE)}" for _, ask in both}
         for page, _ in both:
-            page.go("corpus", query)
+            page.go("many_texts", query)
         for page, ask in both:
             comes(ask, MADE, [(MODEL, 24)])
             shows_the_study(page, query)
@@ -64,7 +64,7 @@ def test_a_model_and_a_study_that_both_open_at_once(tmp_path):
         first.close()
         (kept,) = temporary.glob("mha*")
         page, ask = both[1]
-        assert page.follow("corpus", query) == []
+        assert page.follow("many_texts", query) == []
         assert page.show(model=MODEL, text="Another text that is run.") == []
         shows_the_study(page, f"{query}&layer=1&head=2")
         assert list(kept.rglob("*.parquet"))

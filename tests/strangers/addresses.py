@@ -114,7 +114,7 @@ def opened(page: str, address: Address) -> AppTest:
     for name, value in address.items():
         app.query_params[name] = value
     app.run()
-    if page == "corpus" and (begun := studies().find(app.session_state["view"])) is not None:
+    if page == "many_texts" and (begun := studies().find(app.session_state["view"])) is not None:
         begun.stop()
         begun.wait()
         if begun.study is None:  # whoever opens the page next must not find it stopped

@@ -11,7 +11,7 @@ from tests.strangers.fuzzing import LONG
 from tests.strangers.hostile_texts import NAMED
 from tests.strangers.shown import TYPED, alive
 from tests.strangers.test_addresses import stands
-from tests.ui.corpus_app import corpus, made, making
+from tests.ui.many_texts_app import made, making, many_texts
 
 KINDS = ("plane", "category")  # hundreds of characters each, for `make fuzz`
 HOSTILE = {
@@ -30,7 +30,7 @@ def readable(text: str) -> bool:
 
 
 def test_hostile_texts_are_studied_and_searched() -> None:
-    app = corpus("own-texts")
+    app = many_texts("own-texts")
     texts = [" ".join(text.split()) for text in HOSTILE.values()]
     app.text_area(key="own-typed").set_value("\n".join(texts))
     app = made(app.button(key="own-study").click().run())

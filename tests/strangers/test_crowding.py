@@ -77,7 +77,7 @@ def test_studies_whose_pages_were_left_leave_the_queue(tmp_path) -> None:
 
         with contextlib.ExitStack() as pages:
             for key in keys:
-                pages.enter_context(OpenPage(port)).show("corpus", corpus=key)
+                pages.enter_context(OpenPage(port)).show("many_texts", corpus=key)
             begun = figures()
         assert begun["running"] + begun["waiting"] == len(keys)
         wait_for(lambda: figures()["cancelled"] == len(keys), lambda: str(figures()))

@@ -31,8 +31,8 @@ def port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
 def corpus(port: int, **headers: str) -> bytes:
     """All that the server sends of the page, to a browser that claims to be on this machine."""
     message = BackMsg()
-    message.rerun_script.page_name = "corpus"
-    message.rerun_script.context_info.url = f"http://localhost:{port}/corpus"
+    message.rerun_script.page_name = "many_texts"
+    message.rerun_script.context_info.url = f"http://localhost:{port}/many_texts"
     named = {name.replace("_", "-"): value for name, value in headers.items()}
     protocols: list = ["streamlit"]
     uri = f"ws://{named.pop('Host', f'127.0.0.1:{port}')}/_stcore/stream"

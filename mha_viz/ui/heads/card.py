@@ -15,13 +15,13 @@ from mha_viz.reports.report import Report
 from mha_viz.ui.heads import TEXTS
 from mha_viz.ui.run import memory, reporting
 from mha_viz.ui.run.scene import Scene
-from mha_viz.ui.state.views import Corpus
+from mha_viz.ui.state.views import ManyTexts
 from mha_viz.ui.widgets.messages import words
 from mha_viz.web.payload import finite
 
 
 def head_numbers(
-    scene: Scene, report: Report, head: tuple[int, int], corpus: Corpus
+    scene: Scene, report: Report, head: tuple[int, int], corpus: ManyTexts
 ) -> dict[str, Any]:
     """Return every number of a head, its labels and its place among texts, as JSON can hold them.
 
@@ -116,7 +116,7 @@ class Percentiles(NamedTuple):
 
 
 def percentiles(
-    scene: Scene, report: Report, head: tuple[int, int], corpus: Corpus
+    scene: Scene, report: Report, head: tuple[int, int], corpus: ManyTexts
 ) -> Percentiles | None:
     """Rank a head's numbers among the texts of a finished study; None where there is none.
 

@@ -25,7 +25,16 @@ from mha_viz.ui.run.scene import fit_head as fit_head
 from mha_viz.ui.state import state
 from mha_viz.ui.state.pins import chosen_pin, joined
 from mha_viz.ui.state.session import from_browser, session, to_browser
-from mha_viz.ui.state.views import BENCH, SCALES, SHOWS, Choice, Compare, Corpus, HeadsView, Shared
+from mha_viz.ui.state.views import (
+    BENCH,
+    SCALES,
+    SHOWS,
+    Choice,
+    Compare,
+    HeadsView,
+    ManyTexts,
+    Shared,
+)
 from mha_viz.ui.widgets.components.component import carry
 from mha_viz.ui.widgets.components.workbench import exact_requests, workbench
 from mha_viz.ui.widgets.controls import controls, lazy_sections
@@ -144,7 +153,7 @@ def _heads(scene: Scene, urls: exports.Urls, in_motion: bool) -> None:
             _exact(scene, payload)
             yield_slot()
             # Until it comes, the workbench says that it is on its way.
-            carry(*_late(scene, payload, view, state.of(Corpus), in_motion), key="bench-late")
+            carry(*_late(scene, payload, view, state.of(ManyTexts), in_motion), key="bench-late")
         with st.container(horizontal=True, vertical_alignment="center"):
             exports.menu(scene, payloads.explored)
             if pins := state.of(Compare).pins:
@@ -174,7 +183,7 @@ def _exact(scene: Scene, payload: bytes) -> None:
 
 
 def _late(
-    scene: Scene, payload: bytes, view: HeadsView, corpus: Corpus, in_motion: bool
+    scene: Scene, payload: bytes, view: HeadsView, corpus: ManyTexts, in_motion: bool
 ) -> Iterator[bytes]:
     """Yield what takes longer than the pass, or depends on the chosen head."""
     if not in_motion and scene.is_long:

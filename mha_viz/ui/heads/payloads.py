@@ -17,7 +17,7 @@ from mha_viz.ui.run import memory, reporting
 from mha_viz.ui.run.scene import Facts, Scene, displayed_record
 from mha_viz.ui.state import allowed
 from mha_viz.ui.state.session import session
-from mha_viz.ui.state.views import Corpus, HeadsView, Shared
+from mha_viz.ui.state.views import HeadsView, ManyTexts, Shared
 from mha_viz.ui.widgets.exports import exports
 from mha_viz.web.head_details import has_values, has_vectors, scores_payload, shares_payload
 from mha_viz.web.payload import (
@@ -102,7 +102,7 @@ def exact(payload: bytes, record: AttentionRecord, view: HeadsView) -> Iterator[
         yield row_payload(payload, record, view.query)
 
 
-def numbers(scene: Scene, payload: bytes, view: HeadsView, corpus: Corpus) -> bytes:
+def numbers(scene: Scene, payload: bytes, view: HeadsView, corpus: ManyTexts) -> bytes:
     """Pack every number of the chosen head, and its place among the texts of a study."""
     name, number = unpack(payload)[0]["id"], view.layer * scene.record.n_heads + view.head
     report = reporting.report(scene, view)

@@ -98,6 +98,11 @@ def sectioned_page(
 
 def picked_model() -> AttentionModel:
     """Draw the bar of a page that brings its own texts: a model, and nothing typed."""
+    return bar_and_model()[1]
+
+
+def bar_and_model() -> tuple[sentence_bar.Bar, AttentionModel]:
+    """Draw the same bar, whose middle the page fills."""
     session().shown_problems = []
     bar = sentence_bar.bar(text=False)
     more, warnings = st.container(), st.container()
@@ -115,4 +120,4 @@ def picked_model() -> AttentionModel:
         drawing.model_notes(model)
         session().shown_problems = messages.problems()
         messages.clear_next(_WARNINGS)
-    return model
+    return bar, model

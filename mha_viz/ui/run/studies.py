@@ -31,7 +31,7 @@ from mha_viz.ui.operating import streamlit_run
 from mha_viz.ui.operating.settings import settings
 from mha_viz.ui.run import heavy
 from mha_viz.ui.run.study_job import OwnTexts, StudyJob
-from mha_viz.ui.state.views import Corpus
+from mha_viz.ui.state.views import ManyTexts
 
 KEPT = 8  # studies, and texts of visitors, where no setting says more
 MAX_TEXTS = 2_000  # of a visitor: of more, a fair sample
@@ -96,7 +96,7 @@ class Studies:
             self._trim()
         return key
 
-    def find(self, view: Corpus) -> StudyJob | None:
+    def find(self, view: ManyTexts) -> StudyJob | None:
         """Return the study of a view's model over its texts, begun or not; None without texts."""
         with self._lock:
             texts, name = self._texts(view.corpus), self._key_of(view)
@@ -114,7 +114,7 @@ class Studies:
             self._trim(made)
             return made
 
-    def finished(self, view: Corpus) -> Study | None:
+    def finished(self, view: ManyTexts) -> Study | None:
         """Return the study of a view's model over its texts if it is done, else None."""
         with self._lock:
             found = self.find(view) if self._about(self._key_of(view)).is_file() else None
@@ -128,7 +128,7 @@ class Studies:
         """Return whether the texts of a key have trees, and perhaps documents."""
         return (self._texts(corpus) or _OF_SAMPLE).is_treebank
 
-    def begin(self, view: Corpus, model: AttentionModel) -> None:
+    def begin(self, view: ManyTexts, model: AttentionModel) -> None:
         """Begin the study of a view, or continue it, once for all visitors."""
         making = self.find(view)
         if making is not None:
@@ -145,11 +145,11 @@ class Studies:
                 making.progress = BEGUN
                 _delete(making.folder)
 
-    def _joining(self, view: Corpus) -> str | None:
+    def _joining(self, view: ManyTexts) -> str | None:
         """Return how a view's sentences are joined; only those of treebanks can be."""
         return DOCUMENT if view.joined and self.is_treebank(view.corpus) else None
 
-    def _key_of(self, view: Corpus) -> str:
+    def _key_of(self, view: ManyTexts) -> str:
         what = repr((view.corpus, view.checkpoint, self._joining(view)))
         return hashlib.sha256(what.encode()).hexdigest()[:32]
 
@@ -264,7 +264,7 @@ def _delete_while_written(folder: Path, held: ExitStack) -> None:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def describe(study: Study, view: Corpus) -> str:
+def describe(study: Study, view: ManyTexts) -> str:
     """Say how many texts of which kind a view's study has."""
     if view.corpus:
         return count(study.n_texts, "text") + " of your own"

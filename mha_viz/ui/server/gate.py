@@ -16,7 +16,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from streamlit import config
 
 from mha_viz.ui.operating.addresses import is_loopback
-from mha_viz.ui.pages import FIRST, FORMER
+from mha_viz.ui.pages import redirection
 
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 
@@ -56,14 +56,12 @@ class FormerPages:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on, or redirect it to its page."""
         last = scope["path"].rstrip("/").rsplit("/", 1)[-1] if scope["type"] == "http" else ""
-        page = FORMER.get(last, last)
-        if last not in (FIRST, *FORMER) or scope["method"] not in ("GET", "HEAD"):
+        target = redirection(last, scope.get("query_string", b"").decode("latin-1"))
+        if target is None or scope["method"] not in ("GET", "HEAD"):
             await self.app(scope, receive, send)
             return
-        query = scope["query_string"].decode("latin-1")
         here = "../" if scope["path"].endswith("/") else "./"  # whatever path a proxy has in front
-        there = here + ("" if page == FIRST else page) + (f"?{query}" if query else "")
-        await RedirectResponse(there, 307)(scope, receive, send)
+        await RedirectResponse(here + target, 307)(scope, receive, send)
 
 
 def refusal(hosts: list[str], origins: list[str]) -> str:

@@ -12,7 +12,7 @@ from mha_viz.ui.state.link_values import UNTRAINED
 
 V = TypeVar("V")
 _LAYERS = ("layer", "layer_b")
-_HEADS = ("heads", "off", "tested")
+_HEADS = ("heads", "off", "tested", "lasso")
 
 
 def by_number(view: V) -> V:

@@ -57,6 +57,8 @@ class Session:
     section: str = ""  # that was drawn last
     board_run: tuple[int, tuple[str, ...]] | None = None  # the visit and the page's run there
     opened_panel: int | None = None  # whose head is to be opened on Heads
+    # Many texts
+    texts_given: list[str] = field(default_factory=list)  # keys of texts that were brought here
     # Importance
     more_texts: str | None = None  # beside the sentence, one a line; None: examples
     beside: str = ""  # the score that importance is drawn against; "": redundancy

@@ -17,6 +17,7 @@ from mha_viz.ui.state.link_values import written as written
 MAX_HEADS = 8
 MAX_CLUSTERS = 12
 MAX_TESTED = 64
+MAX_LASSO = 200
 MAX_OFF = 2_500
 MAX_WRITTEN = 200  # tokens that a model writes behind a text
 SPACES = (*names.MATRICES, *names.PRODUCTS)
@@ -38,6 +39,10 @@ BETWEEN = ("aa", "ab", "ba", "bb")  # sentences that look and are looked at
 ORDERS = TITLES["orders"]
 OUTPUTS = TITLES["outputs"]
 QUESTIONS = TITLES["questions"]
+TABS = TITLES["tabs"]
+PICTURES = TITLES["heads_pictures"]
+FINDS = TITLES["finds"]
+CHANGES = TITLES["changes"]
 COMPARED = TITLES["compared"]  # by which two studies are
 SAME_MODEL = "same"  # in place of a model's name
 UNTRAINED_COPY = "untrained"  # likewise: the page's model with random weights
@@ -176,9 +181,18 @@ class Compare(Shared):
 
 
 @dataclass(frozen=True)
-class Corpus(Shared):
-    """The view of the Corpus page."""
+class ManyTexts(Shared):
+    """The view of the page Many texts."""
 
+    tab: str = _choice("heads", read.one_of(TABS))
+    picture: str = _choice("scatter", read.one_of(PICTURES))  # of all heads
+    x_axis: str = _choice("first_token", read.metric)  # of the scatter: a metric, layer or head
+    y_axis: str = _choice("previous_token", read.metric)
+    intervals: bool = _choice(False, read.switch)  # drawn as bars
+    untrained: bool = _choice(True, read.switch)  # the same heads with random weights, in grey
+    lasso: tuple[tuple[int, int], ...] = _choice((), read.heads(MAX_LASSO))  # heads within it
+    find: str = _choice("scores", read.one_of(FINDS))
+    change: str = _choice("studies", read.one_of(CHANGES))
     corpus: str = _choice("", read.key)  # the studied texts; "" is the sample
     question: str = _choice("relations", read.one_of(QUESTIONS))  # by which best heads are ranked
     joined: bool = _choice(False, read.switch)  # a text of a treebank is a document
@@ -229,7 +243,7 @@ class Circuits(Shared):
 
 
 @dataclass(frozen=True)
-class View(HeadsView, Compare, Corpus, Circuits):
+class View(HeadsView, Compare, ManyTexts, Circuits):
     """All choices of a session, which a link carries; each page sees its own part alone."""
 
     def seen_by(self, page: type[V]) -> V:

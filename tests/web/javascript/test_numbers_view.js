@@ -126,6 +126,6 @@ test("buttons ask Python for a study, and for random weights as a baseline", () 
   button("Add random weights as a baseline").click();
   button("Is this usual? Measure many texts").click();
   pass(150);
-  assert.deepEqual(sent, [{ random: true }, { leave: "corpus" }]);
+  assert.deepEqual(sent, [{ random: true }, { leave: "many_texts" }]);
   assert.ok(find(".numbers").dataset.painted);
 });

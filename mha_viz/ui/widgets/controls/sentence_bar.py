@@ -33,6 +33,7 @@ class Bar(NamedTuple):
     pair_switch: DeltaGenerator  # in the options
     model_facts: DeltaGenerator  # likewise
     second_row: DeltaGenerator  # below the sentence, without height while it is empty
+    middle: DeltaGenerator  # in place of the sentence, where a page has none
     beside: DeltaGenerator  # beside the options, for a button
 
 
@@ -45,8 +46,9 @@ def bar(text: bool = True) -> Bar:
         second_row = st.container(key="bar-second-row", **looks)
     with columns[0]:
         controls.model_picker()
+    middle = columns[1].container()
     if text:
-        with columns[1]:
+        with middle:
             _sentence_box()
         with columns[2]:
             hint = "The same as Enter in the sentence"
@@ -54,7 +56,7 @@ def bar(text: bool = True) -> Bar:
             st.button("Run", on_click=_forget_stopped, **look)
     with columns[-1], st.container(horizontal=True, gap="xsmall", horizontal_alignment="right"):
         beside = st.empty()
-        return Bar(*_options(text), second_row, beside)
+        return Bar(*_options(text), second_row, middle, beside)
 
 
 def _options(text: bool) -> tuple[DeltaGenerator, DeltaGenerator]:

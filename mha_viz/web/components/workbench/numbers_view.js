@@ -25,7 +25,7 @@ export class NumbersView {
       this.draw(this.head);
     });
     this.among = "sentence";
-    this.study = this.button("", () => bench.send?.({ leave: "corpus" }));
+    this.study = this.button("", () => bench.send?.({ leave: "many_texts" }));
     this.random = this.button("Add random weights as a baseline", () => bench.send?.({ random: true }));
     this.line = make("div", "compared");
     this.line.append(this.compared, this.study, this.random);

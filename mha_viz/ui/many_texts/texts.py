@@ -4,64 +4,48 @@ from typing import Any
 
 import streamlit as st
 
-from mha_viz.core.reprs import count
 from mha_viz.corpus.query.study import Study
 from mha_viz.errors import ArgumentError
-from mha_viz.ui.corpus import TEXTS
+from mha_viz.ui.many_texts import TEXTS
 from mha_viz.ui.run import heavy, memory
-from mha_viz.ui.run.studies import MAX_MEGABYTES, MAX_TEXTS, SUFFIXES, describe, studies
+from mha_viz.ui.run.studies import MAX_MEGABYTES, MAX_TEXTS, SUFFIXES, studies
 from mha_viz.ui.run.study_job import StudyJob
 from mha_viz.ui.state import allowed, faults, own_address, state
 from mha_viz.ui.state.faults import guarded
-from mha_viz.ui.state.views import Corpus
+from mha_viz.ui.state.session import from_browser, session
+from mha_viz.ui.state.views import ManyTexts
 from mha_viz.ui.widgets.controls import choosing, lazy_sections
 from mha_viz.ui.widgets.messages.messages import plain
 from mha_viz.ui.widgets.messages.progress import silence, waiting
 
 
-def choose() -> None:
-    """Draw menus of the texts and of joined sentences, and an expander for other texts."""
-    offered = {"": "The sample"} | own()
-    if state.of(Corpus).corpus not in offered:
+def choose(view: ManyTexts) -> ManyTexts:
+    """Draw the menu of the texts, a switch that joins sentences, and a form for other texts."""
+    offered = {"": "The sample"} | own(view)
+    if view.corpus not in offered:
         state.add_problem(TEXTS("texts.gone"))
         state.change(corpus="")
         st.rerun()  # the message is drawn above
-    menu, join, form = st.columns([4, 2, 6], vertical_alignment="bottom")
-    with menu:
-        choosing.menu("corpus", "Texts", offered)
-    with join:
-        off, hint = not studies().is_treebank(state.of(Corpus).corpus), TEXTS("texts.join")
+    with st.container(horizontal=True, vertical_alignment="center"):
+        looks: dict[str, Any] = {"width": 260, "label_visibility": "collapsed"}
+        choosing.menu("corpus", "Texts", offered, **looks)
+        label, icon = "Texts of your own", ":material/add:"
+        lazy_sections.in_popover(label, icon, "own-texts", _form)
+        off, hint = not studies().is_treebank(view.corpus), TEXTS("texts.join")
         state.bound("joined", st.toggle, "Join sentences", help=hint, disabled=off)
-    with form:
-        lazy_sections.in_expander("Study texts of your own", "own-texts", _form)
+    return view
 
 
-def own() -> dict[str, str]:
+def own(view: ManyTexts) -> dict[str, str]:
     """Return the texts that this visitor has given, or has a link of, with their names.
 
     Where nobody but who sits at this machine can open the page, all that were given are theirs: a
     study is found again after the browser was closed.
     """
-    given, view = st.session_state.get("own_given", ()), state.of(Corpus)
+    given = session().texts_given
     mine = {view.corpus, view.corpus_b, *given}
     alone = own_address.only_here()
     return {key: title for key, title in studies().own().items() if alone or key in mine}
-
-
-def about(study: Study) -> None:
-    """Say what was studied, and what was skipped, left out or cut."""
-    counts = study.manifest["counts"]
-    how = f"Every number is a mean over texts. Its 95 % interval takes {plain(study.unit_note)}."
-    if study.sql("SELECT count(low) AS n FROM heads")["n"].item() == 0:
-        how = "For one text there is no interval and no label: it is an anecdote."
-    st.markdown(f"**{describe(study, state.of(Corpus))}**, {study.n_tokens:,} tokens. {how}")
-    missing = study.notes
-    if counts["n_skipped"]:
-        place, reason = study.manifest["skipped"][0]
-        skipped = count(counts["n_skipped"], "text")
-        missing.insert(0, f"Skipped: {skipped}; the first is {place}: {reason}")
-    if missing:
-        st.warning(plain(" ".join(missing)), icon=":material/warning:")
 
 
 def _form() -> None:
@@ -79,24 +63,24 @@ def _form() -> None:
 
 def _take() -> None:
     """Keep what was given; the run that follows begins its study."""
-    chosen: Any = st.session_state.get("own-file")
+    chosen: Any = from_browser("own-file")
     column, group = (
-        (st.session_state.get(f"own-{name}") or "").strip() or None for name in ("column", "group")
+        (from_browser(f"own-{name}") or "").strip() or None for name in ("column", "group")
     )
     if chosen is not None:
         content, name = chosen.getvalue(), chosen.name
     else:
-        content, name = (st.session_state.get("own-typed") or "").encode(), ""
+        content, name = (from_browser("own-typed") or "").encode(), ""
     allowed.check_upload(len(content))
     key = studies().add_texts(content, name, column, group)
-    st.session_state.setdefault("own_given", []).append(key)
+    session().texts_given.append(key)
     state.change(corpus=key)
 
 
 _EVERY = 1.0  # seconds between two looks at how far a study is
 
 
-def made(view: Corpus, key: str) -> Study | None:
+def made(view: ManyTexts, key: str) -> Study | None:
     """Return the study of a view, begun where nobody has; None while it is made."""
     making = studies().find(view)
     if making is None:
@@ -119,7 +103,7 @@ def made(view: Corpus, key: str) -> Study | None:
     return None
 
 
-def _begin(view: Corpus) -> None:
+def _begin(view: ManyTexts) -> None:
     studies().begin(view, memory.model(*view.checkpoint))
 
 

@@ -1,4 +1,4 @@
-"""The Corpus page without a browser: its numbers are the study's."""
+"""The page Many texts without a browser: its numbers are the study's."""
 
 import base64
 import json
@@ -12,16 +12,17 @@ from mha_viz.corpus.run.sample_study import shipped_steps
 from mha_viz.corpus.run.study_set import formed
 from mha_viz.corpus.treebank.parts_of_speech import PARTS
 from mha_viz.corpus.treebank.relations import head_vs_tree
+from mha_viz.ui.state.views import TITLES
 from tests.making.comparing import near
 from tests.ui.compare_app import check, figures, said, table
-from tests.ui.corpus_app import corpus, making
+from tests.ui.many_texts_app import making, many_texts
 
 TEXTS = "The cat sat on the mat.\nA dog ran home because it was late.\nBirds sing.\n"
 
 
 @pytest.fixture(scope="module")
 def page():
-    return corpus("corpus-map-table", layer="1", head="2", from_word="because", any_head="1")
+    return many_texts(tab="grammar", layer="1", head="2")
 
 
 @pytest.fixture(scope="module")
@@ -32,15 +33,12 @@ def study(page):
     return mv.Study.load(shown.folder)
 
 
-def test_parts_of_the_page_are_those_that_the_study_has_numbers_for(page, study):
-    (bar,) = (
-        part.proto
-        for part in page.get("bidi_component")
-        if part.proto.component_name == "mha_viz.contents_bar"
-    )
-    names = [link["name"] for link in json.loads(bar.json)]
-    assert ("Pairs" in names) == bool(study.pair_measures)
-    assert ("Best heads" in names) == study.has_trees
+def test_the_tabs_switch_between_five_views_of_one_study():
+    app = many_texts()
+    for tab, title in TITLES["tabs"].items():
+        check(app.segmented_control(key="ask_tab").set_value(tab).run())
+        assert app.session_state.view.tab == tab and title
+        assert "196 sentences" in said(app)
 
 
 INTERVAL = {"Low": "low", "High": "high"}
@@ -48,14 +46,14 @@ NSUBJ = "relation == 'nsubj' and direction == 'to_head'"
 # The key of the table, the link, what the study says, and its columns by those of the table.
 TABLES = {
     "map": (
-        "corpus-map-table",
-        {},
+        "many-map-table",
+        dict(picture="map"),
         lambda study: study.heads.query("metric == 'entropy'"),
         {METRICS["entropy"].title: "mean"} | INTERVAL,
     ),
     "map of a relation": (
-        "corpus-map-table",
-        dict(kind="relation", arc="nsubj.to_head"),
+        "many-map-table",
+        dict(picture="map", kind="relation", arc="nsubj.to_head"),
         lambda study: study.relations.query(NSUBJ).sort_values(["layer", "head"]),
         {"nsubj: dependent looks at head: accuracy": "accuracy"} | INTERVAL,
     ),
@@ -77,7 +75,7 @@ def check_columns(shown, expected, columns):
 @pytest.mark.parametrize("case", TABLES)
 def test_table_holds_the_numbers_of_the_study(study, case):
     key, link, read, columns = TABLES[case]
-    app = corpus(key, **link)
+    app = many_texts(key, **link)
     check(app)
     expected = read(study)
     shown = table(app, *columns)
@@ -95,7 +93,7 @@ def lines_of(app):
 
 
 def test_the_gold_tree_is_drawn_with_what_the_head_follows(study):
-    app = corpus(gold="1", layer="1", head="0")
+    app = many_texts(tab="find", gold="1", layer="1", head="0")
     check(app)
     found = study.examples(1, 0, by="entropy", k=5)
     model = mv.load("tiny-bert")
@@ -133,8 +131,8 @@ def test_parts_of_speech_are_the_study_s_17_by_17_with_their_numbers(page, study
 
 
 def test_the_search_asks_for_parts_of_speech_relations_and_the_previous_one(study):
-    asked = dict(any_head="1", min_weight="0.5")
-    app = corpus(from_upos="VERB", along="obj.to_dependent", **asked)
+    asked = dict(tab="find", find="pairs", any_head="1", min_weight="0.5")
+    app = many_texts(from_upos="VERB", along="obj.to_dependent", **asked)
     check(app)
     found = study.search(
         relation="obj", direction="to_dependent", query_upos="VERB", min_weight=0.5
@@ -142,7 +140,7 @@ def test_the_search_asks_for_parts_of_speech_relations_and_the_previous_one(stud
     assert f": **{len(found)}**" in said(app) and len(found)
     for row in found.head(20).to_dict("records"):
         assert f"&query={row['query']}&key={row['key']}" in said(app)
-    app = corpus(to_word=",", previous="1", **asked)
+    app = many_texts(to_word=",", previous="1", **asked)
     check(app)
     found = study.search(key=",", previous=True, min_weight=0.5)
     assert f": **{len(found)}**" in said(app) and len(found)
@@ -150,8 +148,8 @@ def test_the_search_asks_for_parts_of_speech_relations_and_the_previous_one(stud
 
 def test_a_metric_over_the_steps_of_a_training_is_that_of_the_table():
     steps = shipped_steps("tiny-gpt2")
-    named = dict(model="tiny-gpt2", layer="2", head="3", over="induction")
-    app = corpus("corpus-steps-table", **named)
+    named = dict(tab="change", change="training", model="tiny-gpt2", layer="2", head="3")
+    app = many_texts("many-steps-table", over="induction", **named)
     check(app)
     shown = table(app, "step", "mean", "holds")
     expected = steps[steps["name"] == "induction"].drop(columns="name")
@@ -159,6 +157,6 @@ def test_a_metric_over_the_steps_of_a_training_is_that_of_the_table():
     first = formed(steps, "induction")
     assert f" {first['step']:,} (L{first['layer']} H" in said(app)
     assert "L2 H3" in [trace.get("name") for trace in figures(app)[-1]["data"]]
-    app = corpus(model="tiny-gpt2", over="charm")  # which no training has
+    app = many_texts(over="charm", **named)  # which no training has
     check(app)
     assert app.session_state.view.over == "previous_token"

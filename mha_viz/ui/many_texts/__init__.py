@@ -1,4 +1,4 @@
-"""The Corpus page: every head over many texts."""
+"""The page Many texts: what every head does in general."""
 
 from mha_viz.ui.widgets.messages.texts import Texts, read_texts
 

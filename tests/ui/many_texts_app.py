@@ -1,4 +1,4 @@
-"""The Corpus page as an app of its own."""
+"""The page Many texts as an app of its own."""
 
 from streamlit.testing.v1 import AppTest
 
@@ -9,12 +9,12 @@ from mha_viz.ui.state.views import View
 
 def _page() -> None:
     """Runs as an app, so it imports what it needs."""
-    from mha_viz.ui.corpus import page as corpus
+    from mha_viz.ui.many_texts import page
 
-    corpus.page()
+    page.page()
 
 
-def corpus(*open_parts: str, **params: str) -> AppTest:
+def many_texts(*open_parts: str, **params: str) -> AppTest:
     """The page under a link, once its study is there; tables and expanders by their keys."""
     app = AppTest.from_function(_page, default_timeout=300)
     for name, value in params.items():
@@ -26,7 +26,7 @@ def corpus(*open_parts: str, **params: str) -> AppTest:
 
 def made(app: AppTest) -> AppTest:
     """The page once the study that it waits for is there, was stopped, or has failed."""
-    if app.get("plotly_chart"):  # of a study that was there already
+    if app.segmented_control:  # of a study that was there already
         return app
     making(app).wait()
     return app.run()

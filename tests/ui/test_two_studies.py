@@ -1,4 +1,4 @@
-"""Two studies beside each other on the Corpus page, head by head."""
+"""Two studies beside each other on the page Many texts, head by head."""
 
 import pytest
 
@@ -8,11 +8,11 @@ from mha_viz.corpus.query.comparison import (
     compare_trees,
     compare_with_random,
 )
-from mha_viz.ui.corpus import two_studies
+from mha_viz.ui.many_texts import two_studies
 from mha_viz.ui.run import studies
 from tests.making.comparing import close
 from tests.ui.compare_app import check, said, table
-from tests.ui.corpus_app import corpus, making
+from tests.ui.many_texts_app import making, many_texts
 
 COLUMNS = {
     "Standard errors": "standard_errors",
@@ -26,7 +26,7 @@ COLUMNS = {
 
 @pytest.fixture(scope="module")
 def page():
-    return corpus("corpus-map-table")
+    return many_texts(tab="change")
 
 
 @pytest.fixture(scope="module")
@@ -39,8 +39,8 @@ def study(page):
 
 def two(**params):
     """The page with a second study, once that is there, too."""
-    app = corpus(**params)
-    other = studies.studies().find(two_studies._other(app.session_state.view))
+    app = many_texts(tab="change", **params)
+    other = studies.studies().find(two_studies.other_view(app.session_state.view))
     other.wait()
     return app.run()
 
@@ -67,7 +67,9 @@ def test_two_studies_are_compared_by_what_heads_find_in_trees(by):
     app = two(corpus_model_b="tiny-gpt2", compared=by)
     check(app)
     view = app.session_state.view
-    ours, theirs = (studies.studies().find(one).study for one in (view, two_studies._other(view)))
+    ours, theirs = (
+        studies.studies().find(one).study for one in (view, two_studies.other_view(view))
+    )
     if by == "matched":
         expected, shown = compare_matched(theirs, ours), table(app, "Head", "As near")
         for title, side in (("Head", "_b"), ("The other’s head", "_a")):
@@ -83,9 +85,14 @@ def test_two_studies_are_compared_by_what_heads_find_in_trees(by):
         "Difference": "difference",
         "Low": "low",
         "High": "high",
-        "q": "q",
     }.items():
         close(shown[title], expected[column])
+    for text, q in zip(shown["q"], expected["q"], strict=True):
+        assert (
+            text == "< 0.001"
+            if q < 0.001
+            else float(text) == pytest.approx(q, abs=5e-4, nan_ok=True)
+        )
     sure, known = (expected["q"] <= 0.05).sum(), expected["q"].notna().sum()
     assert f": {sure} of {known} differ" in said(app)
     better = {"a": "the other", "b": "this study"}

@@ -1,4 +1,4 @@
-"""Corpus: what every head does over many texts. Pick, compute, draw."""
+"""Many texts: what every head does in general. Pick, compute, draw."""
 
 from mha_viz.ui.heads import picking
 from mha_viz.ui.run import memory
@@ -8,14 +8,14 @@ from mha_viz.ui.widgets.messages import messages
 
 
 def page() -> None:
-    """Draw the Corpus page."""
+    """Draw the page Many texts."""
     look.projector()
     look.heading("Every head over many texts")
     state.sync_from_url()
     with messages.stop_on_error():
-        picking.picked_model()
-        from mha_viz.ui.corpus import sections
+        bar, _ = picking.bar_and_model()
+        from mha_viz.ui.many_texts import sections
 
         memory.has_studies.set()
-        sections.draw()
+        sections.draw(bar.middle)
     state.push_url()

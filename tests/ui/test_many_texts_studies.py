@@ -1,4 +1,4 @@
-"""What visitors may give the Corpus page, and whose studies they meet there."""
+"""What visitors may give the page Many texts, and whose studies they meet there."""
 
 import threading
 from dataclasses import replace
@@ -17,13 +17,13 @@ from mha_viz.ui.state import own_address
 from mha_viz.ui.state.views import DEFAULT
 from tests.making.comparing import close
 from tests.ui.compare_app import check, said
-from tests.ui.corpus_app import corpus, made, making
+from tests.ui.many_texts_app import made, making, many_texts
 
 TEXTS = "The cat sat on the mat.\nA dog ran home because it was late.\nBirds sing.\n"
 
 
 def test_texts_of_one_s_own_are_studied_and_the_link_finds_them_again(tmp_path):
-    app = corpus("own-texts")
+    app = many_texts("own-texts")
     app.text_area(key="own-typed").set_value(TEXTS)
     app = made(app.button(key="own-study").click().run())
     check(app)
@@ -33,7 +33,7 @@ def test_texts_of_one_s_own_are_studied_and_the_link_finds_them_again(tmp_path):
     expected = make_study(mv.load("tiny-bert"), tmp_path / "texts.txt", tmp_path / "study")
     shown = making(app).study
     close(shown.heads["mean"], expected.heads["mean"])
-    again = corpus("own-texts", corpus=key)
+    again = many_texts("own-texts", corpus=key)
     assert "3 texts" in said(again)
     menu = again.selectbox(key="ask_corpus")
     assert len(menu.options) == 2 and menu.options[1].startswith("“The cat sat")
@@ -61,7 +61,7 @@ def test_a_file_keeps_its_name_in_what_is_said_of_it(given, called):
 
 
 def test_what_cannot_be_studied_is_a_sentence():
-    app = corpus("own-texts")
+    app = many_texts("own-texts")
     app = app.button(key="own-study").click().run()
     assert not app.exception and len(app.error) == 1
     app = app.run()  # all is there again
@@ -75,13 +75,13 @@ def test_what_cannot_be_studied_is_a_sentence():
     ):
         with pytest.raises(ArgumentError, match=named):
             keep(content, name)
-    app = corpus(corpus=studies.studies().add_texts(b"The cat sat on the mat.\n", ""))
+    app = many_texts(corpus=studies.studies().add_texts(b"The cat sat on the mat.\n", ""))
     check(app)  # one text has no interval and no label, and nothing reads like NaN
     assert str(MIN_UNITS) in said(app)
 
 
 def test_a_link_to_what_is_not_there_opens_on_what_is():
-    app = corpus(corpus="own_gone", layer="99", head="0", metric="nothing", kind="nothing")
+    app = many_texts(corpus="own_gone", layer="99", head="0", metric="nothing", kind="nothing")
     assert not app.exception and not app.error
     view = app.session_state.view
     assert view.corpus == "" and view.layer < 4 and view.metric == "entropy" and view.kind == ""
@@ -169,10 +169,12 @@ def test_begin_of_a_study_whose_visitors_leave_ends_and_in_public_deletes_it(mon
 
 def test_only_who_sits_at_the_machine_is_offered_the_texts_of_earlier_visits(monkeypatch):
     key = studies.studies().add_texts(b"Given by another visit.", "earlier.txt")
-    assert "earlier.txt" not in corpus().selectbox(key="ask_corpus").options
-    assert "earlier.txt" in corpus(corpus=key).selectbox(key="ask_corpus").options  # has the link
+    assert "earlier.txt" not in many_texts().selectbox(key="ask_corpus").options
+    assert (
+        "earlier.txt" in many_texts(corpus=key).selectbox(key="ask_corpus").options
+    )  # has the link
     monkeypatch.setattr(own_address, "only_here", lambda: True)
-    assert "earlier.txt" in corpus().selectbox(key="ask_corpus").options
+    assert "earlier.txt" in many_texts().selectbox(key="ask_corpus").options
 
 
 def test_servers_share_texts_and_studies_and_keep_no_more_than_one_may(tmp_path, monkeypatch):

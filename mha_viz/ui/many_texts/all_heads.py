@@ -1,0 +1,163 @@
+"""All heads: as dots in two measures or as a map, with the labels that hold over the texts."""
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+import pandas as pd
+import streamlit as st
+
+from mha_viz.core.metrics import LABELS, METRICS
+from mha_viz.core.metrics.units import MIN_UNITS
+from mha_viz.corpus.query.study import Study
+from mha_viz.paper import figures
+from mha_viz.paper.all_heads import (
+    ScatterChoices,
+    arc_title,
+    has_untrained,
+    label_measure,
+    metric_measure,
+    relation_measure,
+    scatter,
+    scatter_axes,
+    split_arc,
+)
+from mha_viz.paper.figures import StudyFigure, metric_map, source_line, value_map
+from mha_viz.paper.report import NOTES, titled
+from mha_viz.plots.head_scatter import Measure
+from mha_viz.ui.many_texts import TEXTS, arcs, pairs
+from mha_viz.ui.many_texts.fitting import RELATION
+from mha_viz.ui.many_texts.study_figure import show
+from mha_viz.ui.state import state
+from mha_viz.ui.state.views import PICTURES, ManyTexts
+from mha_viz.ui.widgets import look
+from mha_viz.ui.widgets.controls import choosing, lazy_sections
+from mha_viz.ui.widgets.exports import exports
+from mha_viz.ui.widgets.messages import words
+
+_LISTED = 8  # heads within the lasso that are named
+
+
+def draw(study: Study, view: ManyTexts) -> None:
+    """Draw all heads beside the table of labels; behind folds their spread and their pairs."""
+    _controls(study, view)
+    look.beside([5, 4], partial(_picture, study, view), partial(_labels, study, view))
+    spread = partial(_spread, study, view)
+    lazy_sections.in_expander("Spread over texts", "many-spread", spread)
+    if study.pair_measures:
+        draw_pairs = partial(pairs.draw, study, view)
+        lazy_sections.in_expander("Pairs of heads", "many-pairs", draw_pairs)
+
+
+def _controls(study: Study, view: ManyTexts) -> None:
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        choosing.segments("picture", "Picture", PICTURES)
+        if view.picture == "scatter":
+            axes = scatter_axes(study)
+            choosing.menu("x_axis", "Across", axes, width=190)
+            choosing.menu("y_axis", "Up", axes, width=190)
+        _colour_menu(study, view)
+        if view.kind == RELATION:
+            offered = {arc: arc_title(arc) for arc in arcs.measured(study)}
+            choosing.menu("arc", "Relation", offered, width=300)
+        if view.picture == "scatter":
+            state.bound("intervals", st.toggle, "Intervals")
+            off = not has_untrained(study)
+            state.bound("untrained", st.toggle, "Random weights", disabled=off)
+
+
+def _colour_menu(study: Study, view: ManyTexts) -> None:
+    """Draw the menu of what heads are coloured by: a metric, a label, or a gold relation."""
+    measured = set(study.heads["metric"])
+    offered = {key: METRICS[key].title for key in METRICS if key in measured}
+    offered |= {f"label {key}": f"Label: {label.title}" for key, label in LABELS.items()}
+    offered |= {RELATION: "A gold relation"} if study.has_trees and arcs.measured(study) else {}
+    of_kind = {"": view.metric, RELATION: RELATION}
+    looks: dict[str, Any] = {"format_func": offered.__getitem__, "width": 220}
+    looks |= {"value": of_kind.get(view.kind, f"label {view.kind}"), "take": _colour_by}
+    looks["help"] = TEXTS("all_heads.colour")
+    state.control("colour", st.selectbox, "Coloured by", list(offered), **looks)
+
+
+def _colour_by(key: str) -> None:
+    label = key.removeprefix("label ")
+    if key == RELATION or label != key:
+        state.change(kind=label)
+    else:
+        state.change(kind="", metric=key)
+
+
+def _picture(study: Study, view: ManyTexts) -> None:
+    measure, meaning = _colour(study, view)
+    st.markdown(meaning)
+    if view.picture == "map":
+        show(_map(study, view, measure), "map", words.choose)
+        return
+    choices = ScatterChoices(view.x_axis, view.y_axis, measure, view.intervals, view.untrained)
+    figure = scatter(study, choices, view.chosen, view.lasso)
+    show(figure, "scatter", words.choose, _select)
+
+
+def _map(study: Study, view: ManyTexts, measure: Measure) -> StudyFigure:
+    if not view.kind:
+        return metric_map(study, view.metric, view.chosen)
+    numbers: Any = measure[1:]
+    return value_map(study, (measure.title, ""), *numbers, selected=view.chosen)
+
+
+def _colour(study: Study, view: ManyTexts) -> tuple[Measure, str]:
+    """Return the numbers that heads are coloured by, and what they mean."""
+    if not view.kind:
+        return metric_measure(study, view.metric), METRICS[view.metric].meaning
+    if view.kind != RELATION:
+        meaning = f"{LABELS[view.kind].meaning} {TEXTS('all_heads.label')}"
+        return label_measure(study, view.kind), meaning
+    relation, direction = split_arc(view.arc)
+    rows = study.relations
+    rows = rows[(rows["relation"] == relation) & (rows["direction"] == direction)]
+    meaning = "No head was asked for it on both halves of the sentences."
+    for best in rows[rows["chosen"]].to_dict("records"):
+        name = words.head_name(best["layer"], best["head"])
+        meaning = TEXTS("all_heads.relation", best=best, name=name)
+    return relation_measure(study, view.arc), meaning
+
+
+def _select(heads: Sequence[Any]) -> None:
+    """Make the heads within a lasso the selected ones."""
+    pairs = {tuple(head) for head in heads if isinstance(head, list) and len(head) == 2}
+    state.change(lasso=tuple(sorted(pairs)))
+
+
+def _labels(study: Study, view: ManyTexts) -> None:
+    rows = study.labels
+    if view.lasso:
+        named = words.listed(view.lasso, _LISTED)
+        with st.container(horizontal=True, vertical_alignment="center"):
+            st.markdown(f"**{words.count(len(view.lasso), 'head')} selected:** {named}")
+            st.button("Clear selection", key="many-clear", on_click=_select, args=([],))
+        selected = pd.MultiIndex.from_frame(rows[["layer", "head"]]).isin(view.lasso)
+        rows = rows[selected]
+    else:
+        st.markdown("**Labels that hold over these texts**")
+    if rows.empty:
+        st.markdown(_no_label(study, bool(view.lasso)))
+        return
+    table = titled(rows, study.layer_numbers)
+    places = rows[["layer", "head"]].to_numpy().tolist()
+    words.choosable(table, lambda row: words.choose(places[row]), key="many-labels")
+    st.caption(NOTES["labels"])
+    caption = source_line(study, "labels")
+    exports.table_file(table, key="many-labels-file", name="Labels over texts", caption=caption)
+
+
+def _no_label(study: Study, is_selected: bool) -> str:
+    """Say why no head of a study, or none that is selected, has a label."""
+    if study.manifest["counts"].get("n_units", MIN_UNITS) < MIN_UNITS:
+        return f"Too few texts to say: a label takes {MIN_UNITS} independent units."
+    who = "None of these heads" if is_selected else "No head of this model"
+    return f"{who} earns a label on these texts."
+
+
+def _spread(study: Study, view: ManyTexts) -> None:
+    figure = figures.quantiles(study, view.metric, view.chosen)
+    show(figure, "quantiles", words.choose)

@@ -1,0 +1,141 @@
+"""Find: the texts on which a head scores highest, and pairs of tokens by word or by grammar."""
+
+from dataclasses import replace
+from functools import partial
+from typing import Any
+from urllib.parse import urlencode
+
+import pandas as pd
+import streamlit as st
+
+from mha_viz.core.metrics import LABELS, METRICS
+from mha_viz.corpus.query.study import Study
+from mha_viz.corpus.treebank.parts_of_speech import PARTS
+from mha_viz.paper.all_heads import arc_title, split_arc
+from mha_viz.paper.figures import source_line
+from mha_viz.ui.many_texts import TEXTS, arcs, examples
+from mha_viz.ui.many_texts.marked_text import Mark, marked
+from mha_viz.ui.state import state
+from mha_viz.ui.state.views import FINDS, ManyTexts, View
+from mha_viz.ui.widgets.controls import choosing
+from mha_viz.ui.widgets.exports import exports
+from mha_viz.ui.widgets.messages import words
+from mha_viz.web.theme import format_weight
+
+LIMIT = 100  # rows that are found
+_SHOWN = 20  # of them as sentences
+_COLOURS = {"query": "violet", "key": "green"}
+
+
+def draw(study: Study, view: ManyTexts) -> None:
+    """Draw the form, and the sentences that it finds."""
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        choosing.segments("find", "Find", FINDS)
+        if view.find == "scores":
+            _score_controls(study, view)
+        else:
+            _pair_controls()
+    if view.find == "scores":
+        link = partial(in_heads, view)
+        examples.draw(study, view, link)
+        return
+    if study.has_trees:
+        _grammar_controls(study)
+    _pairs(study, view)
+
+
+def _score_controls(study: Study, view: ManyTexts) -> None:
+    measured = set(study.heads["metric"])
+    offered = {key: METRICS[key].title for key in METRICS if key in measured}
+    offered |= {
+        f"label {key}": f"Label: {label.title}"
+        for key, label in LABELS.items()
+        if label.metric in measured
+    }
+    looks: dict[str, Any] = {"format_func": offered.__getitem__, "width": 240}
+    is_label = f"label {view.kind}" in offered
+    looks["value"] = f"label {view.kind}" if is_label else view.metric
+    state.control("score", st.selectbox, "Score", list(offered), take=_score_by, **looks)
+    state.bound("any_length", st.toggle, "Of any length")
+    if study.has_trees:
+        state.bound("gold", st.toggle, "With the gold tree")
+
+
+def _score_by(key: str) -> None:
+    label = key.removeprefix("label ")
+    state.change(kind=label) if label != key else state.change(kind="", metric=key)
+
+
+def _pair_controls() -> None:
+    for name, label in (("from_word", "Token that looks"), ("to_word", "Token looked at")):
+        state.bound(name, st.text_input, label, **TEXTS.control("word"))
+    state.bound("min_weight", st.slider, "Weight at least", 0.0, 1.0, step=0.05, width=160)
+    hint = "Only the nearest such token before it."
+    state.bound("previous", st.toggle, "Previous one", help=hint)
+    state.bound("any_head", st.toggle, "All heads")
+
+
+def _grammar_controls(study: Study) -> None:
+    """Draw what can be searched in a treebank only."""
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        offered = {"": "any part of speech"} | {part: part for part in PARTS}
+        for name, label in (("from_upos", "Part that looks"), ("to_upos", "Part looked at")):
+            choosing.menu(name, label, offered, width=180)
+        along = {"": "any or none"} | {arc: arc_title(arc) for arc in arcs.present(study)}
+        choosing.menu("along", "Along the relation", along, width=300)
+
+
+def _pairs(study: Study, view: ManyTexts) -> None:
+    """Draw the pairs of tokens that the search finds, each in its sentence."""
+    relation, direction = split_arc(view.along)
+    layer, head = (None, None) if view.any_head else view.chosen
+    matches = study.search(
+        query=view.from_word.strip() or None,
+        key=view.to_word.strip() or None,
+        layer=layer,
+        head=head,
+        relation=relation or None,
+        min_weight=view.min_weight,
+        limit=LIMIT,
+        direction=direction or None,
+        query_upos=view.from_upos or None,
+        key_upos=view.to_upos or None,
+        previous=view.previous,
+    )
+    if matches.empty:
+        st.info("Nothing found: take less weight, all heads, or ask for less.")
+        return
+    more = f", the heaviest {LIMIT}" * (len(matches) == LIMIT)
+    st.markdown(TEXTS("find.found", n=len(matches), more=more))
+    _sentences(study, view, matches.head(_SHOWN))
+    table, caption = matches.drop(columns=["text_id", "strongest"]), source_line(study, "search")
+    exports.table_file(table, key="many-found", name="Found in many texts", caption=caption)
+
+
+def _sentences(study: Study, view: ManyTexts, matches: pd.DataFrame) -> None:
+    ids = ", ".join(str(int(text_id)) for text_id in sorted(set(matches["text_id"])))
+    # a special token has no letters
+    spans = study.sql(
+        f"""SELECT text_id, list_transform(starts, lambda x: coalesce(x, -1)) AS starts,
+        list_transform(ends, lambda x: coalesce(x, -1)) AS ends
+        FROM sentences WHERE text_id IN ({ids})"""
+    )
+    of_text = {row["text_id"]: (row["starts"], row["ends"]) for row in spans.to_dict("records")}
+    for row in matches.to_dict("records"):
+        starts, ends = of_text[row["text_id"]]
+        positions = {colour: row[part] for part, colour in _COLOURS.items()}
+        marks = [Mark(int(starts[at]), int(ends[at]), colour) for colour, at in positions.items()]
+        pair = " → ".join(words.plain(row[f"{part}_token"]) for part in _COLOURS)
+        head = row["layer"], row["head"]
+        link = in_heads(view, row["text"], *head, row["query"], row["key"])
+        weight, sentence = format_weight(row["weight"]), marked(row["text"], marks)
+        st.markdown(f"**{weight}** {words.head_name(*head)}, {pair}: {sentence} {link}")
+
+
+def in_heads(
+    view: ManyTexts, text: str, layer: int, head: int, query: int = -1, key: int = -1
+) -> str:
+    """Return a markdown link to a text in Heads, on a head and perhaps a pair of tokens."""
+    shown = View(model=view.model, device=view.device, dtype=view.dtype, text=text)
+    shown = replace(shown, layer=layer, head=head, query=query, key=key)
+    return f"[Open in Heads](./?{urlencode(state.link_params(shown))})"

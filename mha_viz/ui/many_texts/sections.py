@@ -1,0 +1,57 @@
+"""The five views of the page Many texts, of which one is drawn.
+
+Importing it imports torch, plotly, pyarrow and duckdb, so the page does it late.
+"""
+
+import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
+
+from mha_viz.corpus.query.study import Study
+from mha_viz.ui.many_texts import (
+    all_heads,
+    change,
+    find,
+    fitting,
+    grammar,
+    one_head,
+    summary,
+    texts,
+    two_studies,
+)
+from mha_viz.ui.run.ready import fragment
+from mha_viz.ui.state import state
+from mha_viz.ui.state.views import TABS, ManyTexts
+from mha_viz.ui.widgets.controls import choosing, controls
+from mha_viz.ui.widgets.messages.messages import stop_on_error
+
+_VIEWS = {
+    "heads": all_heads.draw,
+    "one": one_head.draw,
+    "grammar": grammar.draw,
+    "find": find.draw,
+    "change": change.draw,
+}
+
+
+def draw(choice_of_texts: DeltaGenerator) -> None:
+    """Draw the study of the chosen texts, or its progress."""
+    with choice_of_texts:
+        view = texts.choose(state.of(ManyTexts))
+    two_studies.fit(view)
+    study = texts.made(view, "study")
+    if study is not None:
+        state.number_layers(study.layer_numbers)
+        summary.draw(study, view)
+        _views(study)
+
+
+@fragment
+def _views(study: Study) -> None:
+    """Draw the chosen view in a fragment: a click reruns nothing else on the page."""
+    with stop_on_error():
+        view = fitting.fit(study, state.of(ManyTexts))
+        with st.container(horizontal=True, vertical_alignment="bottom", key="study-tabs"):
+            choosing.segments("tab", "View", TABS, label_visibility="collapsed")
+            controls.head_menus(study.n_layers, study.n_heads)
+        _VIEWS[view.tab](study, view)
+        state.push_url()

@@ -1,0 +1,55 @@
+"""What a study is and what it finds, in a few sentences on top of all its views."""
+
+import streamlit as st
+
+from mha_viz.core.metrics import LABELS
+from mha_viz.core.reprs import count
+from mha_viz.corpus.query.study import Study
+from mha_viz.paper.report import answer
+from mha_viz.ui.run.studies import describe
+from mha_viz.ui.state.views import ManyTexts
+from mha_viz.ui.widgets.messages import words
+from mha_viz.ui.widgets.messages.messages import plain
+
+_NAMED = 3  # labels
+
+
+def draw(study: Study, view: ManyTexts) -> None:
+    """Say what was studied and what it shows, and what was skipped, left out or cut."""
+    of = f"**{describe(study, view)}**, {study.n_tokens:,} tokens, {words.plain(view.model)}."
+    st.markdown(" ".join(filter(None, (of, _labels(study), _best(study)))))
+    how = f"Numbers are means over texts; a 95 % interval takes {study.unit_note}."
+    if study.sql("SELECT count(low) AS n FROM heads")["n"].item() == 0:
+        how = "For one text there is no interval and no label: it is an anecdote."
+    st.caption(plain(how))
+    missing = study.notes
+    if n_skipped := study.manifest["counts"]["n_skipped"]:
+        place, reason = study.manifest["skipped"][0]
+        skipped = count(n_skipped, "text")
+        missing.insert(0, f"Skipped: {skipped}; the first is {place}: {reason}")
+    if missing:
+        st.warning(plain(" ".join(missing)), icon=":material/warning:")
+
+
+def _labels(study: Study) -> str:
+    """Say how many heads earn a label, which are the most frequent ones, and the surest head."""
+    rows, n_all = study.labels, study.n_layers * study.n_heads
+    if rows.empty:
+        return ""
+    n_labelled = len(rows.drop_duplicates(["layer", "head"]))
+    counts = rows["label"].value_counts(sort=True)
+    most = [f"{n} {LABELS[str(label)].title.lower()}" for label, n in counts.head(_NAMED).items()]
+    surest = rows.sort_values("share_of_texts", kind="stable").iloc[-1]
+    name = words.head_name(int(surest["layer"]), int(surest["head"]))
+    title = LABELS[surest["label"]].title.lower()
+    return (
+        f"**{n_labelled} of {n_all} heads earn a label**: {', '.join(most)}; the surest is {name}, "
+        f"{title} on {surest['share_of_texts']:.0%} of texts."
+    )
+
+
+def _best(study: Study) -> str:
+    """Say how many relations of the gold trees have a head that beats its baselines."""
+    if not study.has_trees or (best := study.best_heads("relations")).empty:
+        return ""
+    return answer(best, "relations", study.layer_numbers)
