@@ -192,11 +192,13 @@ def largest(
     values, places, first = torch.empty(0), torch.empty(0, dtype=torch.long), 0
     for block in blocks:
         least = values[-1] if len(values) == top else -torch.inf
-        rows = (block.amax(1) > least).nonzero()  # few of them once there are so many large cells
-        best = block[rows[:, 0]].flatten().topk(min(top, len(rows) * block.shape[1]))
+        highest = block.amax(1)
+        rows = highest.topk(min(top, len(block))).indices.sort().values  # no other row has one
+        rows = rows[highest[rows] > least]
+        best = block[rows].flatten().topk(min(top, len(rows) * block.shape[1]))
         row, column = best.indices // block.shape[1], best.indices % block.shape[1]
         values = torch.cat([values.to(best.values), best.values])
-        found = first + rows[row, 0] * block.shape[1] + column
+        found = first + rows[row] * block.shape[1] + column
         places = torch.cat([places.to(found), found])
         order = values.argsort(descending=True, stable=True)[:top]
         values, places = values[order], places[order]
