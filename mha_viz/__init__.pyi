@@ -7,6 +7,9 @@ from mha_viz.checkpoints.loading import load as load
 from mha_viz.checkpoints.wrapping import wrap as wrap
 from mha_viz.circuits.attribution.flow_graph import FlowGraph as FlowGraph
 from mha_viz.circuits.attribution.flow_graph import flow_graph as flow_graph
+from mha_viz.circuits.attribution.head_spaces import HeadSpaces as HeadSpaces
+from mha_viz.circuits.attribution.head_spaces import head_spaces as head_spaces
+from mha_viz.circuits.attribution.head_spaces import spaces_of_heads as spaces_of_heads
 from mha_viz.circuits.attribution.logit_attribution import logit_attribution as logit_attribution
 from mha_viz.circuits.attribution.prediction_graph import prediction_graph as prediction_graph
 from mha_viz.circuits.attribution.query_key_map import QueryKeyMap as QueryKeyMap

@@ -79,6 +79,11 @@ class LoadedNetwork:
         return self.network.dtype
 
     @property
+    def is_rotary(self) -> bool:
+        """The turning of queries and keys by their positions before they are scored."""
+        return any("rotary" in type(part).__name__.lower() for part in self.network.modules())
+
+    @property
     def accepts_pair(self) -> bool:
         """The ability to take a second text: a second segment, or the decoder's text."""
         return takes_pair(self.reader)

@@ -190,8 +190,7 @@ def query_key_map(
     used, notes = _drawn(model, given, limit, seed)
     keep = ("pattern", "query", "key")
     records = [model.trace(text, keep=keep) for text in used]
-    rotary = any("rotary" in type(part).__name__.lower() for part in model.network.modules())
-    notes += [_ROTARY] * rotary
+    notes += [_ROTARY] * model.is_rotary
     return map_of_records(records, method=method, heads=heads, limit=limit, seed=seed, notes=notes)
 
 
@@ -257,7 +256,7 @@ def map_of_records(
         in_all.append(correlation)
         both = torch.cat(space.one_space(queries, keys, scale), 1)
         spreads.append(both.mT @ both)
-    planes, explained = space.principal_plane(torch.stack(spreads))
+    planes, shares = space.principal_directions(torch.stack(spreads), 2)
     flat, measured, strongest = [], [], []
     for layer in range(n_layers):
         check_cancelled()
@@ -274,7 +273,7 @@ def map_of_records(
         plane_correlation=in_plane,
         baseline=chance,
         nearer_has_more=nearer,
-        explained=explained if method == "pca" else torch.full_like(explained, torch.nan),
+        explained=shares.sum(-1) if method == "pca" else torch.full(shares.shape[:-1], torch.nan),
         strongest=keys,
         weights=weights,
         tokens=tuple(t for one, n in zip(records, sizes, strict=True) for t in one.tokens[:n]),

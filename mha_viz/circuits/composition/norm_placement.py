@@ -95,7 +95,7 @@ def norm_placement(model: AttentionModel, dtype: torch.dtype) -> NormPlacement:
         final=tuple(map(fold, found.final)),
         entering=found.entering,
         normed_heads=found.normed_heads,
-        rotary=any("rotary" in type(m).__name__.lower() for m in model.network.modules()),
+        rotary=model.is_rotary,
     )
 
 

@@ -1,0 +1,343 @@
+"""The four spaces of a head: queries, keys, values and outputs of tokens, on few directions."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import pandas as pd
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from mha_viz.core.attention.scoring import row_blocks
+from mha_viz.core.cancellation import check_cancelled
+from mha_viz.core.compare.query_key_space import principal_directions
+from mha_viz.core.layer_numbers import checked_position, head_name
+from mha_viz.core.record.record import AttentionRecord, Token
+from mha_viz.core.record.visible import visible_keys
+from mha_viz.engine.model import AttentionModel
+from mha_viz.errors import ArgumentError, NotKeptError
+from mha_viz.prediction.arguments import check_index
+from mha_viz.text.encoding import encode_texts
+
+SPACES = ("queries", "keys", "values", "outputs")
+N_COMPONENTS = 8
+MAX_TOKENS = 2_000
+_KEEP = ("pattern", "query", "key", "value", "z")
+_READ_FOR_EACH = 4  # tokens of texts that are run, for each that is drawn
+_BATCH_BYTES = 128 * 2**20  # of what one batch leaves behind
+_VECTOR_BYTES = 512 * 2**20  # of the vectors of all tokens; of more heads the texts run again
+_ROTARY = "Queries and keys are turned by their positions (rotary), as the scores saw them."
+
+
+@dataclass(frozen=True, eq=False)
+class HeadSpaces:
+    """Queries, keys, values and outputs of one head, on the principal components of each space.
+
+    Args:
+        coordinates: of each token in each of `SPACES`, around the mean over all tokens; the unit is
+            that of the vectors, and the sign of a component is arbitrary. Queries and keys are as
+            the scores saw them; an output is z W_O, what the head writes to the residual stream
+            where it looks from that token.
+        explained: the share of a space's variance on each component, in [0, 1], the largest first;
+            NaN where nothing varies.
+        received: the mean weight that the head gives each token as a key, over the queries that
+            see it.
+        tokens, text, position: of each token, the number of its text, and its place in it.
+        texts: that the tokens were drawn from. layer, head: the layer by its own number.
+
+    >>> import mha_viz as mv
+    >>> found = mv.head_spaces(mv.load("tiny-gpt2"), ["The cat sat on the mat."], 1, 3)
+    >>> found.coordinates.shape, found.explained.shape
+    (torch.Size([4, 7, 7]), torch.Size([4, 7]))
+    """
+
+    coordinates: Float[Tensor, "space token component"]
+    explained: Float[Tensor, "space component"]
+    received: Float[Tensor, " token"]
+    tokens: tuple[Token, ...]
+    text: Int[Tensor, " token"]
+    position: Int[Tensor, " token"]
+    texts: tuple[str, ...]
+    layer: int
+    head: int
+    model: str = ""
+    notes: tuple[str, ...] = ()
+
+    def table(self, components: tuple[int, int] = (0, 1)) -> pd.DataFrame:
+        """Make a row for each token, with its coordinates on two components in every space.
+
+        ArgumentError: no such component.
+        """
+        for component in components:
+            check_index("component", component, self.coordinates.shape[-1])
+        columns: dict[str, object] = {
+            "token": [token.text for token in self.tokens],
+            "text": self.text.numpy(),
+            "position": self.position.numpy(),
+            "received": self.received.numpy(),
+        }
+        for space, places in zip(SPACES, self.coordinates, strict=True):
+            columns |= {f"{space} {i + 1}": places[:, i].numpy() for i in components}
+        return pd.DataFrame(columns)
+
+    def __repr__(self) -> str:
+        n_tokens, n_components = self.coordinates.shape[1:]
+        name = head_name(self.layer, self.head)
+        return (
+            f"HeadSpaces({self.model!r}, {name}, {n_tokens:,} tokens of {len(self.texts):,} texts "
+            f"on {n_components} components)"
+        )
+
+
+def head_spaces(
+    model: AttentionModel,
+    texts: str | Sequence[str],
+    layer: int,
+    head: int,
+    *,
+    n_components: int = N_COMPONENTS,
+    max_tokens: int = MAX_TOKENS,
+    seed: int = 0,
+) -> HeadSpaces:
+    """Project one head's queries, keys, values and outputs of many tokens on few directions.
+
+    Each space is projected by itself, on the directions in which its vectors vary most (principal
+    components). Keys and values of grouped-query attention are those of the head's group.
+
+    Args:
+        model: any that our attention runs in; of an encoder-decoder, the encoder.
+        texts: one or more, such as those of `Study.sample_texts`.
+        layer: the model's own number.
+        head: from 0.
+        n_components: at most; a space has no more than dimensions.
+        max_tokens: drawn at random from the texts, where they have more; texts themselves are drawn
+            until they have four times as many.
+        seed: of both draws.
+
+    Returns:
+        HeadSpaces: coordinates (4, token, component), and the share of variance of each component.
+
+    Raises:
+        TextError: no text, or one that cannot be used.
+        ArgumentError: no such head, a number below 1.
+        NotKeptError: a family whose queries, keys or output weights are not known.
+    """
+    heads = [(layer, head)]
+    return next(
+        spaces_of_heads(
+            model, texts, heads, n_components=n_components, max_tokens=max_tokens, seed=seed
+        )
+    )
+
+
+def spaces_of_heads(
+    model: AttentionModel,
+    texts: str | Sequence[str],
+    heads: Sequence[tuple[int, int]] | None = None,
+    *,
+    n_components: int = N_COMPONENTS,
+    max_tokens: int = MAX_TOKENS,
+    seed: int = 0,
+) -> Iterator[HeadSpaces]:
+    """Yield `head_spaces` of many heads, None for all, over the same tokens.
+
+    The texts run once for as many heads as 512 MB of vectors hold. Raises as `head_spaces`, before
+    the first head.
+    """
+    for name, number in (("n_components", n_components), ("max_tokens", max_tokens)):
+        if number < 1:
+            raise ArgumentError(f"{name} must be 1 or more, got {number}.")
+    if heads is None:
+        numbers = model.numbers_of(model.parts[0])
+        heads = [(layer, head) for layer in numbers for head in range(model.n_heads)]
+    if not model.output_weights(model.parts[0]):
+        raise NotKeptError(f"The output weights of {model.name} are not known.")
+    places = [(checked_position(model.layer_numbers, layer), head) for layer, head in heads]
+    for layer, head in places:
+        check_index("layer", layer, model.n_layers)
+        check_index("head", head, model.n_heads)
+    sample = _TokenSample.draw(
+        model, [texts] if isinstance(texts, str) else texts, max_tokens, seed
+    )
+    of_head = 4 * 4 * model.d_head * sample.n_tokens
+    size = max(1, _VECTOR_BYTES // of_head)
+    groups = [slice(first, first + size) for first in range(0, len(heads), size)]
+    return (
+        space
+        for group in groups
+        for space in _spaces(model, sample, heads[group], places[group], n_components)
+    )
+
+
+def _spaces(
+    model: AttentionModel,
+    sample: _TokenSample,
+    heads: Sequence[tuple[int, int]],
+    places: Sequence[tuple[int, int]],
+    n_components: int,
+) -> Iterator[HeadSpaces]:
+    """Yield the spaces of heads, by number and by position of their layers, after one run."""
+    read = _Vectors.read(model, sample, places)
+    weights = model.output_weights(model.parts[0])
+    group = model.n_heads // model.n_kv_heads
+    for number, ((layer, head), (position, _)) in enumerate(zip(heads, places, strict=True)):
+        queries, keys, values, z = (read.vectors[name][number] for name in _KEEP[1:])
+        # z W_O = (z R') Q' with orthonormal columns of Q: the same distances in fewer dimensions
+        outputs = z @ torch.linalg.qr(weights[position][head].float().cpu().mT).R.mT
+        n = min(n_components, queries.shape[-1], values.shape[-1])
+        found = [_projected(space, n) for space in (queries, keys, values, outputs)]
+        coordinates, explained = (torch.stack(part) for part in zip(*found, strict=True))
+        first = head - head % group
+        shared = f"Heads {first} to {first + group - 1} of the layer share their keys and values."
+        yield HeadSpaces(
+            coordinates=coordinates,
+            explained=explained,
+            received=read.received[number],
+            tokens=sample.tokens,
+            text=sample.text,
+            position=torch.cat(sample.drawn),
+            texts=sample.texts,
+            layer=layer,
+            head=head,
+            model=model.name,
+            notes=(*sample.notes, *[_ROTARY] * model.is_rotary, *[shared] * (group > 1)),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class _TokenSample:
+    """Texts, and the tokens that are drawn from each."""
+
+    texts: tuple[str, ...]
+    drawn: tuple[Int[Tensor, " _"], ...]  # positions in each text, in order
+    lengths: tuple[int, ...]  # of the texts, in tokens
+    tokens: tuple[Token, ...]  # all that are drawn
+    notes: tuple[str, ...]
+
+    @classmethod
+    def draw(
+        cls, model: AttentionModel, texts: Sequence[str], max_tokens: int, seed: int
+    ) -> _TokenSample:
+        """Draw tokens of texts, and only texts that have one."""
+        if not texts:
+            raise ArgumentError("Spaces of a head need at least one text.")
+        generator = torch.Generator().manual_seed(seed)
+        order = torch.randperm(len(texts), generator=generator).tolist()
+        read, tokens, total = [], list[tuple[Token, ...]](), 0
+        for i in order:
+            if total >= _READ_FOR_EACH * max_tokens:
+                break
+            read.append(texts[i])
+            tokens.append(encode_texts(model.reader, texts[i])[0].tokens)
+            total += len(tokens[-1])
+        chosen = torch.randperm(total, generator=generator)[:max_tokens]
+        is_chosen = torch.zeros(total, dtype=torch.bool)
+        is_chosen[chosen] = True
+        parts = [part.nonzero()[:, 0] for part in is_chosen.split([len(one) for one in tokens])]
+        kept = [i for i, part in enumerate(parts) if len(part)]
+        notes = []
+        if len(chosen) < total or len(read) < len(texts):
+            notes.append(f"{len(chosen):,} tokens of {len(kept):,} texts, drawn at random.")
+        return cls(
+            tuple(read[i] for i in kept),
+            tuple(parts[i] for i in kept),
+            tuple(len(tokens[i]) for i in kept),
+            tuple(tokens[i][at] for i in kept for at in parts[i].tolist()),
+            tuple(notes),
+        )
+
+    @property
+    def n_tokens(self) -> int:
+        """The number of tokens that were drawn."""
+        return len(self.tokens)
+
+    @property
+    def text(self) -> Int[Tensor, " token"]:
+        """The number of each token's text."""
+        sizes = torch.tensor([len(part) for part in self.drawn])
+        return torch.arange(len(sizes)).repeat_interleave(sizes)
+
+    def batches(self, model: AttentionModel) -> Iterator[list[int]]:
+        """Yield the numbers of texts that run together, of like length."""
+        batch: list[int] = []
+        for i in sorted(range(len(self.texts)), key=lambda i: (-self.lengths[i], i)):
+            longest = self.lengths[batch[0] if batch else i]
+            of_text = 4 * model.n_layers * model.n_heads * longest * (longest + 4 * model.d_head)
+            if batch and (len(batch) + 1) * of_text > _BATCH_BYTES:
+                yield batch
+                batch = []
+            batch.append(i)
+        yield batch
+
+
+@dataclass(eq=False)
+class _Vectors:
+    """What some heads made of the tokens of a sample, filled text by text."""
+
+    vectors: dict[str, Float[Tensor, "head token d"]]  # by name in a record
+    received: Float[Tensor, "head token"]
+
+    @classmethod
+    @torch.no_grad()
+    def read(
+        cls, model: AttentionModel, sample: _TokenSample, places: Sequence[tuple[int, int]]
+    ) -> _Vectors:
+        """Run the texts of a sample and keep what these heads, by position, made of its tokens."""
+        found = cls({}, torch.zeros(len(places), sample.n_tokens))
+        of_layer: dict[int, list[int]] = defaultdict(list)
+        for number, (layer, _) in enumerate(places):
+            of_layer[layer].append(number)
+        ends = torch.tensor([len(part) for part in sample.drawn]).cumsum(0).tolist()
+        for batch in sample.batches(model):
+            check_cancelled()
+            texts = [sample.texts[i] for i in batch]
+            if len(model.parts) > 1:
+                records = [model.trace(text, keep=_KEEP) for text in texts]
+            else:
+                records = model.trace_batch(texts, keep=_KEEP)
+            for i, record in zip(batch, records, strict=True):
+                at = slice(ends[i] - len(sample.drawn[i]), ends[i])
+                for layer, numbers in of_layer.items():
+                    heads = [places[number][1] for number in numbers]
+                    found._take(record, layer, heads, (numbers, at, sample.drawn[i]))
+        return found
+
+    def _take(
+        self,
+        record: AttentionRecord,
+        layer: int,
+        heads: list[int],
+        place: tuple[list[int], slice, Int[Tensor, " token"]],
+    ) -> None:
+        """Copy what heads of one layer made of some tokens of a text."""
+        numbers, at, tokens = place
+        for name in _KEEP[1:]:
+            of_layer = record.for_query_heads(name, layer)[heads][:, tokens]
+            if name not in self.vectors:
+                shape = (*self.received.shape, of_layer.shape[-1])
+                self.vectors[name] = torch.zeros(shape)
+            self.vectors[name][numbers, at] = of_layer.float().cpu()
+        self.received[numbers, at] = _received(record, layer, heads)[:, tokens]
+
+
+def _received(record: AttentionRecord, layer: int, heads: list[int]) -> Float[Tensor, "head key"]:
+    """Return the mean weight of each key over the queries that see it."""
+    n_queries, n_keys = record.shape[2:]
+    weight, seen = torch.zeros(len(heads), n_keys), torch.zeros(n_keys)
+    for rows in row_blocks(n_queries, 4 * len(heads) * n_keys):
+        part = record.patterns.rows(layer, rows, heads).sum(1).cpu()
+        weight[:, : part.shape[-1]] += part
+        seen += visible_keys(record, layer, rows).sum(0).cpu()
+    return weight / seen.clamp(min=1)
+
+
+def _projected(
+    vectors: Float[Tensor, "token d"], n_components: int
+) -> tuple[Float[Tensor, "token component"], Float[Tensor, " component"]]:
+    """Return coordinates on the principal components, and their shares of the variance."""
+    centred = vectors.double() - vectors.double().mean(0)
+    directions, explained = principal_directions(centred.mT @ centred, n_components)
+    return (centred @ directions.double()).float(), explained
