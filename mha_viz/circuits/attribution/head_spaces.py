@@ -51,7 +51,7 @@ class HeadSpaces:
     >>> import mha_viz as mv
     >>> found = mv.head_spaces(mv.load("tiny-gpt2"), ["The cat sat on the mat."], 1, 3)
     >>> found.coordinates.shape, found.explained.shape
-    (torch.Size([4, 7, 7]), torch.Size([4, 7]))
+    (torch.Size([4, 7, 8]), torch.Size([4, 8]))
     """
 
     coordinates: Float[Tensor, "space token component"]
