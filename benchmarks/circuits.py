@@ -20,8 +20,8 @@ from mha_viz.circuits.attribution.flow_graph import flow_graph
 from mha_viz.circuits.attribution.logit_attribution import logit_attribution
 from mha_viz.circuits.attribution.score_attribution import score_attribution
 from mha_viz.circuits.composition.head_pairs import composition
-from mha_viz.circuits.patching.path_effect import path_effect
-from mha_viz.circuits.patching.path_effects import path_effects
+from mha_viz.circuits.effects.path_effect import path_effect
+from mha_viz.circuits.effects.path_effects import path_effects
 from mha_viz.engine.model import AttentionModel
 from mha_viz.text.encoding import encode_texts
 

@@ -31,25 +31,21 @@ from mha_viz.circuits.composition.ov_circuit import (
     favoured_pairs as favoured_pairs,
 )
 from mha_viz.circuits.composition.token_circuits import token_matrices as token_matrices
-from mha_viz.circuits.edges.edge_circuit import edge_circuit as edge_circuit
-from mha_viz.circuits.edges.edge_circuit import edge_faithfulness as edge_faithfulness
-from mha_viz.circuits.edges.edge_effects import edge_effects as edge_effects
-from mha_viz.circuits.patching.patching_map import PatchingMap as PatchingMap
-from mha_viz.circuits.patching.patching_map import patching_map as patching_map
-from mha_viz.circuits.patching.path_effect import path_effect as path_effect
-from mha_viz.circuits.patching.path_effects import path_effects as path_effects
-from mha_viz.circuits.tasks.faithfulness import (
-    faithfulness as faithfulness,
-)
-from mha_viz.circuits.tasks.faithfulness import (
-    find_heads as find_heads,
-)
-from mha_viz.circuits.tasks.over_pairs import task_attribution as task_attribution
-from mha_viz.circuits.tasks.over_pairs import task_graph as task_graph
-from mha_viz.circuits.tasks.over_pairs import task_paths as task_paths
-from mha_viz.circuits.tasks.task_runs import task_accuracy as task_accuracy
-from mha_viz.circuits.tasks.tasks import make_task as make_task
-from mha_viz.circuits.tasks.tested_heads import Faithfulness as Faithfulness
+from mha_viz.circuits.effects.edge_circuit import edge_circuit as edge_circuit
+from mha_viz.circuits.effects.edge_circuit import edge_faithfulness as edge_faithfulness
+from mha_viz.circuits.effects.edge_effects import edge_effects as edge_effects
+from mha_viz.circuits.effects.faithfulness import faithfulness as faithfulness
+from mha_viz.circuits.effects.faithfulness import find_heads as find_heads
+from mha_viz.circuits.effects.over_pairs import task_attribution as task_attribution
+from mha_viz.circuits.effects.over_pairs import task_graph as task_graph
+from mha_viz.circuits.effects.over_pairs import task_paths as task_paths
+from mha_viz.circuits.effects.patching_map import PatchingMap as PatchingMap
+from mha_viz.circuits.effects.patching_map import patching_map as patching_map
+from mha_viz.circuits.effects.path_effect import path_effect as path_effect
+from mha_viz.circuits.effects.path_effects import path_effects as path_effects
+from mha_viz.circuits.effects.tested_heads import Faithfulness as Faithfulness
+from mha_viz.circuits.tasks.accuracy import task_accuracy as task_accuracy
+from mha_viz.circuits.tasks.make_task import make_task as make_task
 from mha_viz.core.attention.attention import attention as attention
 from mha_viz.core.attention.multi_head import (
     AttentionOutput as AttentionOutput,

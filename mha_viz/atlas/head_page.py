@@ -51,7 +51,9 @@ class HeadPages:
         content = {
             "name": self.names[at],
             "before": (self.files[at - 1], self.names[at - 1]) if at else None,
-            "behind": (self.files[at + 1], self.names[at + 1]) if at + 1 < len(self.files) else None,
+            "behind": (self.files[at + 1], self.names[at + 1])
+            if at + 1 < len(self.files)
+            else None,
             "labels": labels.drop(columns="Head"),
             "labels_note": NOTES["labels"],
             "offsets": _offset_bars(figures.profile(self.study, "offset", head)),

@@ -22,7 +22,7 @@ from mha_viz.errors import ArgumentError, WriteError
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-    from mha_viz.circuits.tasks.tasks import Task
+    from mha_viz.circuits.tasks.task import Task
     from mha_viz.core.record.record import AttentionRecord
     from mha_viz.engine.model import AttentionModel
 
@@ -199,7 +199,7 @@ class TaskChoice:
 
     def make(self, model: AttentionModel) -> Task:
         """Make the task for a model, and print which pairs were left out."""
-        from mha_viz.circuits.tasks.tasks import TASKS, make_task
+        from mha_viz.circuits.tasks.make_task import TASKS, make_task
 
         if self.task is not None and self.task not in TASKS and "|" not in self.task:
             raise ArgumentError(

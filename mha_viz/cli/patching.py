@@ -11,7 +11,7 @@ from mha_viz.cli.notes import print_notes, progress, tell
 from mha_viz.errors import ArgumentError
 
 if TYPE_CHECKING:
-    from mha_viz.circuits.patching.path_effect import Receiver
+    from mha_viz.circuits.effects.path_effect import Receiver
 
 from enum import StrEnum
 from typing import Any
@@ -136,7 +136,7 @@ def path(
 ) -> None:
     """Measure what changes when one head reads another's output from a corrupted text."""
     start, ends = options.parse_head(sender, _ONE_END), _parse_receiver(receiver)
-    from mha_viz.circuits.patching.path_effect import path_effect, receiver_name
+    from mha_viz.circuits.effects.path_effect import path_effect, receiver_name
 
     loaded = checkpoint.load()
     found = path_effect(loaded, clean, corrupt, start, ends, metric, **vars(tracked))
@@ -160,7 +160,7 @@ def paths(
     if metric == "kl" and not exact:
         refusal = "KL has no estimates, for its slope at the clean run is 0: add --exact."
         raise ArgumentError(refusal)
-    from mha_viz.circuits.patching.path_effects import path_effects
+    from mha_viz.circuits.effects.path_effects import path_effects
 
     loaded = checkpoint.load()
     found = path_effects(loaded, clean, corrupt, metric, way, **vars(tracked))
@@ -193,7 +193,7 @@ def patch(
     direction: Literal["denoise", "noise"] = "denoise",
 ) -> None:
     """Measure where a behaviour is carried: each layer's part patched at each position."""
-    from mha_viz.circuits.patching.patching_map import patching_map
+    from mha_viz.circuits.effects.patching_map import patching_map
 
     loaded = checkpoint.load()
     given = vars(tracked) | {"on_progress": progress("runs")}
@@ -221,8 +221,8 @@ def faithfulness(
     Shares are those on held-out texts: a search chooses heads on the other half of the texts.
     """
     chosen = None if heads is None else options.parse_heads(heads)
-    from mha_viz.circuits.tasks.faithfulness import faithfulness, find_heads
-    from mha_viz.circuits.tasks.task_runs import task_accuracy
+    from mha_viz.circuits.effects.faithfulness import faithfulness, find_heads
+    from mha_viz.circuits.tasks.accuracy import task_accuracy
     from mha_viz.engine.head_changes import head_place
 
     loaded = checkpoint.load()
@@ -263,8 +263,8 @@ def edges(
 
     Edges are scored on one half of the texts, and the curve is measured on the other.
     """
-    from mha_viz.circuits.edges.edge_circuit import edge_faithfulness
-    from mha_viz.circuits.edges.edge_effects import edge_effects
+    from mha_viz.circuits.effects.edge_circuit import edge_faithfulness
+    from mha_viz.circuits.effects.edge_effects import edge_effects
 
     loaded = checkpoint.load()
     behaviour = task.make(loaded)

@@ -9,13 +9,14 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from mha_viz.circuits.edges.edge_circuit import ENOUGH, N_RANDOM, EdgeCurve, edge_faithfulness
-from mha_viz.circuits.edges.edge_effects import EdgeScores, edge_effects
-from mha_viz.circuits.tasks.faithfulness import FoundHeads, faithfulness, find_heads, task_of
-from mha_viz.circuits.tasks.over_pairs import TaskAttribution, task_attribution
-from mha_viz.circuits.tasks.task_runs import TaskAccuracy, attended, task_accuracy
-from mha_viz.circuits.tasks.tasks import TASKS, Example, Task
-from mha_viz.circuits.tasks.tested_heads import Faithfulness
+from mha_viz.circuits.effects.edge_circuit import ENOUGH, N_RANDOM, EdgeCurve, edge_faithfulness
+from mha_viz.circuits.effects.edge_effects import EdgeScores, edge_effects
+from mha_viz.circuits.effects.faithfulness import FoundHeads, faithfulness, find_heads
+from mha_viz.circuits.effects.over_pairs import TaskAttribution, task_attribution
+from mha_viz.circuits.effects.tested_heads import Faithfulness
+from mha_viz.circuits.tasks.accuracy import TaskAccuracy, attended, task_accuracy
+from mha_viz.circuits.tasks.make_task import TASKS, task_of
+from mha_viz.circuits.tasks.task import Example, Task
 from mha_viz.core.amounts import format_number
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import AttentionUnavailableError

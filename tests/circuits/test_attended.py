@@ -4,7 +4,7 @@ import pytest
 import torch
 
 import mha_viz as mv
-from mha_viz.circuits.tasks.task_runs import KINDS, attended
+from mha_viz.circuits.tasks.accuracy import KINDS, attended
 from mha_viz.errors import ArgumentError
 
 HEADS = [(0, 5), (1, 0), (3, 2)]

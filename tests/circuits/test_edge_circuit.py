@@ -7,10 +7,11 @@ import networkx
 import pytest
 import torch
 
-from mha_viz.circuits.edges.edge_circuit import edge_circuit, edge_faithfulness
-from mha_viz.circuits.edges.edge_effects import edge_effects
-from mha_viz.circuits.edges.edge_graph import EdgeGraph
-from mha_viz.circuits.tasks.tasks import Example, Task, make_task
+from mha_viz.circuits.effects.edge_circuit import edge_circuit, edge_faithfulness
+from mha_viz.circuits.effects.edge_effects import edge_effects
+from mha_viz.circuits.effects.edge_graph import EdgeGraph
+from mha_viz.circuits.tasks.make_task import make_task
+from mha_viz.circuits.tasks.task import Example, Task
 from mha_viz.errors import ArgumentError
 from mha_viz.text.encoding import encode_texts
 from tests.circuits import induction_network

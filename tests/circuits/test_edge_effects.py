@@ -6,9 +6,10 @@ import pytest
 import torch
 from scipy import stats
 
-from mha_viz.circuits.edges.edge_effects import edge_effects
-from mha_viz.circuits.edges.edge_runs import EdgeRuns
-from mha_viz.circuits.tasks.tasks import Example, make_task
+from mha_viz.circuits.effects.edge_effects import edge_effects
+from mha_viz.circuits.effects.edge_runs import EdgeRuns
+from mha_viz.circuits.tasks.make_task import make_task
+from mha_viz.circuits.tasks.task import Example
 from mha_viz.errors import ArgumentError, AttentionUnavailableError
 from mha_viz.interventions.importance import agreement
 from mha_viz.prediction.replay import Progress

@@ -11,9 +11,9 @@ from dataclasses import replace
 
 import pytest
 
-from mha_viz.circuits.tasks.faithfulness import faithfulness, find_heads
-from mha_viz.circuits.tasks.tasks import make_task
-from mha_viz.circuits.tasks.tested_heads import Faithfulness, Outcome
+from mha_viz.circuits.effects.faithfulness import faithfulness, find_heads
+from mha_viz.circuits.effects.tested_heads import Faithfulness, Outcome
+from mha_viz.circuits.tasks.make_task import make_task
 from mha_viz.core.amounts import format_number
 from mha_viz.core.json_file import HASH
 from mha_viz.errors import ArgumentError, RecordError, WriteError

@@ -10,9 +10,9 @@ import torch
 import transformers as tf
 
 import mha_viz as mv
-from mha_viz.circuits.tasks.faithfulness import faithfulness, find_heads
+from mha_viz.circuits.effects.faithfulness import faithfulness, find_heads
+from mha_viz.circuits.tasks.make_task import make_task
 from mha_viz.circuits.tasks.pairs import read_pairs
-from mha_viz.circuits.tasks.tasks import make_task
 from mha_viz.circuits.tasks.templates import VOCABULARIES
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import ArgumentError

@@ -5,10 +5,10 @@ import pytest
 import torch
 
 import mha_viz as mv
-from mha_viz.circuits.patching import patching_map as module
-from mha_viz.circuits.patching.experiment import as_run, patching_experiment
-from mha_viz.circuits.patching.patched_runs import PatchedRuns
-from mha_viz.circuits.patching.patching_map import PARTS, patching_map
+from mha_viz.circuits.effects import patching_map as module
+from mha_viz.circuits.effects.experiment import as_run, patching_experiment
+from mha_viz.circuits.effects.patched_runs import PatchedRuns
+from mha_viz.circuits.effects.patching_map import PARTS, patching_map
 from mha_viz.errors import ArgumentError, TextError
 from tests.circuits.plain_paths import PlainPaths
 from tests.circuits.test_path_effect import CLEAN, CORRUPT, FAMILIES, asked, ids_of, predicting

@@ -7,8 +7,8 @@ import torch
 import transformers as tf
 
 import mha_viz as mv
-from mha_viz.circuits.patching.experiment import patching_experiment
-from mha_viz.circuits.patching.path_effect import path_effect
+from mha_viz.circuits.effects.experiment import patching_experiment
+from mha_viz.circuits.effects.path_effect import path_effect
 from mha_viz.engine.head_changes import reference_means
 from mha_viz.engine.model import AttentionModel
 from mha_viz.prediction import replay

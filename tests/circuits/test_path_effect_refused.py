@@ -6,7 +6,7 @@ import pytest
 import transformers as tf
 
 import mha_viz as mv
-from mha_viz.circuits.patching.path_effect import path_effect
+from mha_viz.circuits.effects.path_effect import path_effect
 from mha_viz.engine.head_changes import reference_means
 from mha_viz.errors import ArgumentError, AttentionUnavailableError, MhaVizError, TextError
 from tests.circuits.test_path_effect import CLEAN, CORRUPT, asked, predicting

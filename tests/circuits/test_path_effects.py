@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from mha_viz.circuits.patching.patching import INPUTS
-from mha_viz.circuits.patching.path_effect import path_effect
-from mha_viz.circuits.patching.path_effects import path_effects
+from mha_viz.circuits.effects.path_effect import path_effect
+from mha_viz.circuits.effects.path_effects import path_effects
+from mha_viz.circuits.effects.path_runs import INPUTS
 from mha_viz.core.cancellation import cancellation
 from mha_viz.errors import ArgumentError
 from tests.circuits.test_path_effect import CLEAN, CORRUPT, asked, predicting
@@ -77,7 +77,7 @@ class Stopped(Exception):
 @pytest.mark.parametrize(("stopped_by", "calls"), [("cancellation", 100), ("callback", 5)])
 def test_whoever_asks_may_stop_it_between_layers(models, monkeypatch, stopped_by, calls):
     monkeypatch.setattr(
-        "mha_viz.circuits.patching.patching.MAX_INPUT_BYTES", 1
+        "mha_viz.circuits.effects.path_runs.MAX_INPUT_BYTES", 1
     )  # a sender at a time
     model = models["gpt2"]
     found, left = path_effects(model, CLEAN, CORRUPT), iter(range(calls))
@@ -119,6 +119,6 @@ def test_what_cannot_be_asked(models, monkeypatch):
         path_effects(models["gpt2"], CLEAN, CORRUPT, way="around")
     with pytest.raises(ArgumentError, match="n_measured"):
         path_effects(models["gpt2"], CLEAN, CORRUPT, n_measured=-1)
-    monkeypatch.setattr("mha_viz.circuits.patching.path_effects.MAX_PATHS", 600)
+    monkeypatch.setattr("mha_viz.circuits.effects.path_effects.MAX_PATHS", 600)
     with pytest.raises(ArgumentError):
         path_effects(models["gpt2"], CLEAN, CORRUPT)

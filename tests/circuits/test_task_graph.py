@@ -7,8 +7,8 @@ from scipy import stats
 
 import mha_viz as mv
 from mha_viz.circuits.attribution.prediction_graph import prediction_graph
-from mha_viz.circuits.tasks.over_pairs import task_graph
-from mha_viz.circuits.tasks.tasks import make_task
+from mha_viz.circuits.effects.over_pairs import task_graph
+from mha_viz.circuits.tasks.make_task import make_task
 from mha_viz.errors import ArgumentError
 
 PAIRS = [

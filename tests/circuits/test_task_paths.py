@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from mha_viz.circuits.patching.path_effects import path_effects
-from mha_viz.circuits.tasks.over_pairs import task_paths
-from mha_viz.circuits.tasks.tasks import make_task
+from mha_viz.circuits.effects.over_pairs import task_paths
+from mha_viz.circuits.effects.path_effects import path_effects
+from mha_viz.circuits.tasks.make_task import make_task
 from mha_viz.errors import ArgumentError
 from tests.circuits.test_path_effect import predicting
 

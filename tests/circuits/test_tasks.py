@@ -2,7 +2,7 @@
 
 import pytest
 
-from mha_viz.circuits.tasks.tasks import TASKS, make_task
+from mha_viz.circuits.tasks.make_task import TASKS, make_task
 from mha_viz.errors import ArgumentError, AttentionUnavailableError
 from mha_viz.text.encoding import label_of
 from tests.circuits.test_path_effect import predicting

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 import mha_viz as mv
-from mha_viz.circuits.tasks.tested_heads import Faithfulness
+from mha_viz.circuits.effects.tested_heads import Faithfulness
 from tests.making.hybrids import jamba
 
 TEXT = "ba da fa ba da fa ka"

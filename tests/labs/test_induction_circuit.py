@@ -5,7 +5,7 @@ import pytest
 import torch
 
 import mha_viz as mv
-from mha_viz.circuits.patching.path_effect import path_effect
+from mha_viz.circuits.effects.path_effect import path_effect
 from mha_viz.engine.head_changes import reference_means
 from mha_viz.learn.labs.induction_circuit import numbers as lab
 from tests.circuits.plain_paths import PlainPaths, note, put

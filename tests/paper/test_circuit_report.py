@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 import mha_viz as mv
-from mha_viz.circuits.tasks.task_runs import attended
+from mha_viz.circuits.tasks.accuracy import attended
 from mha_viz.errors import AttentionUnavailableError
 from mha_viz.paper import circuit_report as report
 

@@ -1,1 +1,1 @@
-"""Tasks from templates and pairs, and circuits of heads tested on them."""
+"""Tasks that ask a model for a behaviour, from templates and pairs."""

@@ -11,13 +11,14 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from mha_viz.circuits.edges.edge_circuit import ENOUGH, edge_faithfulness
-from mha_viz.circuits.edges.edge_circuit import N_RANDOM as N_CIRCUITS
-from mha_viz.circuits.edges.edge_effects import N_MEASURED, edge_effects
-from mha_viz.circuits.edges.edge_runs import EdgeRuns
-from mha_viz.circuits.tasks.faithfulness import N_RANDOM, faithfulness, find_heads
-from mha_viz.circuits.tasks.tasks import TASKS, Task
-from mha_viz.circuits.tasks.tested_heads import Faithfulness, Outcome
+from mha_viz.circuits.effects.edge_circuit import ENOUGH, edge_faithfulness
+from mha_viz.circuits.effects.edge_circuit import N_RANDOM as N_CIRCUITS
+from mha_viz.circuits.effects.edge_effects import N_MEASURED, edge_effects
+from mha_viz.circuits.effects.edge_runs import EdgeRuns
+from mha_viz.circuits.effects.faithfulness import N_RANDOM, faithfulness, find_heads
+from mha_viz.circuits.effects.tested_heads import Faithfulness, Outcome
+from mha_viz.circuits.tasks.make_task import TASKS
+from mha_viz.circuits.tasks.task import Task
 from mha_viz.core.reprs import count
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import AttentionUnavailableError, RecordError

@@ -10,7 +10,7 @@ from mha_viz.circuits.attribution.flow_graph import flow_graph as graph_of
 from mha_viz.circuits.attribution.pins import Pin
 from mha_viz.circuits.attribution.prediction_graph import prediction_graph as prediction_of
 from mha_viz.circuits.attribution.signed_graph import PredictionGraph
-from mha_viz.circuits.tasks.over_pairs import task_graph
+from mha_viz.circuits.effects.over_pairs import task_graph
 from mha_viz.core.record.fields import merge
 from mha_viz.prediction.logits import objective
 from mha_viz.ui.circuits import TEXTS, logit_parts, scores, targets

@@ -6,7 +6,7 @@ import streamlit as st
 
 from mha_viz.circuits.attribution.logit_attribution import LogitAttribution, logit_attribution
 from mha_viz.circuits.attribution.vocabulary import head_tokens, logit_lens
-from mha_viz.circuits.tasks.over_pairs import TaskAttribution, task_attribution
+from mha_viz.circuits.effects.over_pairs import TaskAttribution, task_attribution
 from mha_viz.plots.bars import signed_rows, stacked_shares
 from mha_viz.plots.prediction import token_strip
 from mha_viz.ui.circuits import TEXTS, targets

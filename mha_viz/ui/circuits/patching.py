@@ -8,7 +8,7 @@ import numpy as np
 import streamlit as st
 from numpy.typing import NDArray
 
-from mha_viz.circuits.patching.patching_map import PatchingMap, patching_map
+from mha_viz.circuits.effects.patching_map import PatchingMap, patching_map
 from mha_viz.core.layer_numbers import layer_names
 from mha_viz.engine.model import AttentionModel
 from mha_viz.plots.bars import share_matrix

@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 
 from mha_viz.circuits.attribution.logit_attribution import LogitAttribution
 from mha_viz.circuits.attribution.score_attribution import ScoreAttribution
-from mha_viz.circuits.tasks.over_pairs import TaskAttribution
-from mha_viz.circuits.tasks.task_runs import LEAST, task_accuracy
-from mha_viz.circuits.tasks.tasks import Example, Task, make_task
+from mha_viz.circuits.effects.over_pairs import TaskAttribution
+from mha_viz.circuits.tasks.accuracy import LEAST, task_accuracy
+from mha_viz.circuits.tasks.make_task import make_task
+from mha_viz.circuits.tasks.task import Example, Task
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import AttentionUnavailableError, MhaVizError, NotKeptError
 from mha_viz.plots.difference import head_changes

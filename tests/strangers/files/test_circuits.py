@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 
 from mha_viz.circuits.attribution.signed_graph import PredictionGraph
-from mha_viz.circuits.tasks import tested_heads
-from mha_viz.circuits.tasks.tested_heads import Faithfulness, Outcome
+from mha_viz.circuits.effects import tested_heads
+from mha_viz.circuits.effects.tested_heads import Faithfulness, Outcome
 from mha_viz.errors import RecordError
 from mha_viz.ui.widgets.components.flow_graph import prediction_payload
 from tests.making.flow_graphs import made_up_prediction

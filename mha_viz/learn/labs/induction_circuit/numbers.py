@@ -15,14 +15,14 @@ from torch import Tensor
 from mha_viz.checkpoints.loading import load
 from mha_viz.circuits.attribution.score_attribution import ScoreAttribution, score_attribution
 from mha_viz.circuits.composition.head_pairs import Composition, composition
-from mha_viz.circuits.edges.edge_circuit import edge_faithfulness
-from mha_viz.circuits.edges.edge_effects import edge_effects
-from mha_viz.circuits.patching.experiment import PatchingExperiment, patching_experiment
-from mha_viz.circuits.tasks.faithfulness import faithfulness, find_heads
-from mha_viz.circuits.tasks.over_pairs import TaskAttribution, task_attribution
-from mha_viz.circuits.tasks.task_runs import task_accuracy
-from mha_viz.circuits.tasks.tasks import INDUCTION, make_task
-from mha_viz.circuits.tasks.tested_heads import Faithfulness
+from mha_viz.circuits.effects.edge_circuit import edge_faithfulness
+from mha_viz.circuits.effects.edge_effects import edge_effects
+from mha_viz.circuits.effects.experiment import PatchingExperiment, patching_experiment
+from mha_viz.circuits.effects.faithfulness import faithfulness, find_heads
+from mha_viz.circuits.effects.over_pairs import TaskAttribution, task_attribution
+from mha_viz.circuits.effects.tested_heads import Faithfulness
+from mha_viz.circuits.tasks.accuracy import task_accuracy
+from mha_viz.circuits.tasks.make_task import INDUCTION, make_task
 from mha_viz.core.metrics.position import previous_token
 from mha_viz.core.record.record import AttentionRecord
 from mha_viz.core.stored_runs import StoredRun

@@ -5,7 +5,7 @@ from functools import partial
 import numpy as np
 import streamlit as st
 
-from mha_viz.circuits.tasks.tasks import INDUCTION
+from mha_viz.circuits.tasks.make_task import INDUCTION
 from mha_viz.core.reprs import count
 from mha_viz.engine.model import AttentionModel
 from mha_viz.learn.frame import charts, frame

@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from mha_viz.circuits.patching.patching import PathRuns
+from mha_viz.circuits.effects.path_runs import PathRuns
 from mha_viz.engine.head_changes import part_size, reference_means
 from mha_viz.engine.intervention import ReferenceMeans
 from mha_viz.engine.model import AttentionModel

@@ -8,8 +8,8 @@ import torch
 from jaxtyping import Float, Float64
 from torch import Tensor
 
-from mha_viz.circuits.edges.edge_runs import EdgePass, EdgeRuns, PairRuns
-from mha_viz.circuits.edges.edge_sites import LayerSites, Recording
+from mha_viz.circuits.effects.edge_runs import EdgePass, EdgeRuns, PairRuns
+from mha_viz.circuits.effects.edge_sites import LayerSites, Recording
 from mha_viz.engine.probe import EverythingKept, HeadEdits, Probe
 from mha_viz.prediction.replay import MAX_TOKENS, Progress
 

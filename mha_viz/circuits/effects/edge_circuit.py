@@ -10,10 +10,10 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from mha_viz.circuits.edges.edge_effects import EdgeScores
-from mha_viz.circuits.edges.edge_graph import Edges
-from mha_viz.circuits.edges.edge_runs import EdgeRuns
-from mha_viz.circuits.tasks.over_pairs import shared_tokens
+from mha_viz.circuits.effects.edge_effects import EdgeScores
+from mha_viz.circuits.effects.edge_graph import Edges
+from mha_viz.circuits.effects.edge_runs import EdgeRuns
+from mha_viz.circuits.effects.over_pairs import shared_tokens
 from mha_viz.core.amounts import format_number
 from mha_viz.core.reprs import count, table_html
 from mha_viz.errors import ArgumentError

@@ -10,16 +10,16 @@ import torch
 from jaxtyping import Float64
 from torch import Tensor
 
-from mha_viz.circuits.edges.edge_estimates import estimates
-from mha_viz.circuits.edges.edge_graph import Edges
-from mha_viz.circuits.edges.edge_runs import (
+from mha_viz.circuits.effects.edge_estimates import estimates
+from mha_viz.circuits.effects.edge_graph import Edges
+from mha_viz.circuits.effects.edge_runs import (
     EDGE_METRICS,
     MAX_SETTINGS,
     EdgeMetric,
     EdgeRuns,
 )
-from mha_viz.circuits.tasks.faithfulness import task_of
-from mha_viz.circuits.tasks.tasks import Task
+from mha_viz.circuits.tasks.make_task import task_of
+from mha_viz.circuits.tasks.task import Task
 from mha_viz.core.reprs import table_html
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import ArgumentError

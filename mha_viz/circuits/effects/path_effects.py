@@ -10,13 +10,13 @@ from jaxtyping import Float64
 from numpy.typing import NDArray
 from torch import Tensor
 
-from mha_viz.circuits.patching.experiment import (
+from mha_viz.circuits.effects.experiment import (
     Other,
     PatchingExperiment,
     Word,
     patching_experiment,
 )
-from mha_viz.circuits.patching.patching import INPUTS, Input
+from mha_viz.circuits.effects.path_runs import INPUTS, Input
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import ArgumentError
 from mha_viz.interventions.importance import agreement, t_interval

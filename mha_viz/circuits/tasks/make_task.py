@@ -1,24 +1,22 @@
-"""Tasks that circuits are found for: texts from templates, drawn for a model's vocabulary."""
+"""Making of tasks: texts from templates or pairs, drawn for a model's vocabulary."""
 
 import random
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from itertools import zip_longest
 from math import ceil
-from typing import Literal, NamedTuple
 
 from mha_viz.circuits.tasks.pairs import Source, encode_pair, read_pairs
+from mha_viz.circuits.tasks.task import Example, Task
 from mha_viz.circuits.tasks.templates import DRAWN, ROWS, DrawsPair, Pair, filled
-from mha_viz.core.reprs import count
 from mha_viz.engine.head_changes import part_size
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import ArgumentError, TextError
 from mha_viz.prediction.arguments import check_index
 from mha_viz.prediction.logits import check_predicts, mask_token_at
 from mha_viz.reports.induction import own_tokens, plain_tokens, sample_text, with_tokens
-from mha_viz.text.tokens import Encoded
 
 INDUCTION = "induction"
 TASKS = (INDUCTION, "phrase", "agreement", "closing", "ioi")
@@ -27,65 +25,6 @@ PERIOD = 13  # random tokens that are repeated once
 N_EXAMPLES = 32
 LEAST_EXAMPLES, MOST_EXAMPLES = 4, 256  # two in each half, at least, for a standard error
 _DRAWS = 30  # for each text that is wanted
-StandIn = Literal["mean", "corrupt"]
-
-
-class Example(NamedTuple):
-    """A text in which the behaviour shows, and one of as many tokens in which another one does.
-
-    `right` is what belongs at `place` in the clean text, `wrong` what belongs there in the other.
-    """
-
-    clean: Encoded
-    corrupt: Encoded
-    place: int
-    right: int
-    wrong: int
-
-
-@dataclass(frozen=True, eq=False)
-class Task:
-    """Texts that ask one model for one behaviour."""
-
-    name: str  # one of `TASKS`, or `PAIRS` or `TEMPLATE`
-    model: str  # its name
-    seed: int  # by which the texts were drawn
-    examples: tuple[Example, ...]  # no two of the same clean text
-    others: tuple[Encoded, ...]  # further texts, for the means that take a head's place; or none
-    left_out: tuple[str, ...] = ()  # a sentence on each pair or word that does not fit the model
-
-    @property
-    def to_choose_on(self) -> tuple[Example, ...]:
-        """The first half of the examples: a search for heads sees these alone."""
-        return self.examples[: len(self.examples) // 2]
-
-    @property
-    def held_out(self) -> tuple[Example, ...]:
-        """The other half, on which heads are tested; no text of it is in the first."""
-        return self.examples[len(self.examples) // 2 :]
-
-    @property
-    def stand_in(self) -> StandIn:
-        """The output that a head gives which does not act.
-
-        "mean": its mean over `others` of the same length, by position. "corrupt": its output on the
-        corrupted text, where a task has no others.
-        """
-        return "mean" if self.others else "corrupt"
-
-    def check_model(self, model: AttentionModel) -> None:
-        """Raise ArgumentError unless the task was made for this model."""
-        if self.model != model.name:
-            raise ArgumentError(
-                f"The task was made for {self.model}, whose tokens it has: make one for "
-                f"{model.name}."
-            )
-
-    def __repr__(self) -> str:
-        lengths = sorted({len(one.clean.tokens) for one in self.examples})
-        size = " to ".join(map(str, lengths[:: max(1, len(lengths) - 1)]))
-        left_out = f", {len(self.left_out)} left out" if self.left_out else ""
-        return f"Task({self.name}, {count(len(self.examples), 'text')} of {size} tokens{left_out})"
 
 
 def make_task(
@@ -176,6 +115,19 @@ def make_task(
     if not task.examples:
         reasons = " ".join(task.left_out[:3]) or "None was given."
         raise ArgumentError(f"There is no pair that {model.name} can be asked. {reasons}")
+    return task
+
+
+def task_of(model: AttentionModel, task: Task | str) -> Task:
+    """Return a task, made where it is a name; ArgumentError where it is another model's."""
+    if isinstance(task, str):
+        return make_task(model, task)
+    task.check_model(model)
+    if len(task.examples) < LEAST_EXAMPLES:
+        raise ArgumentError(
+            f"A test takes {LEAST_EXAMPLES} pairs at least, one half to choose heads on and one to "
+            f"test them; this task has {len(task.examples)}."
+        )
     return task
 
 

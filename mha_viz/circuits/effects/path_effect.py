@@ -8,14 +8,14 @@ from typing import Any
 
 import pandas as pd
 
-from mha_viz.circuits.patching.experiment import (
+from mha_viz.circuits.effects.experiment import (
     Metric,
     Other,
     PatchingExperiment,
     Word,
     patching_experiment,
 )
-from mha_viz.circuits.patching.patching import INPUTS, Head, Input
+from mha_viz.circuits.effects.path_runs import INPUTS, Head, Input
 from mha_viz.core.layer_numbers import head_name, number_at
 from mha_viz.core.reprs import table_html
 from mha_viz.engine.head_changes import head_place

@@ -7,8 +7,8 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Float64
 
-from mha_viz.circuits.patching.experiment import Metric, Other, Word, as_run, patching_experiment
-from mha_viz.circuits.patching.patched_runs import PARTS, Part, PatchedRuns, pooled_axis
+from mha_viz.circuits.effects.experiment import Metric, Other, Word, as_run, patching_experiment
+from mha_viz.circuits.effects.patched_runs import PARTS, Part, PatchedRuns, pooled_axis
 from mha_viz.core.amounts import format_number
 from mha_viz.core.reprs import table_html
 from mha_viz.engine.model import AttentionModel

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from transformers.pytorch_utils import Conv1D
 
 from mha_viz.circuits.attribution.layout import Site, layout_of
-from mha_viz.circuits.patching.patching import INPUTS
+from mha_viz.circuits.effects.path_runs import INPUTS
 from mha_viz.engine.layer_activations import ModuleProxy
 from mha_viz.engine.model import AttentionModel
 from mha_viz.engine.probe import Probe

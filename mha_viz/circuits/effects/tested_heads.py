@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from mha_viz.circuits.patching.patching import Head
+from mha_viz.circuits.effects.path_runs import Head
 from mha_viz.core.amounts import format_number
 from mha_viz.core.json_file import JsonKind, is_finite, is_text, is_whole
 from mha_viz.core.output_file import write_file

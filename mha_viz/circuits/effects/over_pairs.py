@@ -20,12 +20,12 @@ from mha_viz.circuits.attribution.logit_attribution import (
 from mha_viz.circuits.attribution.prediction_graph import SHARE, PathsToLogit, checked, graph_of
 from mha_viz.circuits.attribution.readout import readout
 from mha_viz.circuits.attribution.signed_graph import PredictionGraph
-from mha_viz.circuits.patching.experiment import Behaviour, PatchingExperiment, metric_of
-from mha_viz.circuits.patching.patching import PathRuns
-from mha_viz.circuits.patching.path_effects import N_MEASURED, PathEffects
-from mha_viz.circuits.tasks.faithfulness import task_of
-from mha_viz.circuits.tasks.task_runs import targets_of, z_of
-from mha_viz.circuits.tasks.tasks import Example, Task
+from mha_viz.circuits.effects.experiment import Behaviour, PatchingExperiment, metric_of
+from mha_viz.circuits.effects.head_runs import z_of
+from mha_viz.circuits.effects.path_effects import N_MEASURED, PathEffects
+from mha_viz.circuits.effects.path_runs import PathRuns
+from mha_viz.circuits.tasks.make_task import task_of
+from mha_viz.circuits.tasks.task import Example, Task, targets_of
 from mha_viz.core.attention.checks import Given, Number
 from mha_viz.core.record.fields import Token
 from mha_viz.core.reprs import count, table_html

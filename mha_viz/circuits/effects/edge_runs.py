@@ -9,11 +9,10 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from mha_viz.circuits.edges.edge_graph import EdgeGraph
-from mha_viz.circuits.edges.edge_sites import EdgeSites, Recording, first, no_edges
-from mha_viz.circuits.patching.experiment import Behaviour
-from mha_viz.circuits.tasks.task_runs import by_length, targets_of
-from mha_viz.circuits.tasks.tasks import Example
+from mha_viz.circuits.effects.edge_graph import EdgeGraph
+from mha_viz.circuits.effects.edge_sites import EdgeSites, Recording, first, no_edges
+from mha_viz.circuits.effects.experiment import Behaviour
+from mha_viz.circuits.tasks.task import Example, by_length, targets_of
 from mha_viz.engine.layer_activations import ModuleProxy
 from mha_viz.engine.model import AttentionModel
 from mha_viz.engine.probe import Changed, HeadEdits, Probe

@@ -10,10 +10,11 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from mha_viz.circuits.patching.patching import Head
-from mha_viz.circuits.tasks.task_runs import TaskRuns
-from mha_viz.circuits.tasks.tasks import LEAST_EXAMPLES, Task, make_task
-from mha_viz.circuits.tasks.tested_heads import Faithfulness, Outcome
+from mha_viz.circuits.effects.head_runs import TaskRuns
+from mha_viz.circuits.effects.path_runs import Head
+from mha_viz.circuits.effects.tested_heads import Faithfulness, Outcome
+from mha_viz.circuits.tasks.make_task import task_of
+from mha_viz.circuits.tasks.task import Task
 from mha_viz.core.attention.checks import Number
 from mha_viz.core.layer_numbers import head_name, is_counted
 from mha_viz.engine.head_changes import head_place
@@ -197,19 +198,6 @@ def _outcome(values: Float[Tensor, "4 example"]) -> Outcome:
     size = values[0] - values[1]
     error = float(size.std()) / len(size) ** 0.5
     return Outcome._make([*values.mean(1).tolist(), error])
-
-
-def task_of(model: AttentionModel, task: Task | str) -> Task:
-    """Return a task, made where it is a name; ArgumentError where it is another model's."""
-    if isinstance(task, str):
-        return make_task(model, task)
-    task.check_model(model)
-    if len(task.examples) < LEAST_EXAMPLES:
-        raise ArgumentError(
-            f"A test takes {LEAST_EXAMPLES} pairs at least, one half to choose heads on and one to "
-            f"test them; this task has {len(task.examples)}."
-        )
-    return task
 
 
 def _only(model: AttentionModel, heads: Sequence[Head]) -> Bool[Tensor, "layer head"]:

@@ -1,1 +1,0 @@
-"""Circuits of edges: effects from writer to reader, chosen and tested."""

@@ -1,1 +1,0 @@
-"""Path patching: the effect of what one head writes through what another head reads."""
