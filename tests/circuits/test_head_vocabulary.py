@@ -78,6 +78,12 @@ def test_pairs_and_directions_are_those_of_dense_matrices(name: str) -> None:
     E = network.get_input_embeddings().weight.detach()
     W_QK = (before @ weights.W_Q[HEAD] @ (before @ weights.W_K[key_head]).T).detach()
     check_directions(model, found.circuits["QK"], W_QK, [E, E - E.mean(0)])
+    few = head_vocabulary(model, LAYER, HEAD, top_k=11, tokens=OWN).circuits["QK"].pairs
+    dense = qk(model, before, LAYER, HEAD)[OWN][:, OWN]
+    dense = dense / dense.square().mean().sqrt()
+    assert few.strength.tolist() == pytest.approx(dense.flatten().topk(11).values.tolist())
+    at = [OWN.index(number) for number in few.query_id], [OWN.index(n) for n in few.key_id]
+    assert dense[at].tolist() == pytest.approx(few.strength.tolist())
     assert [label_of(model.tokenizer, number) for number in OWN] == list(words["QK"].index)
     assert any("relative distance 0" in note for note in found.notes) == (name in ROTARY)
     favoured = mv.favoured_pairs(model, LAYER, HEAD, top=11).pairs

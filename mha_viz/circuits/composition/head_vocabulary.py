@@ -78,6 +78,7 @@ def head_vocabulary(
     top_k: int = 20,
     n_random: int = N_RANDOM,
     seed: int = 0,
+    tokens: Sequence[int] | None = None,
     on_progress: OnProgress | None = None,
 ) -> HeadVocabulary:
     """Read a head's QK and OV circuits as tokens, by its weights alone.
@@ -104,6 +105,9 @@ def head_vocabulary(
         top_k: how many pairs.
         n_random: how many random matrices, 2 or more.
         seed: of these.
+        tokens: numbers of the tokens that are read, two or more, which a large vocabulary takes
+            less time with; None reads all. Means stay those of the vocabulary; pairs, their unit
+            and the ends of directions are of these.
         on_progress: called with how many blocks of pairs are done, and of how many; may raise.
 
     Returns:
@@ -127,6 +131,8 @@ def head_vocabulary(
     check_index("n_random", n_random, 10_000, first=2)
     with torch.inference_mode():
         circuits, notes = token_circuits(model, layer, head)
+        if tokens is not None:
+            circuits = {name: circuit.among(tokens) for name, circuit in circuits.items()}
         blocks = sum(n_blocks(one.left, one.right) for one in circuits.values())
         progress = Progress(on_progress, (1 + n_random) * blocks)
         found = {}
@@ -155,7 +161,8 @@ def _pairs(
         return largest(_reported(product_blocks(*circuit.read(matrix)), progress), top_k)
 
     values, places = strongest(circuit.matrix)
-    ids = [(places // len(circuit.right)).tolist(), (places % len(circuit.right)).tolist()]
+    rows = (places // len(circuit.right)).tolist(), (places % len(circuit.right)).tolist()
+    ids = [[circuit.tokens[row] for row in of_end] for of_end in rows]
     by_chance = torch.stack([strongest(matrix)[0] for matrix in drawn])
     columns: dict[str, Any] = {
         end: [label_of(model.tokenizer, number) for number in of_end]
@@ -179,8 +186,11 @@ def _directions(
     sign = ends[0].gather(0, ends[0].abs().argmax(0, keepdim=True)).sign()
     for end, read in zip(ENDS[name], ends, strict=True):
         for column, towards in ((end, sign), (f"{end}_opposite", -sign)):
-            ids = (read * towards).topk(min(N_TOKENS, len(read)), dim=0).indices.T.tolist()
-            columns[column] = [" ".join(label_of(model.tokenizer, i) for i in row) for row in ids]
+            furthest = (read * towards).topk(min(N_TOKENS, len(read)), dim=0).indices.T.tolist()
+            columns[column] = [
+                " ".join(label_of(model.tokenizer, circuit.tokens[row]) for row in rows)
+                for rows in furthest
+            ]
     found = pd.DataFrame(columns)
     return found[[*ENDS[name], *found.columns.drop(list(ENDS[name]))]]
 

@@ -1,5 +1,7 @@
 """The QK and OV circuits of a head between tokens, by its weights, and random ones like them."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
 from itertools import chain
 from typing import NamedTuple
@@ -39,13 +41,21 @@ _IN_THE_STREAM = (
 class TokenCircuit(NamedTuple):
     """A circuit of one head between the tokens at its ends, and random matrices like its own."""
 
-    left: Float[Tensor, "d_vocab d_model"]
-    right: Float[Tensor, "d_vocab d_model"]
+    left: Float[Tensor, "token d_model"]
+    right: Float[Tensor, "token d_model"]
+    tokens: Sequence[int]  # their numbers
     matrix: FactoredMatrix  # of this head alone, and so (1, ...)
     draw: Callable[[torch.Generator], FactoredMatrix]
 
+    def among(self, tokens: Sequence[int]) -> TokenCircuit:
+        """Return the circuit between some tokens; the means that are taken off stay."""
+        ids = list(dict.fromkeys(tokens))
+        for number in ids:
+            check_index("the number of a token", number, len(self.left))
+        return self._replace(left=self.left[ids], right=self.right[ids], tokens=ids)
+
     def read(self, matrix: FactoredMatrix) -> tuple[Tensor, Tensor]:
-        """Return both factors of all pairs' strengths: (d_vocab, d_head) each."""
+        """Return both factors of all pairs' strengths: (token, d_head) each."""
         left, right = self.left @ matrix.A[0], self.right @ matrix.B[0].mT
         mean_square = ((left.mT @ left) * (right.mT @ right)).sum() / len(left) / len(right)
         return left / mean_square.sqrt(), right
@@ -143,7 +153,7 @@ def _qk_ends(
         return FactoredMatrix(W_Q, W_K.mT).scaled_to(matrix.norm)
 
     matrix = QK.only(head)
-    return TokenCircuit(seen, seen - seen.mean(0), matrix, draw)
+    return TokenCircuit(seen, seen - seen.mean(0), range(len(seen)), matrix, draw)
 
 
 def _ov_ends(
@@ -160,7 +170,7 @@ def _ov_ends(
         )
 
     matrix = folded(model, placement, layer)[1].only(head)
-    return TokenCircuit(E, U, matrix, draw)
+    return TokenCircuit(E, U, range(len(E)), matrix, draw)
 
 
 def _normal(like: Tensor, rng: torch.Generator) -> Tensor:
