@@ -91,7 +91,8 @@ def measured_scatter(
     layout = dict(xaxis=x_axis, yaxis=y_axis, dragmode="zoom")
     margins = frame.Margins(above=6 if colour is None else BAR)
     named = drawn.parts.elsewhere is not None
-    return frame.headed_figure(traces, dark, "", notes, 394, layout, margins, named=named)
+    height = 394 if colour is None else 340  # a colour bar stands above it
+    return frame.headed_figure(traces, dark, "", notes, height, layout, margins, named=named)
 
 
 class _Drawn:

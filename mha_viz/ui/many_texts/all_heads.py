@@ -41,7 +41,7 @@ _LISTED = 8  # heads within the lasso that are named
 def draw(study: Study, view: ManyTexts) -> None:
     """Draw all heads beside the table of labels; behind folds their spread and their pairs."""
     _controls(study, view)
-    look.beside([5, 4], partial(_picture, study, view), partial(_labels, study, view))
+    look.beside(2, partial(_picture, study, view), partial(_labels, study, view))
     spread = partial(_spread, study, view)
     lazy_sections.in_expander("Spread over texts", "many-spread", spread)
     if study.pair_measures:

@@ -29,7 +29,7 @@ def draw(study: Study, view: ManyTexts) -> None:
             choosing.menu("over", "Metric or label", _titles(steps), width=280)
             draw_below = partial(_training, study, view, steps)
         else:
-            two_studies.controls(view)
+            two_studies.controls(study, view)
             draw_below = partial(two_studies.draw, study, view)
     draw_below()
 

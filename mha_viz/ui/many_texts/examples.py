@@ -38,7 +38,7 @@ def draw(study: Study, view: ManyTexts, link: Callable[..., str]) -> None:
     with st.container(gap=None):
         st.caption(TEXTS("find.matched" if matched else "find.any_length"))
         st.caption(TEXTS("find.tree") if view.gold else TEXTS("find.weights", most=_MAX_ARCS))
-        bring_script(key="many-arcs")
+        bring_script(key="many-arcs-script")
     arcs = {} if view.gold else heaviest(study, view.chosen, texts["text_id"].tolist())
     for place, row in enumerate(texts.to_dict("records")):
         st.markdown(f"{_about(row, matched)} – {link(row['text'], *view.chosen)}")

@@ -36,7 +36,7 @@ def draw(study: Study, view: ManyTexts) -> None:
     name = words.head_name(*view.chosen)
     st.subheader(f"What {name} finds", anchor=False)
     _sentences(study, view)
-    look.beside(2, partial(_relations, study, view), partial(_parts_of_speech, study, view))
+    look.beside([3, 2], partial(_relations, study, view), partial(_parts_of_speech, study, view))
 
 
 def _best(study: Study, view: ManyTexts) -> None:

@@ -3,6 +3,8 @@
 Importing it imports torch, plotly, pyarrow and duckdb, so the page does it late.
 """
 
+from typing import Any
+
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
@@ -21,7 +23,7 @@ from mha_viz.ui.many_texts import (
 from mha_viz.ui.run.ready import fragment
 from mha_viz.ui.state import state
 from mha_viz.ui.state.views import TABS, ManyTexts
-from mha_viz.ui.widgets.controls import choosing, controls
+from mha_viz.ui.widgets.controls import choosing
 from mha_viz.ui.widgets.messages.messages import stop_on_error
 
 _VIEWS = {
@@ -50,8 +52,10 @@ def _views(study: Study) -> None:
     """Draw the chosen view in a fragment: a click reruns nothing else on the page."""
     with stop_on_error():
         view = fitting.fit(study, state.of(ManyTexts))
-        with st.container(horizontal=True, vertical_alignment="bottom", key="study-tabs"):
+        with st.container(horizontal=True, vertical_alignment="center", key="study-tabs"):
             choosing.segments("tab", "View", TABS, label_visibility="collapsed")
-            controls.head_menus(study.n_layers, study.n_heads)
+            looks: dict[str, Any] = {"width": 85, "label_visibility": "collapsed"}
+            choosing.menu("layer", "Layer", choosing.layers(study.n_layers), **looks)
+            choosing.menu("head", "Head", choosing.numbered("H", study.n_heads), **looks)
         _VIEWS[view.tab](study, view)
         state.push_url()

@@ -17,11 +17,12 @@ _NAMED = 3  # labels
 def draw(study: Study, view: ManyTexts) -> None:
     """Say what was studied and what it shows, and what was skipped, left out or cut."""
     of = f"**{describe(study, view)}**, {study.n_tokens:,} tokens, {words.plain(view.model)}."
-    st.markdown(" ".join(filter(None, (of, _labels(study), _best(study)))))
     how = f"Numbers are means over texts; a 95 % interval takes {study.unit_note}."
+    few = ""
     if study.sql("SELECT count(low) AS n FROM heads")["n"].item() == 0:
-        how = "For one text there is no interval and no label: it is an anecdote."
-    st.caption(plain(how))
+        few = "For one text there is no interval and no label: it is an anecdote."
+    told = " ".join(filter(None, (of, few, _labels(study), _best(study))))
+    st.markdown(told, help=plain(how))
     missing = study.notes
     if n_skipped := study.manifest["counts"]["n_skipped"]:
         place, reason = study.manifest["skipped"][0]

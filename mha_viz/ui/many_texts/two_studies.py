@@ -58,7 +58,6 @@ def draw(study: Study, view: ManyTexts) -> None:
     if (other.corpus, other.checkpoint) == (view.corpus, view.checkpoint):
         st.info("Choose another model, or other texts, to compare this study with.")
     elif not view.corpus_model_b:  # random weights stand beside every question as it is
-        _metric_menu(study)
         _by_metric(study, view, _cached(comparison.compare_with_random, study))
     elif (beside := texts.made(other, "other-study")) is not None:
         with st.container(horizontal=True, vertical_alignment="bottom"):
@@ -92,11 +91,13 @@ def _choose_what(study: Study, other: Study, view: ManyTexts) -> str:
     return by
 
 
-def controls(view: ManyTexts) -> None:
+def controls(study: Study, view: ManyTexts) -> None:
     """Draw the choice of a second study."""
     choosing.menu("corpus_model_b", "Against", _models(view), width=230)
     off, hint = not view.corpus_model_b, TEXTS("two.on")
     choosing.menu("corpus_b", "On", _texts(view), width=230, disabled=off, help=hint)
+    if not view.corpus_model_b:
+        _metric_menu(study)
 
 
 def _models(view: ManyTexts) -> dict[str, str]:
@@ -131,7 +132,7 @@ def _cached(make: Callable[..., pd.DataFrame], *both: Study) -> pd.DataFrame:
 def _by_metric(study: Study, view: ManyTexts, differences: pd.DataFrame) -> None:
     rows = differences[differences["metric"] == view.metric]
     if _answer(rows, view):
-        look.beside([5, 4], partial(_map, study, view, rows), partial(_rows, study, view, rows))
+        look.beside([2, 3], partial(_map, study, view, rows), partial(_rows, study, view, rows))
 
 
 def _table(study: Study, view: ManyTexts, by: str, found: pd.DataFrame) -> None:

@@ -3,6 +3,7 @@
 What is drawn is decided in sentence_arcs.js.
 """
 
+import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -11,6 +12,8 @@ from mha_viz.web.labels import clean
 from mha_viz.web.theme import format_number
 
 _arcs = LateComponent("sentence_arcs")
+# Pixels of the line with its scroll bar, of a level of arcs, and beyond them: arc_layout.js.
+_LINE, _STEP, _EDGE, _MAX_LEVEL = 32, 15, 6, 6
 
 
 class Piece(NamedTuple):
@@ -48,7 +51,26 @@ def sentence_arcs(
         side: [_as_data(arc, texts) for arc in of_side]
         for side, of_side in (("above", above), ("below", below))
     }
-    _arcs(key=key, data={"pieces": drawn, **arcs})
+    _arcs(key=key, data={"pieces": drawn, **arcs}, height=_LINE + _height(above) + _height(below))
+
+
+def _height(arcs: Sequence[Arc]) -> int:
+    """Return the pixels that arcs take: known before they are drawn, so that nothing moves.
+
+    >>> _height([]), _height([Arc(0, 1)]), _height([Arc(0, 9), Arc(2, 1)]), _height([Arc(0, 99)])
+    (0, 21, 51, 96)
+    """
+    if not arcs:
+        return 0
+    if not any(arc.label for arc in arcs):
+        spans = [max(1, abs(arc.end - arc.start)) for arc in arcs]
+        return round(_STEP * min(_MAX_LEVEL, math.sqrt(max(spans)))) + _EDGE
+    ends = [sorted((arc.start, arc.end)) for arc in arcs]
+    lower: list[tuple[int, int, int]] = []  # first, last and level of the shorter ones
+    for first, last in sorted(ends, key=lambda span: span[1] - span[0]):
+        below = [level for low, high, level in lower if min(last, high) > max(first, low)]
+        lower.append((first, last, max(below, default=0) + 1))
+    return _STEP * max(level for *_, level in lower) + _EDGE
 
 
 def _as_data(arc: Arc, texts: Sequence[str]) -> dict[str, object]:

@@ -56,7 +56,8 @@ def show(
     - `height`: in pixels, where it should not be the figure's own.
     - `on_click`: takes the customdata of a clicked point, before the run that draws the figure
       again. Points without customdata do not answer. Opacities of markers must be single numbers.
-    - `on_lasso`: takes the customdata of all points within a line that was drawn around them.
+    - `on_lasso`: takes the customdata of all points within a line that was drawn around them with
+      the lasso among the figure's tools; nothing once the selection is cleared.
     - `paper`: makes it for a paper, by format and width, where it can be.
     - `explained`: False leaves `how_to_read` to screen readers, where figures share one caption.
     """
@@ -218,7 +219,7 @@ def _listener(
         event = from_browser(key)
         before, now = session().selected.get(key, []), _places(event)
         session().selected[key] = now
-        if on_lasso is not None and _is_lasso(event):
+        if on_lasso is not None and (not now or _is_lasso(event)):
             points = [_customdata(drawn, place) for place in now]
             on_lasso([point for point in points if point is not None])
             return
