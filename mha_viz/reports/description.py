@@ -21,7 +21,7 @@ from mha_viz.reports.report import report as make_report
 
 LEAST = 3  # heads; of fewer, none is unusual
 MOST = 3  # kinds of heads in a sentence about all, and heads of each kind
-_AMOUNTS = {"probability": "of the weight", "tokens": "tokens away", "share": "of the most entropy"}
+AMOUNTS = {"probability": "of the weight", "tokens": "tokens away", "share": "of the most entropy"}
 _ROUNDING = 1e-6  # of a metric in float32
 _WITHOUT = "heads without a label"
 _FIRST = ("induction", "duplicate")  # labels that are about words are named before all others
@@ -106,7 +106,7 @@ def clearest(report: Report) -> Finding:
     written = "{:.2f}".format if unit == "probability" else format_number
     has_baseline = best.baseline_name != "no baseline"
     chance = written(best.baseline) if has_baseline else ""
-    amount = f"{written(best.score)} {_AMOUNTS[unit].replace('the weight', 'its weight')}"
+    amount = f"{written(best.score)} {AMOUNTS[unit].replace('the weight', 'its weight')}"
     return Finding(head, f"{verb}s {rest}", amount, chance, best.baseline_name)
 
 
@@ -229,7 +229,7 @@ def _clause(found: Sequence[tuple[str, EarnedLabel]]) -> Sentence:
     scores = ", ".join(format_number(one.score) for _, one in shown)
     return Sentence(
         f"{subject} {verb}{'' if names else 's'} {rest} ({scores} "
-        f"{_AMOUNTS[METRICS[label.metric].unit]}; {beaten})",
+        f"{AMOUNTS[METRICS[label.metric].unit]}; {beaten})",
         {f"{name} {label.metric}": Number(one.score, one.baseline) for name, one in shown},
     )
 
