@@ -22,6 +22,7 @@ def test_scales_are_monotone_and_invertible(scale: str) -> None:
 def test_joined_scripts_are_one_module_without_double_names() -> None:
     for name in (
         "class_cookie",
+        "projector_memory",
         "head_grid",
         "page_address",
         "payload_carrier",

@@ -63,7 +63,7 @@ class Session:
     more_texts: str | None = None  # beside the sentence, one a line; None: examples
     beside: str = ""  # the score that importance is drawn against; "": redundancy
     # Looks
-    is_projected: bool = False
+    is_projected: bool | None = None  # None where nobody has chosen
     has_projector_switch: bool = False  # on the page of this run
 
 

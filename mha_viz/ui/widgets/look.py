@@ -1,15 +1,19 @@
 """The app's look beyond Streamlit's theme and the style of all pages: icon, type, sizes."""
 
 from collections.abc import Callable, Sequence
+from functools import cache
 from pathlib import Path
 from typing import TypedDict
 
 import streamlit as st
 
 from mha_viz.ui.state import state
-from mha_viz.ui.state.session import from_browser, session
+from mha_viz.ui.state.faults import guarded
+from mha_viz.ui.state.session import session
+from mha_viz.web.browser import component_script
 
 ICON = Path(__file__).with_name("icon.png")
+PROJECTOR = "projector"  # key of the switch, and its name in an address
 ROOM = 350  # pixels that a phone leaves for a figure
 # Larger type needs the room beside a page, which is measured in letters and would grow with it.
 _PROJECTED = """<style>
@@ -31,22 +35,44 @@ def projector_switch() -> None:
     if session().has_projector_switch:
         return
     session().has_projector_switch = True
-    hint = "Larger type, to be read from the last row."
-    st.toggle("Projector", key="projector", persist_state="session", help=hint)
+    hint, on = "Larger type, to be read from the last row.", large()
+    state.control(PROJECTOR, st.toggle, "Projector", value=on, take=_enlarge, help=hint)
 
 
 def projector() -> None:
-    """Enlarge the type of a page where somebody has asked for it; figures follow."""
+    """Enlarge the type of a page where somebody has asked for it; figures follow.
+
+    The browser remembers it: a page that is loaded again is as large as before.
+    """
     session().has_projector_switch = False
-    on = bool(from_browser("projector"))
-    session().is_projected = on
-    if on:
+    if session().is_projected is None and st.query_params.get(PROJECTOR) == "1":
+        _enlarge(True)
+    choice = session().is_projected
+    _memory()(key="projector-script", data={"on": choice}, on_remembered_change=_remember)
+    if choice:
         st.html(_PROJECTED % (16 * state.LARGER))
+
+
+def _enlarge(on: bool) -> None:
+    session().is_projected = on
+
+
+@guarded
+def _remember() -> None:
+    _enlarge(True)
+
+
+@cache
+def _memory() -> Callable[..., object]:
+    # Not at import: the server imports this before it can take components.
+    return st.components.v2.component(
+        "mha_viz.projector_memory", js=component_script("projector_memory")
+    )
 
 
 def large() -> bool:
     """Return whether this page is shown in larger type."""
-    return session().is_projected
+    return bool(session().is_projected)
 
 
 def beside(widths: int | Sequence[int], *parts: Callable[[], object]) -> None:
