@@ -12,7 +12,14 @@ from PIL import Image, ImageOps
 from playwright.sync_api import Browser, Page
 
 from docs.make_pictures import SCHEMES
-from docs.real_app import CHROMIUM, PATIENCE, app_and_browser, open_page, rest
+from docs.real_app import (
+    CHROMIUM,
+    PATIENCE,
+    answer_questions,
+    app_and_browser,
+    open_page,
+    rest,
+)
 from mha_viz.core.output_file import write_file
 from mha_viz.learn.frame.contents import BY_KEY
 from mha_viz.learn.page import FOLDER, SIZE
@@ -77,6 +84,7 @@ def taken(address: str, browser: Browser, key: str, scheme: str) -> bytes:
     context = browser.new_context(color_scheme=scheme, viewport=size)
     page = context.new_page()
     open_page(page, f"{address}/{BY_KEY[key].address}?{shot.link}", "h1")
+    answer_questions(page)
     if shot.press:
         page.locator(f".st-key-{key}-{shot.press} button").click()
     figures = [_figure(page, f".st-key-{key}-{figure}") for figure in shot.figures]

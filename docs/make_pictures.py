@@ -15,7 +15,7 @@ from playwright.sync_api import Browser, ViewportSize
 
 from docs import film
 from docs.picture_compare import SEEN, differences, lasting
-from docs.real_app import CHROMIUM, app_and_browser, open_page, rest
+from docs.real_app import CHROMIUM, answer_questions, app_and_browser, open_page, rest
 from mha_viz.core.output_file import write_file
 
 FOLDER = Path(__file__).parent / "images"
@@ -79,7 +79,7 @@ PICTURES = {
         "lab-convolution",
         {},
         {"width": 1280, "height": 1720},
-        ".number-table canvas",
+        ".st-key-convolution-predict-same",  # its pictures are covered before
     ),
     "prediction": Picture(
         "",
@@ -123,6 +123,7 @@ def taken(address: str, browser: Browser) -> Iterator[tuple[str, bytes]]:
             page = context.new_page()
             view = urlencode(SHARED | picture.view)
             open_page(page, f"{address}/{picture.path}?{view}", picture.drawn)
+            answer_questions(page)
             if picture.begins:
                 heading = page.get_by_role("heading", name=picture.begins, exact=True)
                 heading.evaluate("heading => heading.scrollIntoView()")

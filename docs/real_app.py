@@ -47,6 +47,13 @@ def open_page(page: Page, url: str, drawn: str, tries: int = 120) -> None:
     rest(page)
 
 
+def answer_questions(page: Page) -> None:
+    """Choose an option of each question on the page: until then the figures are covered."""
+    for question in page.locator("[class*='-predict-'] [role=radiogroup]").all():
+        question.locator("label").first.click()
+        rest(page)
+
+
 def rest(page: Page, tries: int = 60) -> None:
     """Wait until the app has nothing to do and what it sent is drawn: charts come a while later."""
     page.wait_for_timeout(300)  # what was just done reaches the app

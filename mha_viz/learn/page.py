@@ -8,7 +8,7 @@ from types import ModuleType
 
 import streamlit as st
 
-from mha_viz.learn.frame import block_map, frame
+from mha_viz.learn.frame import block_map, frame, questions
 from mha_viz.learn.frame.choices import Choices
 from mha_viz.learn.frame.contents import BY_KEY, LABS, ROUTES, START, Lab
 from mha_viz.learn.frame.texts import read_texts
@@ -139,4 +139,4 @@ def _end(choices: Choices) -> None:
 
 @frame.part
 def _exit_question(choices: Choices) -> None:
-    read_texts(choices.lab.module.removesuffix(".page")).predict(choices, frame.EXIT)
+    read_texts(choices.lab.module.removesuffix(".page")).predict(choices, questions.EXIT)

@@ -28,8 +28,8 @@ def vote(pupil: Page, option: str) -> None:
         ).click()
 
 
-def show_answer(page: Page) -> None:
-    page.get_by_role("button", name="Show the answer").first.click()
+def show_answer(teacher: Page) -> None:
+    teacher.get_by_role("button", name="Show the answer to the class").first.click()
 
 
 @pytest.mark.journey
@@ -37,16 +37,27 @@ def test_class_pupil_answers_and_the_bars_show_it(open_page: OpenPage) -> None:
     teacher, code = open_class(open_page)
     pupil = open_page(f"/{LAB}?class={code}")
     vote(pupil, WRONG)
+    expect(pupil.get_by_text("Counted.")).to_be_visible()
     expect(pupil.get_by_text("Your class:")).to_have_count(0)  # not before the answer
-    with next_run(teacher):
-        teacher.locator(f"a[href*={LAB}]").first.click()
-    expect(teacher.get_by_text("Your class: 1 answer so far").first).to_be_visible()
-    expect(teacher.get_by_text(f"{WRONG}: ")).to_have_count(0)  # the class sees this screen, too
+    expect(teacher.get_by_text("1 of 1 pupil answered").first).to_be_visible()
+    with teacher.context.expect_page() as opened:
+        teacher.get_by_role("link", name="Open a window for the projector").click()
+    projector = opened.value
+    wait_ready(projector)
+    with next_run(projector):
+        teacher.get_by_role("button", name="Bring the class here").first.click()
+    expect(projector).to_have_url(re.compile(LAB))
+    expect(projector.get_by_text("Your class: 1 answer so far").first).to_be_visible()
+    expect(projector.get_by_text(f"{WRONG}: ")).to_have_count(0)  # the class sees this screen
     vote(pupil, RIGHT)  # takes the place of the first
-    show_answer(teacher)
-    expect(teacher.get_by_text(f"{RIGHT}: 1")).to_be_visible()
-    show_answer(pupil)
-    expect(pupil.get_by_text(f"{WRONG}: 0")).to_be_visible()
+    show_answer(projector)
+    for page in (projector, pupil):
+        expect(page.get_by_text(f"{RIGHT}: 1")).to_be_visible()
+    expect(pupil.get_by_text("What you now know")).to_be_visible()
+    projector.reload()
+    wait_ready(projector)
+    expect(projector.get_by_role("switch", name="Projector")).to_be_checked()
+    projector.close()
 
 
 def test_class_survives_a_reload_and_ends(open_page: OpenPage) -> None:
@@ -60,8 +71,13 @@ def test_class_survives_a_reload_and_ends(open_page: OpenPage) -> None:
     expect(pupil.get_by_role("radio", name=WRONG)).to_be_checked()
     vote(pupil, RIGHT)
     expect(pupil.get_by_text("Queries Q")).to_have_count(0)  # which would tell the answer
-    show_answer(pupil)
+    show_answer(teacher)
     expect(pupil.get_by_text("What you now know")).to_be_visible()
     expect(pupil.get_by_text("Your class: 1 answer so far").first).to_be_visible()
+    with next_run(pupil):
+        pupil.get_by_role("link", name="All labs").last.click()
+    with next_run(pupil):
+        pupil.locator(".st-key-class-line").get_by_role("link", name="The class").click()
+    expect(pupil).to_have_url(re.compile("/class$"))
     teacher.get_by_role("button", name="End the class").click()
     expect(teacher.get_by_role("button", name="Open a class")).to_be_visible()

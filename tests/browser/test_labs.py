@@ -12,6 +12,12 @@ from tests.browser.ready import next_run, wait_ready
 from tests.browser.tabs import OpenPage
 
 
+def answer(page: Page) -> None:
+    """Choose an option of the first question: until then its figures are covered."""
+    with next_run(page):
+        page.locator("[class*='-predict-'] [role=radiogroup] label").first.click()
+
+
 def press(page: Page, slider: Locator, key: str) -> None:
     """Press a key on a slider, which moves it."""
     slider.focus()
@@ -46,6 +52,7 @@ def test_lab_from_its_question_to_the_steps_of_another(open_page: OpenPage) -> N
 
 def test_lab_pattern_is_painted_by_click_and_by_key(open_page: OpenPage) -> None:
     page = open_page("/lab-any-pattern?tokens=4")
+    answer(page)
     grid = page.locator(".number-table").first
     cell = grid.locator("tbody tr").nth(1).locator("td").nth(3)
     cell.click()
@@ -66,6 +73,7 @@ def test_lab_pattern_is_painted_by_click_and_by_key(open_page: OpenPage) -> None
 
 def test_lab_takes_a_picture_and_a_click_on_its_pixel(open_page: OpenPage) -> None:
     page = open_page("/lab-convolution?picture=yours&side=16")
+    answer(page)
     content = io.BytesIO()
     Image.new("RGB", (60, 30), "red").save(content, "PNG")
     with next_run(page):

@@ -18,7 +18,7 @@ WITH_TEXTS = sorted(
     for folder in (LABS, PAGES)
     for path in folder.glob("*/texts.toml")
 )
-QUESTION = {"question", "options", "because"}
+QUESTION = {"question", "options", "because", "wrong"}
 LINES = {"title", "x_title", "y_title", "caption", "how_to_read"}
 KINDS = {  # the required and the further texts that each method takes
     "step": ({"title", "statement"}, {"formula"}),
@@ -106,6 +106,24 @@ def test_texts_calls_name_them_and_give_their_values(lab):
                 keys = {key.rpartition(".")[2] for key in texts}
                 assert required <= keys <= required | further, f"{lab}: {name}: {keys}"
         assert given - {None} <= known, f"{lab}: {names}: {given - known}"
+
+
+def _questions(table: dict) -> Iterable[dict]:
+    tables = [one for one in table.values() if isinstance(one, dict)]
+    return chain(
+        [table] if "options" in table and "question" in table else [], *map(_questions, tables)
+    )
+
+
+@pytest.mark.parametrize("lab", [path.parent.name for path in LABS.glob("*/texts.toml")])
+def test_question_says_of_each_wrong_option_why_it_fails(lab):
+    questions = list(_questions(_texts(f"mha_viz/learn/labs/{lab}").tables))
+    for question in questions:
+        reasons = list(question["wrong"])
+        if "right" in question:
+            assert reasons.pop(question["right"]) == ""
+        expected = len(question["options"]) - ("right" in question)
+        assert len(set(filter(None, reasons))) == expected, question["question"]
 
 
 def test_texts_fill_values_and_missing_text_or_value_are_named():

@@ -7,21 +7,20 @@ from streamlit.testing.v1 import AppTest
 from mha_viz.learn.frame import classroom
 from mha_viz.ui.state.class_answers import classes
 
-QUESTION = "soft-lookup-predict-temperature"
+QUESTION = "soft-lookup-predict-temperature", ("one", "two")
 
 
 def _question() -> None:
     """Runs as an app, so it imports what it needs."""
     import streamlit as st
 
-    from mha_viz.learn.frame import class_page, frame
+    from mha_viz.learn.frame import class_page, questions
     from mha_viz.learn.frame.choices import Choices
     from mha_viz.learn.frame.contents import BY_KEY
 
     class_page.follow("here")
-    frame.predict(
-        Choices(BY_KEY["soft-lookup"]), "temperature", "What?", ["one", "two"], 1, "So it is."
-    )
+    question = questions.Question("What?", ("one", "two"), 1, "So it is.", ("It is no one.", ""))
+    questions.predict(Choices(BY_KEY["soft-lookup"]), "temperature", question)
     st.markdown("Weights of the lab")
 
 
@@ -45,8 +44,13 @@ def said(page: AppTest) -> str:
     return " ".join(part.value for part in page.markdown)
 
 
+def captions(page: AppTest) -> str:
+    assert not page.exception
+    return " ".join(part.value for part in page.caption)
+
+
 def counted(code: str) -> tuple[int, ...]:
-    return classes().counts(code, (QUESTION, ("one", "two")), 2)
+    return classes().counts(code, QUESTION, 2)
 
 
 def teach() -> None:

@@ -6,35 +6,36 @@ from streamlit.testing.v1 import AppTest
 from mha_viz.learn.frame import classroom
 from mha_viz.learn.frame.lesson_plan import STOPS
 from mha_viz.ui.state.class_answers import classes
-from tests.ui.class_app import counted, kept, pupil, said
+from tests.ui.class_app import QUESTION, captions, counted, kept, pupil, said
 from tests.ui.lab_app import link
 
 
 def test_pages_of_no_class_read_none(monkeypatch, cookies):
     monkeypatch.setattr(classroom, "classes", None)  # whoever calls it falls
     page = pupil()
+    assert page.button[0].disabled
     page.radio[0].set_value("one").run()
     page.button[0].click().run()
-    said(page)
+    assert "Weights" in said(page) and "It is no one." in page.info[0].value
 
 
-def test_pupils_vote_before_the_answer_and_see_the_class_after_it():
+def test_pupils_vote_and_wait_until_their_teacher_uncovers_the_answer():
     code = classes().open("teacher")
     first, second = pupil(code), pupil(code)
+    assert "Counted" not in captions(first)
     first.radio[0].set_value("one").run()
+    assert counted(code) == (1, 0) and "Counted" in captions(first) and not first.button
+    assert "Weights" not in said(first) and "Weights" in said(pupil()) and not first.info
+    classes().uncover(code, QUESTION)
+    first.run()
+    assert "1 answer" in said(first) and "Weights" in said(first)
+    assert "It is no one." in first.info[0].value and "So it is." in first.info[0].value
+    first.radio[0].set_value("two").run()
+    second.radio[0].set_value("two").run()  # both too late
     assert counted(code) == (1, 0)
-    before = said(first)
-    first.button[0].click().run()
-    assert "1 answer" in said(first) and "1 answer" not in before
-    assert "Weights" in said(first) and "Weights" not in before and "Weights" in said(pupil())
-    first.button[0].click().run()
-    first.radio[0].set_value("two").run()  # the answer is hidden again, but has been seen
-    assert counted(code) == (1, 0)
-    second.radio[0].set_value("two").run()
-    joined = second.sidebar.caption[0].value
-    assert code in joined
+    assert code in captions(second)
     classes().close(code)
-    assert second.run().sidebar.caption[0].value != joined
+    assert code not in captions(second.run()) and "Weights" in said(second)
 
 
 def test_a_page_that_is_loaded_again_is_in_its_class_and_votes_once(cookies):
@@ -43,14 +44,24 @@ def test_a_page_that_is_loaded_again_is_in_its_class_and_votes_once(cookies):
     cookies |= kept(page)
     page.radio[0].set_value("one").run()
     again = pupil()  # from an address that does not name the class
-    assert code in again.sidebar.caption[0].value and again.radio[0].value == "one"
+    assert code in captions(again) and again.radio[0].value == "one"
     again.radio[0].set_value("two").run()
     assert counted(code) == (0, 1) and kept(again) == cookies
-    again.button[0].click().run()
+    classes().uncover(code, QUESTION)
     once_more = pupil()
     assert once_more.radio[0].value == "two" and "Weights" in said(once_more)
     once_more.radio[0].set_value("one").run()
     assert counted(code) == (0, 1)  # the answer has been seen
+
+
+def test_a_pupil_who_left_the_stop_of_the_class_needs_no_teacher(monkeypatch):
+    code = classes().open("teacher")
+    classes().bring(code, 2)
+    page = pupil(code)
+    assert "Weights" in said(page) and page.button[0].disabled
+    page.radio[0].set_value("two").run()
+    page.button[0].click().run()
+    assert "So it is." in page.info[0].value and counted(code) == (0, 1)
 
 
 @pytest.mark.parametrize("sent", ["", "x", "a" * 23, "ä" * 22, "<script>alert(1)</scri"])
@@ -108,8 +119,8 @@ def test_pupils_follow_their_teacher_from_stop_to_stop(cookies):
     (question,) = page.radio  # of the page that is no lab
     assert question.options == list(STOPS[3].asked.options)
     question.set_value("L0 H7").run()
-    key = f"lesson-{STOPS[3].page}", STOPS[3].asked.options
-    assert classes().counts(code, key, 3) == (0, 1, 0)
+    assert classes().counts(code, STOPS[3].vote_key, 3) == (0, 1, 0)
+    assert "1 of 1 pupil answered" in said(teacher.run())
     page.run()
     assert where(page) == STOPS[3].page  # nobody has moved the class
     cookies |= own

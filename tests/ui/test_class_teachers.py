@@ -10,10 +10,10 @@ from mha_viz.learn.frame import classroom
 from mha_viz.learn.frame.lesson_plan import STOPS, Stop
 from mha_viz.ui.state import class_answers
 from mha_viz.ui.state.class_answers import classes
-from tests.ui.class_app import kept, pupil, said, teach
+from tests.ui.class_app import QUESTION, captions, kept, pupil, said, teach
 
 
-def test_a_teacher_sees_how_many_have_answered_and_the_bars_with_the_answer(cookies):
+def test_projector_shows_how_many_have_answered_and_the_bars_with_the_answer(cookies):
     """The teacher's screen is what the class looks at."""
     page = AppTest.from_function(teach, default_timeout=300).run()
     page.button(key="class-open").click().run()
@@ -24,8 +24,7 @@ def test_a_teacher_sees_how_many_have_answered_and_the_bars_with_the_answer(cook
     assert "1 answer" in said(teacher) and not teacher.get("progress")
     teacher.button[0].click().run()
     assert [bar.proto.text for bar in teacher.get("progress")] == ["one: 0", "two: 1"]
-    teacher.button[0].click().run()
-    assert not teacher.get("progress")
+    assert classes().is_uncovered(code, QUESTION) and "Weights" in said(teacher)
 
 
 def test_a_server_for_a_class_keeps_the_one_of_its_teacher(operated, cookies):
@@ -49,13 +48,13 @@ def test_a_teacher_who_loads_the_page_again_still_leads_the_class(cookies):
     page = AppTest.from_function(teach, default_timeout=300).run()
     page.button(key="class-open").click().run()
     shown, cookie = page.code[0].value, kept(page)
-    leads = page.sidebar.caption[0].value
+    assert "you lead it" in captions(page)
     cookies |= cookie
     again = AppTest.from_function(teach, default_timeout=300).run()
     assert again.code[0].value == shown
     cookies.clear()  # another browser, at the address that is handed out
     other = pupil(shown.rpartition("class=")[2])
-    assert other.sidebar.caption[0].value != leads
+    assert "you lead it" not in captions(other)
     again.button(key="class-end").click().run()
     assert not again.code
 

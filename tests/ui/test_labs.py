@@ -56,8 +56,13 @@ def test_lab_with_all_folds_open_is_whole_and_answers_every_question(key):
     questions = [button for button in app.button if "-predict-" in button.key]
     before = len(app.info)
     closed = {button.label for button in questions}
+    assert all(button.disabled for button in questions)
     for button in questions:
-        button.click()
+        radio = app.radio(key=button.key.removesuffix("-button"))
+        radio.set_value(radio.options[0])
+    app.run()
+    for button in questions:
+        app.button(key=button.key).click()
     check(app.run())
     assert len(app.info) == before + len(questions) > 0
     opened = {button.label for button in app.button if "-predict-" in button.key}

@@ -4,11 +4,13 @@ Must not import torch.
 """
 
 import time
+from dataclasses import replace
 
 import streamlit as st
 
+from mha_viz.core.reprs import count
 from mha_viz.errors import ClassError
-from mha_viz.learn.frame import classroom, frame
+from mha_viz.learn.frame import classroom, frame, questions
 from mha_viz.learn.frame.lesson_plan import STOPS, Stop, link
 from mha_viz.ui.operating import streamlit_run
 from mha_viz.ui.state.class_answers import CODE
@@ -55,13 +57,15 @@ def _members(code: str) -> None:
         show_link(link(ADDRESS, {classroom.PARAM: code}), key="class")
     else:
         st.markdown("This page opens each stop of the lesson when your teacher goes there.")
-    _count()
+    count_pupils()
 
 
 @st.fragment(run_every=classroom.REFRESH_SECONDS)
-def _count() -> None:
+def count_pupils() -> None:
+    """Draw how many browsers have joined the class."""
     with classroom.continue_without_class():
-        st.caption(f"Browsers in the class: {classroom.size()}. The teacher’s is not counted.")
+        joined = count(classroom.size(), "pupil’s browser", "pupils’ browsers")
+        st.caption(f"{joined} in the class.", width="content")
 
 
 def follow(page: str) -> bool:
@@ -74,8 +78,7 @@ def follow(page: str) -> bool:
     try:
         return _follow(page)
     except ClassError as error:
-        with st.sidebar:
-            _wait_for_class(str(error))
+        _wait_for_class(str(error))
     return True
 
 
@@ -86,14 +89,14 @@ def _follow(page: str) -> bool:
     st.session_state[_OPEN] = streamlit_run.page_hash()
     if _is_due(page):
         _go()
-    with st.sidebar:
-        _keep_up(page)
     stop = _stop_at(classroom.place().stop)
+    classroom.set_page("" if stop is None else stop.page)
+    _class_line(page)
     if stop is not None and stop.page == page and stop.question:
         asked, intro = stop.asked, "**Predict before you switch heads off.**"
-        question = f"{intro} {plain(asked.question)}"
-        if not frame.ask(f"lesson-{page}", question, asked.options, asked.right, asked.because):
-            frame.rest_waits()
+        asked = replace(asked, question=f"{intro} {plain(asked.question)}")
+        if not questions.ask(f"lesson-{page}", asked, is_led=True):
+            questions.rest_waits()
             return False
     return True
 
@@ -139,13 +142,27 @@ def _go() -> None:
 
 
 @st.fragment(run_every=classroom.REFRESH_SECONDS)
-def _keep_up(page: str) -> None:
-    """Say where the class is, and go there once it was brought to another stop."""
+def _class_line(page: str) -> None:
+    """Say which class this page is in and where that is, with a link; go where it was brought."""
     with classroom.continue_without_class():
-        if _is_due(page):
+        if streamlit_run.is_partial() and _is_due(page):
             st.rerun()
         if streamlit_run.page_hash() != st.session_state[_OPEN]:
             st.switch_page(session().pages[page])  # it was emptied: see `_go`
+        code, pages = classroom.code(), session().pages
+        if code is None:
+            return
         number = classroom.place().stop
-        if (stop := _stop_at(number)) is not None:
-            st.caption(f"Stop {number} of {len(STOPS)}: {plain(stop.title)}")
+        stop = _stop_at(number)
+        with st.container(horizontal=True, vertical_alignment="center", key="class-line"):
+            at = f" Stop {number} of {len(STOPS)}." if stop is not None else ""
+            st.caption(f"Class **{plain(code)}**: {classroom.role()}.{at}", width="content")
+            target = ADDRESS if stop is None else stop.page
+            if target in pages and target != page:
+                label = "The class" if stop is None else f"Go to {stop.title}"
+                st.page_link(
+                    pages[target],
+                    label=label,
+                    icon=":material/groups:",
+                    query_params={} if stop is None else stop.params,
+                )

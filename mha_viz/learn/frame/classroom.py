@@ -11,10 +11,13 @@ from functools import cache
 
 import streamlit as st
 
+from mha_viz.core.reprs import count
 from mha_viz.errors import ClassError
+from mha_viz.ui.operating import streamlit_run
 from mha_viz.ui.operating.refusals import refused, sentence
 from mha_viz.ui.operating.settings import settings
 from mha_viz.ui.state.class_answers import CODE, Place, classes, first_class
+from mha_viz.ui.state.faults import guarded
 from mha_viz.ui.widgets.messages.messages import plain
 from mha_viz.web.browser import component_script
 
@@ -25,6 +28,7 @@ REFRESH_SECONDS = 3  # seconds between two looks at the votes
 # Strangers could push a teacher's class out, and vote in it as often as they like.
 NO_CLASSES = sentence("class")
 _BROWSER, _JOINED = "class-browser", "class-joined"
+_AT = "class-at-page"  # the page of the stop where the class is
 
 
 def permitted() -> bool:
@@ -52,7 +56,7 @@ def check() -> None:
 
 
 def join_named_class() -> None:
-    """Join the class that the address names, and say in the sidebar which one it is.
+    """Join the class that the address names, and remember it in the browser.
 
     A page without one is in the class that its browser has joined, or leads: most addresses do not
     name it, and none but that of its teacher can say who leads it, because addresses are handed on.
@@ -60,23 +64,25 @@ def join_named_class() -> None:
     named = st.query_params.get(PARAM, "")[:CODE]
     if not permitted():
         if named:
-            st.sidebar.caption(NO_CLASSES)
+            st.caption(NO_CLASSES)
         return
     if named:
         st.session_state[_JOINED] = named
         join(named)
     elif _JOINED not in st.session_state and (known := _known_class()) is not None:
         st.session_state[_JOINED] = known
-    code = st.session_state.get(_JOINED)
-    if code is None:
+    joined = st.session_state.get(_JOINED)
+    if joined is None:
         return
-    with st.sidebar:
-        if code in classes():
-            role = "you lead it" if leads() else "your predictions count, without your name"
-            st.caption(f"Class **{plain(code)}**: {role}.")
-            _cookie()(key="class-cookie", data={"name": COOKIE, "value": _browser()})
-        else:
-            st.caption("The class of this link is over: ask for a new link.")
+    if joined in classes():
+        _cookie()(key="class-cookie-script", data={"name": COOKIE, "value": _browser()})
+    else:
+        st.caption("The class of this link is over: ask for a new link.")
+
+
+def role() -> str:
+    """Say what this browser is in its class."""
+    return "you lead it" if leads() else "your predictions count, without your name"
 
 
 def _known_class() -> str | None:
@@ -175,6 +181,70 @@ def earlier_answer(question: Hashable, options: Sequence[str]) -> tuple[str | No
     return None, False
 
 
+def set_page(page: str) -> None:
+    """Note the page of the stop where the class is; "" before its first stop."""
+    st.session_state[_AT] = page
+
+
+def is_led_on(page: str) -> bool:
+    """Return whether this page is in a class that waits here for its teacher.
+
+    A pupil may look at other labs alone: there nobody would uncover an answer.
+    """
+    return is_joined() and st.session_state.get(_AT, "") in ("", page)
+
+
+def lead(question: Hashable, options: Sequence[str], chosen: str | None) -> bool:
+    """Take part in a question whose answer the teacher uncovers; return whether it is uncovered.
+
+    A pupil's choice is counted, a teacher sees how many have answered.
+    """
+    is_open = False
+    with continue_without_class():
+        joined, key = code() or "", (question, tuple(options))
+        is_open = classes().is_uncovered(joined, key)
+        if is_open:
+            classes().see(joined, key, _browser())
+        elif leads():
+            answer_button(key)
+        elif chosen is not None:
+            classes().vote(joined, key, _browser(), options.index(chosen))
+        if is_open or leads():
+            _votes(joined, key, key[1], is_open)
+        if not is_open:
+            _wait_for_answer(joined, key, chosen)
+    return is_open
+
+
+def answer_button(question: tuple[Hashable, tuple[str, ...]]) -> None:
+    """Draw the teacher's button that shows the answer of a question to the class."""
+    joined = code() or ""
+
+    @guarded
+    def uncover() -> None:
+        classes().uncover(joined, question)
+
+    st.button(
+        "Show the answer to the class",
+        icon=":material/visibility:",
+        key=f"class-uncover-{question[0]}",
+        disabled=classes().is_uncovered(joined, question),
+        on_click=uncover,
+    )
+
+
+@st.fragment(run_every=REFRESH_SECONDS)
+def _wait_for_answer(joined: str, question: Hashable, chosen: str | None) -> None:
+    """Say that a choice is counted, and draw the page again once its answer is uncovered."""
+    with continue_without_class():
+        if streamlit_run.is_partial() and classes().is_uncovered(joined, question):
+            st.rerun()
+        if leads():
+            return
+        counted = "Choose an answer." if chosen is None else ":material/check: Counted."
+        st.caption(f"{counted} Your teacher shows the right answer to all.")
+
+
 def prediction(
     question: Hashable, options: Sequence[str], chosen: str | None, is_open: bool
 ) -> None:
@@ -191,20 +261,31 @@ def prediction(
             classes().see(joined, question, _browser())
         elif chosen is not None and not leads():
             classes().vote(joined, question, _browser(), options.index(chosen))
+            st.caption(":material/check: Counted.")
         if is_open or leads():
             _votes(joined, question, tuple(options), is_open)
 
 
 @st.fragment(run_every=REFRESH_SECONDS)
+def answers(question: tuple[Hashable, tuple[str, ...]]) -> None:
+    """Draw for the teacher how many have answered a question, of how many, and the bars."""
+    with continue_without_class():
+        joined, options = code() or "", question[1]
+        counts, joined_count = classes().counts(joined, question, len(options)), size()
+        st.markdown(f"**{sum(counts)} of {count(joined_count, 'pupil')} answered.**")
+        _draw_bars(counts, options)
+
+
+@st.fragment(run_every=REFRESH_SECONDS)
 def _votes(joined: str, question: Hashable, options: tuple[str, ...], is_open: bool) -> None:
     with continue_without_class():
-        _draw_counts(classes().counts(joined, question, len(options)), options, is_open)
+        counts = classes().counts(joined, question, len(options))
+        st.markdown(f"**Your class:** {count(sum(counts), 'answer')} so far.")
+        if is_open:
+            _draw_bars(counts, options)
 
 
-def _draw_counts(counts: tuple[int, ...], options: tuple[str, ...], is_open: bool) -> None:
+def _draw_bars(counts: tuple[int, ...], options: tuple[str, ...]) -> None:
     total = sum(counts)
-    st.markdown(f"**Your class:** {total} answer{'s' if total != 1 else ''} so far.")
-    if not is_open:
-        return
-    for option, count in zip(options, counts, strict=True):
-        st.progress(count / total if total else 0.0, f"{plain(option)}: {count}")
+    for option, votes in zip(options, counts, strict=True):
+        st.progress(votes / total if total else 0.0, f"{plain(option)}: {votes}")

@@ -1,4 +1,4 @@
-"""The parts of every lab: its head, steps, controls, a question before the answer.
+"""The parts of every lab: its head, steps, folds and controls.
 
 Knows streamlit; must not import torch or plotly: a lab's first lines are there first.
 """
@@ -10,23 +10,18 @@ from typing import Concatenate, NamedTuple, ParamSpec
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from mha_viz.learn.frame import block_map, classroom
+from mha_viz.learn.frame import block_map, questions
 from mha_viz.learn.frame.choices import Choices, Numbers, among, numbers
 from mha_viz.learn.frame.contents import BY_KEY, LABS, Lab
-from mha_viz.ui.operating.streamlit_run import end_run
 from mha_viz.ui.run.page_lock import one_thread
 from mha_viz.ui.run.ready import fragment
 from mha_viz.ui.state import state
-from mha_viz.ui.state.faults import guarded
 from mha_viz.ui.state.session import from_browser, session
 from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.controls import lazy_sections
 from mha_viz.ui.widgets.messages.messages import plain, stop_on_error
 
 P = ParamSpec("P")
-EXIT = "exit"  # the question at the end of a lab
-_FIRST = "class-first-question"  # of the lab that is open: to a class, all below it waits for it
-_HIDDEN = "class-rest-hidden"  # whether that is so
 
 
 def part(draw: Callable[Concatenate[Choices, P], None]) -> Callable[Concatenate[Choices, P], None]:
@@ -61,7 +56,7 @@ def sidebar(lab: Lab | None = None) -> None:
 def begin(lab: Lab) -> None:
     """Draw number and title of a lab, its question, its goal and its prerequisites."""
     number = LABS.index(lab) + 1
-    st.session_state.pop(_FIRST, None)
+    questions.begin_lab()
     st.title(f"{number}. {lab.title}", anchor=False)
     st.markdown(lab.about)
     st.caption(plan(lab))
@@ -109,67 +104,6 @@ def fold(choices: Choices, name: str, title: str, draw: Callable[[], object]) ->
         st.session_state[key] = True
     lazy_sections.in_expander(title, key, draw)
     choices.keep(name, bool(from_browser(key)))
-
-
-def predict(
-    choices: Choices, name: str, question: str, options: Sequence[str], right: int, because: str
-) -> None:
-    """Ask a question before the lab is run, or at its exit; a button shows answer and reason."""
-    intro = "One question before you go." if name == EXIT else "Predict before you run."
-    key = choices.key(f"predict-{name}")
-    is_seen = ask(key, f"**{intro}** {question}", options, right, because)
-    first = st.session_state.setdefault(_FIRST, key)
-    if key != first:
-        return
-    if not is_seen and classroom.is_joined():
-        st.session_state[_HIDDEN] = True
-        rest_waits()
-        end_run()
-    if st.session_state.pop(_HIDDEN, False):
-        st.rerun()  # of the whole page: this may be a part of it
-
-
-def ask(key: str, question: str, options: Sequence[str], right: int, because: str) -> bool:
-    """Ask a question on which a class can vote; answers and votes are kept by `key`.
-
-    Return whether its answer was shown: in a class, what would give it away waits for that.
-    """
-    seen_key = f"{key}-seen"
-    if key not in st.session_state:
-        earlier = classroom.earlier_answer(key, options)
-        st.session_state[key], st.session_state[seen_key] = earlier
-    with st.container(border=True):
-        st.markdown(f":material/psychology_alt: {question}")
-        chosen = st.radio(
-            "Your prediction",
-            options,
-            index=None,
-            key=key,
-            persist_state="session",
-            label_visibility="collapsed",
-        )
-        open_key = f"{key}-open"
-
-        @guarded
-        def turn() -> None:
-            st.session_state[open_key] = not st.session_state.get(open_key, False)
-            st.session_state[seen_key] = True
-
-        is_open = st.session_state.get(open_key, False)
-        classroom.prediction(key, options, chosen, is_open)
-        st.button(
-            "Hide the answer" if is_open else "Show the answer", key=f"{key}-button", on_click=turn
-        )
-        if is_open:
-            verdict = "" if chosen is None else "Yes. " if chosen == options[right] else "No. "
-            st.info(f"**{verdict}{options[right]}.** {because}", icon=":material/lightbulb:")
-        return bool(st.session_state.get(seen_key))
-
-
-def rest_waits() -> None:
-    """Say that what would give an answer away waits; page.css then keeps no place for it."""
-    with st.container(key="rest-waits"):
-        st.caption("In a class, the rest of the page comes with the answer.")
 
 
 def row() -> DeltaGenerator:

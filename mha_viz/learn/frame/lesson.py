@@ -7,7 +7,7 @@ from functools import partial
 
 import streamlit as st
 
-from mha_viz.learn.frame import classroom, frame
+from mha_viz.learn.frame import class_page, classroom, frame
 from mha_viz.learn.frame.lesson_plan import PHASES, STOPS, Phase, Stop, link, sheet
 from mha_viz.ui.state import own_address
 from mha_viz.ui.state.faults import guarded
@@ -15,6 +15,8 @@ from mha_viz.ui.state.session import session
 from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.exports.share_link import sheet_buttons, show_link
 from mha_viz.ui.widgets.messages.messages import plain, stop_on_error
+
+_PROJECTOR = ":material/open_in_new: Open a window for the projector"
 
 
 def draw() -> None:
@@ -56,9 +58,10 @@ def _class() -> None:
     if not classroom.leads():
         st.markdown(
             "Open a class: its pages follow you from stop to stop, and each lab counts what the "
-            "pupils predict before they see the answer. You see how many have answered, and bars "
-            "once you show the answer. Nobody sees names. The votes are in this server’s memory "
-            "only, until you end the class or the server stops."
+            "pupils predict before you show them the answer. This page shows how many have joined "
+            "and answered, and bars; the projector shows bars with the answer. Nobody sees names. "
+            "The votes are in this server’s memory only, until you end the class or the server "
+            "stops."
         )
         st.button(
             "Open a class", type="primary", key="class-open", on_click=guarded(classroom.begin)
@@ -68,8 +71,10 @@ def _class() -> None:
     st.markdown(f"The class **{code}** is open. Pupils join it at this link, or type the code:")
     show_link(link("class", {classroom.PARAM: code}), key="lesson")
     with st.container(horizontal=True, vertical_alignment="center"):
-        if "class" in session().pages:
-            st.page_link(session().pages["class"], label="Show link and code to the class")
+        class_page.count_pupils()
+        # Relative, and a link of Markdown: another host would be another browser to the class, and
+        # a page that is opened in this window would leave the lesson.
+        st.markdown(f"[{_PROJECTOR}](./class?{look.PROJECTOR}=1)", width="content")
         st.button("End the class", key="class-end", on_click=guarded(classroom.end))
 
 
@@ -96,6 +101,8 @@ def _stop(number: int, stop: Stop) -> None:
                 help="All pages of the class open this stop; pages that went elsewhere come back.",
                 on_click=guarded(partial(classroom.bring, number)),
             )
+            classroom.answers(stop.vote_key)
+            classroom.answer_button(stop.vote_key)
         st.markdown(f"**Ask:** {plain(asked.question)}")
         st.markdown("\n".join(f"- {plain(option)}" for option in asked.options))
         with st.expander("What is often answered, solutions, sheets"):
@@ -107,6 +114,7 @@ def _stop(number: int, stop: Stop) -> None:
                 if one.params and "heads" in pages:
                     label = "L{layer} H{head} of {model}".format_map(one.params)
                     st.page_link(pages["heads"], label=label, query_params=one.params)
-            make = partial(sheet, number, link(stop.page, stop.params))
+            exercises = [link("heads", one.params) if one.params else "" for one in stop.exercise]
+            make = partial(sheet, number, link(stop.page, stop.params), exercises)
             with st.container(horizontal=True):
                 sheet_buttons(make, f"stop-{number}", key=f"lesson-sheet-{number}")

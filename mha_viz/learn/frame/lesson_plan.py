@@ -3,15 +3,16 @@
 Must not import torch.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from string import ascii_uppercase
-from typing import Any
 from urllib.parse import urlencode
 
 from mha_viz.learn.frame.contents import LABS, read_records
+from mha_viz.learn.frame.questions import Question
 from mha_viz.learn.frame.texts import read_texts
+from mha_viz.ui.pages import FIRST
 from mha_viz.ui.state import own_address
 
 _LABS = {lab.address: lab for lab in LABS}
@@ -24,16 +25,6 @@ class Phase:
     title: str
     minutes: int
     do: str
-
-
-@dataclass(frozen=True)
-class Question:
-    """A question that the class votes on, its options, and the number of the right one."""
-
-    question: str
-    options: tuple[str, ...]
-    right: int
-    because: str
 
 
 @dataclass(frozen=True)
@@ -83,10 +74,17 @@ class Stop:
         if self.question:
             return self.question[0]
         texts = read_texts(_LABS[self.page].module.rpartition(".")[0])
-        found: dict[str, Any] = {"right": self.values.get("right")}
-        found |= texts.figure(self.ask, **self.values)
-        found |= {key: found[key].replace("**", "") for key in ("question", "because")}
-        return Question(**found | {"options": tuple(found["options"])})
+        values = {name: value for name, value in self.values.items() if name != "right"}
+        asked = texts.question(self.ask, right=self.values.get("right"), **values)
+        plain = {key: getattr(asked, key).replace("**", "") for key in ("question", "because")}
+        return replace(asked, **plain)
+
+    @property
+    def vote_key(self) -> tuple[str, tuple[str, ...]]:
+        """The key by which a class's votes on its question are counted."""
+        lab = _LABS.get(self.page)
+        key = f"lesson-{self.page}" if lab is None else f"{lab.key}-predict-{self.ask}"
+        return key, self.asked.options
 
 
 PHASES = read_records(Phase, Path(__file__).with_suffix(".toml"), "phase")
@@ -96,13 +94,15 @@ STOPS = read_records(Stop, Path(__file__).with_suffix(".toml"), "stop")
 def link(page: str, params: Mapping[str, str]) -> str:
     """Return the address of a page of this app, as pupils open it."""
     base = own_address.reached().url.rpartition("/")[0]
+    page = "" if page == FIRST else page  # it is at the path itself
     return f"{base}/{page}" + (f"?{urlencode(params)}" if params else "")
 
 
-def sheet(number: int, address: str, answers: bool) -> str:
+def sheet(number: int, address: str, exercises: Sequence[str], answers: bool) -> str:
     """Return the printable sheet of a stop, counted from 1, or its answers; HTML.
 
-    Runs outside of the page: reads only its arguments.
+    `exercises` are the addresses on which its exercises are done, "" for one on paper. Runs outside
+    of the page: reads only its arguments.
     """
     from mha_viz.plots.worksheet import SheetTask, worksheet
 
@@ -110,8 +110,8 @@ def sheet(number: int, address: str, answers: bool) -> str:
     options = [f"{ascii_uppercase[i]}: {option}" for i, option in enumerate(asked.options)]
     right = (f"{options[asked.right]}.", asked.because, f"Often answered: {stop.often}")
     tasks = [SheetTask("Predict", asked.question, " · ".join(options), right)]
-    for one in stop.exercise:
-        about = "{model}: {text}".format_map(one.params) if one.params else ""
-        tasks.append(SheetTask("Compute or measure", one.ask, about, (one.solution,)))
+    for exercise, opens in zip(stop.exercise, exercises, strict=True):
+        about = "{model}: {text}".format_map(exercise.params) + f" Open {opens}" if opens else ""
+        tasks.append(SheetTask("Compute or measure", exercise.ask, about, (exercise.solution,)))
     title = f"Stop {number}: {stop.title.lstrip('0123456789. ')}" + ": answers" * answers
     return worksheet(title, [address], tasks, answers=answers)

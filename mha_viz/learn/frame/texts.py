@@ -1,9 +1,10 @@
 """Texts of a lab on screen, which its texts.toml declares in the order of the page.
 
 A table is a step (`title`, `statement`, and `formula` where there is one), a question (`question`,
-`options`, `right`, `because`), the texts of a figure (with `x_axis`, `y_axis` and `height` where it
-is one of lines), or any strings. Values fill {placeholders}, and {size:number} writes a value as
-`format_number` does. A formula is LaTeX and holds none.
+`options`, `right`, `because`, and `wrong`: why each option fails), the texts of a figure (with
+`x_axis`, `y_axis` and `height` where it is one of lines), or any strings. Values fill
+{placeholders}, and {size:number} writes a value as `format_number` does. A formula is LaTeX and
+holds none.
 """
 
 from collections.abc import Callable, Mapping
@@ -12,8 +13,9 @@ from typing import Any, cast
 
 import streamlit as st
 
-from mha_viz.learn.frame import frame
+from mha_viz.learn.frame import frame, questions
 from mha_viz.learn.frame.choices import Choices
+from mha_viz.learn.frame.questions import Cover, Question
 from mha_viz.ui.widgets.messages import texts
 from mha_viz.ui.widgets.messages.messages import continue_on_error
 
@@ -60,14 +62,21 @@ class Texts(texts.Texts):
 
         frame.fold(choices, name, self(f"{name}.title"), content)
 
+    def question(self, name: str, /, *, right: int | None = None, **values: object) -> Question:
+        """Return a question; `right` is the number of the answer where it depends on the values."""
+        table = self._at(name)
+        texts = {key: self(f"{name}.{key}", **values) for key in ("question", "because")}
+        options, wrong = (
+            tuple(self._filled(f"{name}.{key}", table[key], values)) for key in ("options", "wrong")
+        )
+        number = table["right"] if right is None else right
+        return Question(**texts, options=options, right=number, wrong=wrong)
+
     def predict(
         self, choices: Choices, name: str, /, *, right: int | None = None, **values: object
-    ) -> None:
-        """Draw a question; `right` is the number of the answer where it depends on the values."""
-        question, because = (self(f"{name}.{key}", **values) for key in ("question", "because"))
-        options = self._filled(name, self._at(f"{name}.options"), values)
-        chosen = self._at(f"{name}.right") if right is None else right
-        frame.predict(choices, name, question, options, chosen, because)
+    ) -> Cover:
+        """Draw a question, and return the cover of the figures that answer it."""
+        return questions.predict(choices, name, self.question(name, right=right, **values))
 
     def lines(self, name: str, /, **values: object) -> dict[str, Any]:
         """Return the texts of a figure of lines, and how its axes are, for `charts.lines`."""

@@ -44,11 +44,14 @@ create table if not exists votes (
     code text, question text, browser text, option integer, seen integer,
     primary key (code, question, browser)
 );
+create table if not exists uncovered (
+    code text, question text, primary key (code, question)
+);
 create table if not exists first (one integer primary key check (one = 1), code text, leader text);
 """
 _DAMAGED = "database disk image is malformed"  # as SQLite says it
-_TABLE_NAMES = ("classes", "joined", "votes", "first")
-_OF_A_CLASS = ("classes", "votes")
+_TABLE_NAMES = ("classes", "joined", "votes", "uncovered", "first")
+_OF_A_CLASS = ("classes", "votes", "uncovered")
 _USE = "update classes set used = (select max(used) + 1 from classes) where code = ?"
 
 
@@ -225,6 +228,17 @@ class Classes:
         """Note a prediction. The last one counts, but none after the answer was seen."""
         self._note(code, question, browser, option)
 
+    def uncover(self, code: str, question: Hashable) -> None:
+        """Show the answer of a question to the whole class."""
+        if code in self:
+            new = "insert or ignore into uncovered values (?, ?)"
+            self._write((new, code, repr(question)), (_USE, code))
+
+    def is_uncovered(self, code: str, question: Hashable) -> bool:
+        """Return whether the class has been shown the answer of a question."""
+        shown = "select 1 from uncovered where code = ? and question = ?"
+        return bool(self._all(shown, code, repr(question)))
+
     def see(self, code: str, question: Hashable, browser: str) -> None:
         """Note that the answer has been seen."""
         self._note(code, question, browser, None)
@@ -233,7 +247,14 @@ class Classes:
         """Note a vote, unless the class is full."""
         key, asked = (code, repr(question)), "from votes where code = ? and question = ?"
         before = self._all(f"select option, seen {asked} and browser = ?", *key, browser)
-        if code not in self or (before and (before[0][1] or before[0][0] == option)):
+        if before and (before[0][1] or before[0][0] == option):
+            return
+        votable = "select 1 from classes where code = ?"
+        if option is not None:
+            votable += (
+                " and code not in (select code from uncovered where code = ? and question = ?)"
+            )
+        if not self._all(votable, code, *key[: 2 * (option is not None)]):
             return
         (n_pupils,) = self._all(f"select count(*) {asked}", *key)[0]
         questions = "select count(distinct question) from votes where code = ?"

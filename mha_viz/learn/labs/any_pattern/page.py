@@ -42,7 +42,7 @@ def draw(choices: Choices) -> None:
     """
     asked, drawn = st.columns(2, gap="medium")
     with asked:
-        TEXTS.predict(choices, "diagonal")
+        cover = TEXTS.predict(choices, "diagonal")
         TEXTS.step("price")
     rows, seed = painted(choices)
     n, target = len(rows), patterns.pattern_of(rows)
@@ -54,9 +54,10 @@ def draw(choices: Choices) -> None:
     if found is None:
         TEXTS.caption("fit.text", n=n, lab=any_pattern)
     else:
-        with drawn:
+        with drawn, cover():
             _one_width(choices, found)
-        _errors(choices, found)
+        with cover():
+            _errors(choices, found)
     TEXTS.fold(choices, "rank", partial(_rank, choices, rows, found))
     TEXTS.fold(choices, "real-inputs", partial(_real_inputs, choices, rows, seed, found))
     TEXTS.fold(choices, "fixed-pattern", partial(_fixed_pattern, choices, target, seed, found))
@@ -140,20 +141,22 @@ def _one_width(choices: Choices, found: Fit) -> None:
 
 
 def _rank(choices: Choices, rows: Rows, found: Fit | None) -> None:
-    TEXTS.predict(choices, "random")
+    cover = TEXTS.predict(choices, "random")
     target = patterns.pattern_of(rows)
     exact = any_pattern.exact_width(target)
     kind = "zeros" if exact is None else "exact"
-    TEXTS.markdown(f"rank.painted.{kind}", exact=exact, floor=any_pattern.FLOOR)
+    with cover():
+        TEXTS.markdown(f"rank.painted.{kind}", exact=exact, floor=any_pattern.FLOOR)
     shown = {"least of any head (Eckart and Young)": any_pattern.singular(target).left_over}
     if found is not None:
         shown["trained head"] = found.off
-    _over_widths(choices, "rank", shown, least=1e-3, digits=" ".join(rows))
+    with cover():
+        _over_widths(choices, "rank", shown, least=1e-3, digits=" ".join(rows))
 
 
 def _real_inputs(choices: Choices, rows: Rows, seed: int, one_hot: Fit | None) -> None:
     """Draw the section about patterns that tokens rule out at any width of the head."""
-    TEXTS.predict(choices, "equal")
+    cover = TEXTS.predict(choices, "equal")
     with frame.row():
         d_model = choices.slide("d_model", "d_model", WIDTHS, any_pattern.D_MODEL, width=220)
         repeat = choices.toggle("repeat", "The last token repeats the first")
@@ -167,7 +170,8 @@ def _real_inputs(choices: Choices, rows: Rows, seed: int, one_hot: Fit | None) -
     if repeat:
         TEXTS.markdown("real-inputs.bound.text", least=format_number(least))
     if found is not None:
-        _fitted(choices, found, one_hot, least, f"d_model = {d_model}", repeat)
+        with cover():
+            _fitted(choices, found, one_hot, least, f"d_model = {d_model}", repeat)
 
 
 def _fitted(

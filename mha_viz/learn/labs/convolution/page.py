@@ -43,14 +43,14 @@ def draw(choices: Choices) -> None:
 def _story(choices: Choices) -> None:
     asked, drawn = st.columns(2, gap="medium")
     with asked:
-        TEXTS.predict(choices, "same")
+        cover = TEXTS.predict(choices, "same")
     chosen = controls.chosen(choices)
     row, column = controls.pixel(choices, chosen.picture)
     exact = convolution.convolved(chosen.picture, chosen.kernel, chosen.border)
     ours = _attended(chosen.picture, chosen.kernel, chosen.alpha, chosen.border)
-    with asked:
+    with asked, cover():
         _difference(chosen, exact, ours)
-    with drawn:
+    with drawn, cover():
         _both(choices, chosen, (row, column), exact, ours)
     found = convolution.at_pixel(
         chosen.picture, chosen.kernel, chosen.alpha, chosen.border, row, column
@@ -190,38 +190,41 @@ def _sum(chosen: Chosen, found: convolution.Pixel, exact: float) -> None:
 
 def _sharpness(choices: Choices, chosen: Chosen) -> None:
     """Draw the heads' distance from the convolution, against their sharpness."""
-    TEXTS.predict(choices, "alpha", leak=measures.leak(4.0), sharp=measures.leak(20.0))
+    cover = TEXTS.predict(choices, "alpha", leak=measures.leak(4.0), sharp=measures.leak(20.0))
     # The curve of the whole picture would take longer than a click may.
     found = _measured(measures.middle(chosen.picture), chosen.kernel, chosen.border)
     alphas = list(found.alphas)
     rounding = float(chosen.kernel.abs().sum((1, 2, 3)).max()) * float(np.finfo(np.float32).eps)
     measured = [error or float("nan") for error in found.error]  # no logarithm of 0
-    charts.lines(
-        choices.key("sharpness"),
-        {
-            "measured": (alphas, measured),
-            "bound": (alphas, found.bound),
-            "rounding in float32": (alphas, [rounding] * len(alphas)),
-        },
-        table={"alpha": alphas, "measured": found.error, "bound": found.bound},
-        **TEXTS.lines("sharpness.curves", about=chosen.about),
-    )
+    with cover():
+        charts.lines(
+            choices.key("sharpness"),
+            {
+                "measured": (alphas, measured),
+                "bound": (alphas, found.bound),
+                "rounding in float32": (alphas, [rounding] * len(alphas)),
+            },
+            table={"alpha": alphas, "measured": found.error, "bound": found.bound},
+            **TEXTS.lines("sharpness.curves", about=chosen.about),
+        )
 
 
 @frame.part
 def _border(choices: Choices, chosen: Chosen) -> None:
     """Draw the effect of the border on heads whose pixel lies outside the picture."""
-    TEXTS.predict(choices, "border")
+    cover = TEXTS.predict(choices, "border")
     gaps = _border_gaps(measures.middle(chosen.picture), chosen.kernel)
-    TEXTS.markdown("border-gaps.table", **{"_".join(key): gap for key, gap in gaps.items()})
+    with cover():
+        TEXTS.markdown("border-gaps.table", **{"_".join(key): gap for key, gap in gaps.items()})
 
 
 @frame.part
 def _one_head(choices: Choices, chosen: Chosen) -> None:
     """Show that one head alone is a convolution of one pixel."""
-    TEXTS.predict(choices, "shuffle")
+    cover = TEXTS.predict(choices, "shuffle")
     alone, many = _shuffle_gaps(measures.middle(chosen.picture))
-    TEXTS.markdown("one-head.measured", alone=alone, many=many)
+    with cover():
+        TEXTS.markdown("one-head.measured", alone=alone, many=many)
 
 
 def _cost(chosen: Chosen) -> None:
@@ -234,7 +237,7 @@ def _cost(chosen: Chosen) -> None:
 
 def _learning(choices: Choices) -> None:
     """Draw what both learn from few and from many pictures."""
-    TEXTS.predict(choices, "data")
+    cover = TEXTS.predict(choices, "data")
     examples, _ = lab.strokes(len(lab.CLASSES), seed=1)
     drawn = [
         picture_cells(picture[:, :, None], name, side=110)
@@ -249,7 +252,8 @@ def _learning(choices: Choices) -> None:
         counts = ", ".join(map(str, lab.COUNTS))
         st.caption(f"On {counts} pictures, {lab.STEPS} steps each: about half a minute.")
         return
-    _learned(choices, found, seed)
+    with cover():
+        _learned(choices, found, seed)
 
 
 def _learned(choices: Choices, found: Learned, seed: int) -> None:

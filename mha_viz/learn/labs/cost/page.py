@@ -50,11 +50,11 @@ def draw(choices: Choices) -> None:
     checkpoint = state.current().checkpoint  # first: it begins the list of a link's problems
     asked, drawn = st.columns(2, gap="medium")
     with asked:
-        TEXTS.predict(choices, "long")
+        cover = TEXTS.predict(choices, "long")
         TEXTS.step("calculator")
     sizes = sizes_of(choices, DEFAULTS)
     if sizes is not None:
-        with drawn:
+        with drawn, cover():
             _growth(choices, sizes)
         _bill(choices, sizes)
         TEXTS.fold(choices, "more-heads", partial(_heads, choices, sizes))
@@ -137,41 +137,43 @@ def _memory(sizes: Sizes, cost: Costs) -> pd.DataFrame:
 
 
 def _heads(choices: Choices, sizes: Sizes) -> None:
-    TEXTS.predict(choices, "heads", d_model=sizes.d_model)
+    cover = TEXTS.predict(choices, "heads", d_model=sizes.d_model)
     counts = divisors(sizes.d_model, 64)
     made = [costs(replace(sizes, n_heads=h, n_kv_heads=0)) for h in counts]
-    charts.lines(
-        choices.key("by-heads"),
-        {
-            "operations": (counts, [c.layer / made[0].layer for c in made]),
-            "attention weights": (counts, [c.pattern / made[0].pattern for c in made]),
-        },
-        more=dict(xaxis=ticks([h for h in counts if h & (h - 1) == 0 or len(counts) < 6])),
-        table={
-            "heads": counts,
-            "d_k": [sizes.d_model // h for h in counts],
-            "operations of a layer": [c.layer for c in made],
-            "bytes of all attention weights": [c.pattern for c in made],
-        },
-        **TEXTS.lines("by-heads-figure", sizes=sizes),
-    )
+    with cover():
+        charts.lines(
+            choices.key("by-heads"),
+            {
+                "operations": (counts, [c.layer / made[0].layer for c in made]),
+                "attention weights": (counts, [c.pattern / made[0].pattern for c in made]),
+            },
+            more=dict(xaxis=ticks([h for h in counts if h & (h - 1) == 0 or len(counts) < 6])),
+            table={
+                "heads": counts,
+                "d_k": [sizes.d_model // h for h in counts],
+                "operations of a layer": [c.layer for c in made],
+                "bytes of all attention weights": [c.pattern for c in made],
+            },
+            **TEXTS.lines("by-heads-figure", sizes=sizes),
+        )
 
 
 def _two_texts(choices: Choices, sizes: Sizes) -> None:
     """Draw the section on cross attention and batches."""
-    TEXTS.predict(choices, "batch")
+    cover = TEXTS.predict(choices, "batch")
     kind = "self-attention" if sizes.n_read == sizes.n else "cross attention"
     few, many = PADDED
     useful, padded = few**2 + many**2, 2 * many**2
     values = {"pairs": sizes.batch * sizes.n * sizes.n_read, "kind": kind, "sizes": sizes}
     values["bytes"] = of_bytes(costs(sizes).pattern / sizes.n_layers)
     padding = dict(few=few, many=many, useful=useful, padded=padded, ratio=padded / useful)
-    TEXTS.markdown("two-texts.now.text", **values, **padding)
+    with cover():
+        TEXTS.markdown("two-texts.now.text", **values, **padding)
 
 
 def _fused(choices: Choices, sizes: Sizes) -> None:
     """Draw the section on FlashAttention."""
-    TEXTS.predict(choices, "flash")
+    cover = TEXTS.predict(choices, "flash")
     made = [costs(sizes), costs(replace(sizes, n=2 * sizes.n, n_read=2 * sizes.n_read))]
     rows = {
         "products, weights kept": [short(c.scores + c.mixing) for c in made],
@@ -183,8 +185,9 @@ def _fused(choices: Choices, sizes: Sizes) -> None:
     columns = [f"n = {n:,}" for n in (sizes.n, 2 * sizes.n)]
     table = pd.DataFrame.from_dict(rows, "index", columns=columns)
     table = table.rename_axis("One layer").reset_index()
-    st.dataframe(table, hide_index=True, width="content", key=choices.key("fused"))
-    TEXTS.markdown("fused.saved.text")
+    with cover():
+        st.dataframe(table, hide_index=True, width="content", key=choices.key("fused"))
+        TEXTS.markdown("fused.saved.text")
 
 
 def _timing(choices: Choices) -> None:

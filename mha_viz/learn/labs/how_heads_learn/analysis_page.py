@@ -118,7 +118,7 @@ def decay(choices: Choices, found: Film, optimizer: str, settings: str) -> None:
 
 def curvature(choices: Choices, found: Film, settings: Settings) -> None:
     """Draw the ends of the Hessian's spectrum, behind a button: they take a while."""
-    TEXTS.predict(choices, "saddle")
+    cover = TEXTS.predict(choices, "saddle")
     measure = partial(loss_landscape.curvature, found.n_heads, found.weights[found.steps[-1]])
     total, label = loss_landscape.N_PRODUCTS, "Measure the curvature"
     curved = trained(
@@ -131,11 +131,12 @@ def curvature(choices: Choices, found: Film, settings: Settings) -> None:
     for (name, value), off, seen in zip(rows, curved.unsure, curved.measured, strict=True):
         numbers = " | ".join(format_number(number) for number in (value, off, seen))
         lines.append(f"| {name} eigenvalue | {numbers} |")
-    st.markdown("\n".join(lines))
-    gradient, loss = format_number(curved.gradient), format_number(curved.loss)
-    verdict = VERDICTS[curved.verdict]
-    TEXTS.markdown("curvature.found.text", verdict=verdict, gradient=gradient, loss=loss)
-    TEXTS.caption("curvature.found.caption", lab=loss_landscape)
+    with cover():
+        st.markdown("\n".join(lines))
+        gradient, loss = format_number(curved.gradient), format_number(curved.loss)
+        verdict = VERDICTS[curved.verdict]
+        TEXTS.markdown("curvature.found.text", verdict=verdict, gradient=gradient, loss=loss)
+        TEXTS.caption("curvature.found.caption", lab=loss_landscape)
 
 
 def plane(choices: Choices, found: Film, settings: Settings, about: str) -> None:

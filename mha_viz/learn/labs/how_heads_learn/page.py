@@ -55,7 +55,7 @@ def draw(choices: Choices) -> None:
     """
     asked, drawn = st.columns(2, gap="medium")
     with asked:
-        TEXTS.predict(choices, "sudden")
+        cover = TEXTS.predict(choices, "sudden")
         formula = TEXTS("task.score", induction=METRICS["induction"].formula)
         TEXTS.step("task", formula=formula, lab=lab)
     n_heads, n_steps, lr, seed, optimizer = settings = _settings(choices)
@@ -63,10 +63,11 @@ def draw(choices: Choices) -> None:
     found = trained(choices, settings, n_steps, train, keep=KEPT, stored=FILM)
     if found is not None:
         about = TEXTS("settings.text", values=settings, optimizer=OPTIMIZERS[optimizer][0])
-        with drawn:
+        with drawn, cover():
             _curves(choices, found, "induction", about)
-        st.markdown(_summary(found))
-        _film(choices, found, about)
+        with cover():
+            st.markdown(_summary(found))
+            _film(choices, found, about)
         one_step = partial(analysis_page.one_step, choices, found, settings)
         TEXTS.fold(choices, "one-step", one_step)
         TEXTS.fold(choices, "decay", partial(analysis_page.decay, choices, found, optimizer, about))

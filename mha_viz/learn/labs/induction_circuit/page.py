@@ -35,7 +35,7 @@ def draw(choices: Choices) -> None:
     model = memory.model(*lab.CHECKPOINT)
     asked, shown = st.columns([2, 3], gap="medium")
     with asked:
-        TEXTS.predict(choices, "loss", model=lab.MODEL)
+        cover = TEXTS.predict(choices, "loss", model=lab.MODEL)
         with frame.row():
             n_words = choices.slide("words", "Words", lab.N_WORDS, 8, width=200)
             seed = choices.seed(width=150)
@@ -46,7 +46,7 @@ def draw(choices: Choices) -> None:
         lambda _: _KEPT,
     )
     about = f"{lab.MODEL}, {n_words} words repeated once, seed {seed}"
-    with shown:
+    with shown, cover():
         _losses(choices, found, about)
     with asked:
         task: lab.Findings | None = trained(
@@ -156,20 +156,21 @@ def _composition(choices: Choices, model: AttentionModel, found: lab.Circuit) ->
     TEXTS.markdown("composition.statement")
     st.latex(TEXTS("composition.formula"))
     right = 0 if ranked.rank == 1 else 1 if ranked.rank <= 10 else 2
-    TEXTS.predict(choices, "top", right=right, ranked=ranked, **_names(found))
+    cover = TEXTS.predict(choices, "top", right=right, ranked=ranked, **_names(found))
     n, (first_layer, last_layer) = found.record.n_heads, (writer[0], reader[0])
     sizes = (found.record.n_layers, n, found.record.n_layers, n)
     block = ranked.composition.zscore.reshape(sizes)[first_layer, :, last_layer]
-    charts.matrix(
-        choices.key("zscores"),
-        block.numpy(),
-        TEXTS("matrix.title", first_layer=first_layer, last_layer=last_layer),
-        rows=[head_name(first_layer, head) for head in range(n)],
-        columns=[head_name(last_layer, head) for head in range(n)],
-        shape="writer × reader",
-        marked=[(writer[1], reader[1])],
-        cell=52,
-    )
+    with cover():
+        charts.matrix(
+            choices.key("zscores"),
+            block.numpy(),
+            TEXTS("matrix.title", first_layer=first_layer, last_layer=last_layer),
+            rows=[head_name(first_layer, head) for head in range(n)],
+            columns=[head_name(last_layer, head) for head in range(n)],
+            shape="writer × reader",
+            marked=[(writer[1], reader[1])],
+            cell=52,
+        )
     _link("composition", "weights")
 
 
@@ -242,11 +243,12 @@ def _cut(choices: Choices, found: lab.Circuit, settings: tuple[int, int]) -> Non
     right = int(one < (found.first_loss + found.second_loss) / 2)
     n_readers = count(len(found.readers), "head")
     values = {"found": found, "one": one, "all_readers": all_readers, "n_readers": n_readers}
-    TEXTS.predict(choices, "one-cut", right=right, **names, **values)
+    cover = TEXTS.predict(choices, "one-cut", right=right, **names, **values)
     columns = {"cut": "Path cut", "loss": "Loss, nats", "more": "More, nats"}
     table = table.rename(columns=columns)
-    st.dataframe(table, hide_index=True, column_config=number_columns(table))
-    TEXTS.caption("cut.heads", **names)
+    with cover():
+        st.dataframe(table, hide_index=True, column_config=number_columns(table))
+        TEXTS.caption("cut.heads", **names)
 
 
 def _senders(choices: Choices, found: lab.Circuit, settings: tuple[int, int], about: str) -> None:

@@ -42,7 +42,7 @@ def draw(choices: Choices) -> None:
 def _reflection(choices: Choices) -> None:
     asked, picture = st.columns((2, 3), gap="medium")
     with asked:
-        TEXTS.predict(choices, "mirror")
+        cover = TEXTS.predict(choices, "mirror")
         with frame.row():
             n = choices.slide("tokens", "Tokens", SIZES, 4, width=150)
             chosen = choices.menu("token", "Look from", WORDS[: SIZES[-1]], WORDS[1], width=130)
@@ -56,12 +56,14 @@ def _reflection(choices: Choices) -> None:
         _matrices(("X Xᵀ", found.dots))
         best = [(i, int(row.argmax())) for i, row in enumerate(found.pattern)]
         key, words = "own-reflection-pattern", WORDS[:n]
-        charts.weights(key, found.pattern, "weights", words, words, marked=best)
-    with picture:
+        with cover():
+            charts.weights(key, found.pattern, "weights", words, words, marked=best)
+    with picture, cover():
         if WORDS.index(chosen) >= n:
             TEXTS.caption("rows.missing", token=chosen, n=n, last=WORDS[n - 1])
         _seen_from(choices, tokens, found, min(WORDS.index(chosen), n - 1), equal)
-    st.markdown(_sentence(found))
+    with cover():
+        st.markdown(_sentence(found))
     TEXTS.fold(choices, "half-true", partial(_claims, found, tokens))
 
 
@@ -178,7 +180,7 @@ def _random(choices: Choices) -> None:
 
 
 def _pointwise(choices: Choices) -> None:
-    TEXTS.predict(choices, "mixing")
+    cover = TEXTS.predict(choices, "mixing")
     with frame.row():
         masked = choices.toggle("masked", "Mask all others")
         temperature = choices.slide(
@@ -188,7 +190,8 @@ def _pointwise(choices: Choices) -> None:
         draw = choices.seed("tokenseed", "Seed of the tokens", width=180)
     tokens, W_V = lab.pointwise_example(n, draw)
     found = lab.pointwise(tokens, W_V, None if masked else temperature)
-    _side_by_side(found)
+    with cover():
+        _side_by_side(found)
     by_temperature = lab.differences(tokens, W_V)
     mask = lab.pointwise(tokens, W_V).difference
     charts.lines(

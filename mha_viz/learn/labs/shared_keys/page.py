@@ -35,7 +35,7 @@ def draw(choices: Choices) -> None:
     """
     asked, drawn = st.columns(2, gap="medium")
     with asked:
-        TEXTS.predict(choices, "alike")
+        cover = TEXTS.predict(choices, "alike")
         found: lab.Groups | None = trained(
             choices,
             lab.STORED[0].settings,
@@ -46,8 +46,9 @@ def draw(choices: Choices) -> None:
         )
         assert found is not None  # there are no settings, so the stored run is always there
         ways, counts = found.random.shape[1], found.as_close
-        TEXTS.step("found", model=lab.MODEL, ways=ways, as_close=counts, found=found)
-    with drawn:
+        with cover():
+            TEXTS.step("found", model=lab.MODEL, ways=ways, as_close=counts, found=found)
+    with drawn, cover():
         _distances(choices, found)
     _four(choices, found)
     _caches(choices)
@@ -126,7 +127,7 @@ def _caches(choices: Choices) -> None:
 @frame.part
 def _against_rnn(choices: Choices) -> None:
     """Draw path lengths and operations, as in table 1 of Vaswani et al."""
-    TEXTS.predict(choices, "path")
+    cover = TEXTS.predict(choices, "path")
     width = choices.slide("rnn_width", "Width d", (4, 16, 64), WIDTH, width=200)
     found, lengths = _reached(width), recurrence.LENGTHS
     table: dict[str, list[int]] = {"n": list(lengths)}
@@ -135,16 +136,17 @@ def _against_rnn(choices: Choices) -> None:
             values = [getattr(row, part.replace(" ", "_")) for row in rows]
             table[f"{part}, {NAMES[kind]}"] = values
         table[f"formula, {NAMES[kind]}"] = [recurrence.formula(kind, n, width) for n in lengths]
-    charts.lines(
-        choices.key("paths"),
-        {NAMES[kind]: (lengths, [r.path for r in found[kind]]) for kind in KINDS},
-        more=dict(xaxis=ticks(lengths)),
-        table=table,
-        **TEXTS.lines("paths-figure", width=width, kernel=KERNEL),
-    )
-    most = found["attention"][-1].products / found["recurrent"][-1].products
-    last = {kind: rows[-1] for kind, rows in found.items()}
-    TEXTS.markdown("against-rnn.found", n=lengths[-1], width=width, most=most, **last)
+    with cover():
+        charts.lines(
+            choices.key("paths"),
+            {NAMES[kind]: (lengths, [r.path for r in found[kind]]) for kind in KINDS},
+            more=dict(xaxis=ticks(lengths)),
+            table=table,
+            **TEXTS.lines("paths-figure", width=width, kernel=KERNEL),
+        )
+        most = found["attention"][-1].products / found["recurrent"][-1].products
+        last = {kind: rows[-1] for kind, rows in found.items()}
+        TEXTS.markdown("against-rnn.found", n=lengths[-1], width=width, most=most, **last)
 
 
 @st.cache_data(max_entries=3, show_spinner="Walking through the graphs …")

@@ -29,7 +29,7 @@ def draw(choices: Choices) -> None:
     """Draw the lookup with every number and the temperature, then the square root."""
     asked, picture = st.columns((2, 3), gap="medium")
     with asked:
-        TEXTS.predict(choices, "temperature")
+        cover = TEXTS.predict(choices, "temperature")
         with frame.row():
             temperature = choices.amount(
                 "temperature", "Temperature T", 0.05, 5.0, 1.0, step=0.05, width=200
@@ -44,7 +44,7 @@ def draw(choices: Choices) -> None:
         query, key, value = (_edited(choices, *grid) for grid in grids)
     found = lab.lookup(query, key, value, temperature)
     _scores(found, WORDS[:n])
-    with picture:
+    with picture, cover():
         _weights(found, WORDS[:n])
     _square_root(choices)
 

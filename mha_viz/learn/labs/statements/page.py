@@ -18,6 +18,7 @@ from mha_viz.errors import AttentionUnavailableError, NotKeptError
 from mha_viz.learn.frame import charts, frame
 from mha_viz.learn.frame.choices import Choices
 from mha_viz.learn.frame.long_work import trained
+from mha_viz.learn.frame.questions import Cover
 from mha_viz.learn.labs.statements import measured
 from mha_viz.learn.labs.statements import numbers as lab
 from mha_viz.learn.labs.statements.explanations import TEXTS, sides_in_words, why
@@ -63,11 +64,11 @@ def draw(choices: Choices) -> None:
     for found, of_loss in zip(both, failed or (), strict=False):
         if of_loss is not None:
             found.update(measured.of_loss(of_loss, scene.record.n_layers))
-    with picture:
-        _verdicts(choices, scene, both, layer)
     with asked:
-        _predict(choices, both[0])
+        cover = _predict(choices, both[0])
         TEXTS.markdown("opening.text")
+    with picture, cover():
+        _verdicts(choices, scene, both, layer)
     drawers = {
         one.key: (
             f"{number}. {one.title}",
@@ -206,13 +207,14 @@ def _overall(verdicts: list[Verdict]) -> str:
     return lab.FAILS if counts[lab.FAILS] else counts.most_common(1)[0][0]
 
 
-def _predict(choices: Choices, found: Measured) -> None:
+def _predict(choices: Choices, found: Measured) -> Cover:
     known = (one for one in STATEMENTS if one.key in found)
     held = {one.name: _overall(judge(one, found[one.key])) for one in known}
     true = [name for name, word in held.items() if word == lab.HOLDS]
     right = 2 if len(true) <= FEW else 1 if len(true) <= MANY else 0
     named = "; ".join(true) or "none"
-    TEXTS.predict(choices, "held", right=right, n=len(true), of=len(held), named=named)
+    values = dict(n=len(true), of=len(held), named=named)
+    return TEXTS.predict(choices, "held", right=right, **values)
 
 
 def _statement(

@@ -10,8 +10,9 @@ import torch
 from mha_viz.core.attention.multi_head import MultiHeadAttention
 from mha_viz.engine.model import AttentionModel
 from mha_viz.learn.activations import LayerActivations, record_activations
-from mha_viz.learn.frame import charts, frame
+from mha_viz.learn.frame import charts, frame, questions
 from mha_viz.learn.frame.choices import Choices, among
+from mha_viz.learn.frame.questions import Question
 from mha_viz.learn.labs.step_by_step.code import pytorch_code
 from mha_viz.learn.labs.step_by_step.numbers import Steps, cross, gap, step_by_step
 from mha_viz.learn.labs.step_by_step.tables import STEPS, TEXTS, step_table
@@ -49,7 +50,7 @@ def _walk(choices: Choices, scene: Scene, model: AttentionModel) -> None:
     record = scene.record
     n_heads, _, width = record.kept("z").shape[1:]
     sizes = {"joined": width * n_heads, "squared": width * n_heads**2, "d_model": model.d_model}
-    TEXTS.predict(choices, "width", width=width, n_heads=n_heads, **sizes)
+    cover = TEXTS.predict(choices, "width", width=width, n_heads=n_heads, **sizes)
     picture = frame.place(choices, "picture")
     with frame.row():
         controls.head_menus(record.n_layers, record.n_heads)
@@ -57,7 +58,7 @@ def _walk(choices: Choices, scene: Scene, model: AttentionModel) -> None:
     view = state.current()
     seen = activations_of(scene, model, view.layer)
     found = step_by_step(model, record, view.layer, view.head, seen, _HIDES[mask])
-    with picture:
+    with picture, cover():
         _whole(choices, scene, found)
     TEXTS.step("statement")
     step = _chosen_step(choices)
@@ -117,9 +118,14 @@ def _bugs(choices: Choices, found: Steps, names: tuple[Sequence[str], Sequence[s
                 charts.corner(key, made, title, *names, diverging=False, limits=(0.0, 1.0))
         apart, largest = gap(wrong, output)
         TEXTS.markdown("bugs.measured", apart=apart, largest=largest)
-    options, right = TEXTS.labels("bugs.options"), list(BUGS).index(bug)
-    asked, because = TEXTS("bugs.question"), TEXTS(f"bugs.because.{bug}")
-    frame.predict(choices, f"bug-{bug}", asked, list(options.values()), right, because)
+    question = Question(
+        TEXTS("bugs.question"),
+        tuple(TEXTS.labels("bugs.options").values()),
+        list(BUGS).index(bug),
+        TEXTS(f"bugs.because.{bug}"),
+        tuple(TEXTS.tables["bugs"]["wrong"]),
+    )
+    questions.predict(choices, f"bug-{bug}", question)
 
 
 def activations_of(scene: Scene, model: AttentionModel, layer: int) -> LayerActivations:
@@ -159,7 +165,7 @@ def _chosen_step(choices: Choices) -> str:
 
 
 def _cross(choices: Choices) -> None:
-    TEXTS.predict(choices, "shuffle")
+    cover = TEXTS.predict(choices, "shuffle")
     with frame.row():
         text = partial(choices.text, most=200, width=260)
         queries = text("write", "Queries from", "le chat dort").split()
@@ -170,7 +176,7 @@ def _cross(choices: Choices) -> None:
     assert found.pattern is not None
     n_rows, width = found.output.shape
     rows, columns, shape = queries, [str(i) for i in range(width)], f"{n_rows} × {len(keys)}"
-    with st.container(horizontal=True):
+    with cover(), st.container(horizontal=True):
         for i, made in enumerate(found.pattern):
             key, title = choices.key(f"cross-{i}"), f"weights, H{i}"
             charts.weights(key, made, title, rows, keys, shape=shape, cell=cell)

@@ -35,7 +35,7 @@ def draw(choices: Choices) -> None:
     shown, others = st.container(key=choices.key("shown")), st.container()
     with shown:  # page.css keeps its height from the beginning
         TEXTS.markdown("translation.statement")
-        TEXTS.predict(choices, "where")
+        cover = TEXTS.predict(choices, "where")
     with others:
         translating, reading = st.columns(2)
     with translating:
@@ -46,7 +46,8 @@ def draw(choices: Choices) -> None:
         if found is None:
             TEXTS.caption("untrained.translator")
         else:
-            _sentence(choices, found)
+            with cover():
+                _sentence(choices, found)
             TEXTS.step("tested", hidden=found.hidden)
         TEXTS.step("digits")
         if read is None:

@@ -41,7 +41,7 @@ def draw(choices: Choices) -> None:
     """
     asked, picture = st.columns((2, 3), gap="medium")
     with asked:
-        TEXTS.predict(choices, "one")
+        cover = TEXTS.predict(choices, "one")
     learned = frame.place(choices, "learned")
     settings = _task(choices)
     heads = tuple(n_heads for n_heads in lab.HEADS if n_heads <= settings.d_model)
@@ -54,12 +54,13 @@ def draw(choices: Choices) -> None:
             TEXTS.caption("missing.caption")
         return
     few = {n_heads: runs[n_heads] for n_heads in lab.HEADS[:2]}
-    with picture:
+    with picture, cover():
         _curves(choices, few, settings)
-    with learned:
+    with learned, cover():
         _accuracies(few, n_values)
-    _shares(few)
-    _more_heads(choices, runs, few, settings)
+    with cover():
+        _shares(few)
+        _more_heads(choices, runs, few, settings)
 
 
 def _task(choices: Choices) -> _Settings:

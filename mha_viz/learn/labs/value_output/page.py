@@ -61,13 +61,14 @@ def _price(choices: Choices, model: str, width: int, d_model: int) -> None:
     two, one = lab.bill(1, d_model, width).parameters
     right = 0 if one < two else 1 if one == two else 2
     with asked:
-        TEXTS.predict(choices, "bill", right=right, d_model=d_model, width=width, one=one, two=two)
+        sizes = dict(d_model=d_model, width=width, one=one, two=two)
+        cover = TEXTS.predict(choices, "bill", right=right, **sizes)
         n = choices.slide("n", "Tokens n", LENGTHS, 128, width=320)
     now = lab.bill(n, d_model, width)
     widths = sorted({*(max(1, round(d_model * i / 24)) for i in range(1, 37)), width})
     bills = [lab.bill(n, d_model, d_value) for d_value in widths]
     two_cost, one_cost = ([b.operations[i] for b in bills] for i in range(2))
-    with picture:
+    with picture, cover():
         charts.lines(
             choices.key("operations"),
             {"W_V and W_O": (widths, two_cost), "W_VO": (widths, one_cost)},
@@ -82,7 +83,8 @@ def _price(choices: Choices, model: str, width: int, d_model: int) -> None:
             **TEXTS.lines("operations", n=n, d_model=d_model, model=model, width=width),
         )
     ratio = now.operations[1] / now.operations[0]
-    TEXTS.markdown("price.measured", n=n, bill=now, ratio=ratio, d_model=d_model, width=width)
+    with cover():
+        TEXTS.markdown("price.measured", n=n, bill=now, ratio=ratio, d_model=d_model, width=width)
 
 
 def _merged(
@@ -171,11 +173,13 @@ def _slices(choices: Choices, record: AttentionRecord, found: lab.Parts) -> None
     own = shares.diagonal()
     mean, equal = float(own.mean()), 1 / n_heads
     right = 0 if mean > 0.9 else 1
-    TEXTS.predict(choices, "slices", right=right, n_heads=n_heads, mean=mean, equal=equal)
+    values = dict(n_heads=n_heads, mean=mean, equal=equal)
+    cover = TEXTS.predict(choices, "slices", right=right, **values)
     heads, slices = [f"H{i}" for i in range(n_heads)], [f"{i}" for i in range(n_heads)]
     marked = [(i, i) for i in range(n_heads)] if n_heads <= 20 else []
     cell = 46 if n_heads <= 12 else 30 if n_heads <= 20 else 12
     key, title, shape = choices.key("slices"), "Share of each head’s output", "head × slice"
-    charts.weights(key, shares, title, heads, slices, shape=shape, marked=marked, cell=cell)
-    ends = {"least": own.min(), "most": own.max()}
-    TEXTS.markdown("own-slices.measured", layer=layer, mean=mean, equal=equal, **ends)
+    with cover():
+        charts.weights(key, shares, title, heads, slices, shape=shape, marked=marked, cell=cell)
+        ends = {"least": own.min(), "most": own.max()}
+        TEXTS.markdown("own-slices.measured", layer=layer, mean=mean, equal=equal, **ends)

@@ -13,6 +13,7 @@ from mha_viz.learn.annotated_sentences import KINDS, Annotated, Relation, relati
 from mha_viz.learn.frame import frame
 from mha_viz.learn.frame.choices import Choices, among
 from mha_viz.learn.frame.long_work import trained
+from mha_viz.learn.frame.questions import Cover
 from mha_viz.learn.frame.texts import read_texts
 from mha_viz.learn.labs.what_heads_learn import numbers as lab
 from mha_viz.plots.both_sides import Claim, both_sides
@@ -49,7 +50,7 @@ def draw(choices: Choices) -> None:
         _relation_of(choices, kind)
     asked, result = st.columns([2, 3], gap="medium")
     with asked:
-        _question(choices)
+        cover = _question(choices)
     checkpoint, n_steps = state.current().checkpoint, lab.n_steps(model)
     measure = partial(lab.measure, heavy.model_of(checkpoint))
     seconds, label = heavy.seconds(model, n_steps * TOKENS), "Measure every head"
@@ -65,7 +66,7 @@ def draw(choices: Choices) -> None:
         )
     if found:
         found = numbered(found)
-        with place:
+        with place, cover():
             _summary(choices, found)
         number = _pick(choices, found)
         if number is not None:
@@ -80,10 +81,10 @@ def numbered(found: list[lab.Finding]) -> Found:
     return {numbers[one.relation]: one for one in found}
 
 
-def _question(choices: Choices) -> None:
+def _question(choices: Choices) -> Cover:
     step, share = best_step(relation := relations()[0])
     rule = _step_in_words(step)
-    TEXTS.predict(choices, "step", relation=relation, rule=rule, share=share, lab=lab)
+    return TEXTS.predict(choices, "step", relation=relation, rule=rule, share=share, lab=lab)
 
 
 def _counting() -> None:
