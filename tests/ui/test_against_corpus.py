@@ -7,7 +7,7 @@ import pytest
 
 import mha_viz as mv
 from mha_viz.corpus.query.comparison import percentiles, scores_of_head
-from mha_viz.ui.run import memory
+from mha_viz.corpus.run.sample_study import sample_study
 from mha_viz.ui.run.studies import studies
 from mha_viz.ui.state.views import DEFAULT
 from tests.making.comparing import near
@@ -20,8 +20,7 @@ PLACE = (1, 2)
 
 @pytest.fixture(scope="module")
 def key():
-    """Texts whose study by tiny-bert is finished, on a server where Corpus has been opened."""
-    memory.has_studies.set()
+    """Texts whose study by tiny-bert is finished, on this server."""
     texts = b"\n".join(b"The cat sat on mat number %d." % i for i in range(40))
     key = studies().add_texts(texts, "")
     view = replace(DEFAULT, corpus=key)
@@ -48,3 +47,15 @@ def test_each_number_says_on_how_many_texts_the_head_has_less_or_more(key):
                 assert word in said[metric]["among"]
     assert (found["higher"] == 1).any() or (found["lower"] == 1).any()
     assert str(study.n_texts) in sent["texts"] and sent["unusual"]
+
+
+@pytest.mark.parametrize("model", ["tiny-bert", "tiny-gpt2", "tiny-llama"])
+def test_a_shipped_model_is_compared_with_its_own_study(model):
+    sent = brought(heads_page(model=model, layer="1", head="2", show="numbers"), "numbers")
+    study = sample_study(mv.load(model))
+    kinds = study.profile_by("kind").query("layer == 1 and head == 2")
+    assert [name for name, _ in sent["general"]["kinds"]] == list(kinds["kind"])
+    assert [weight for _, weight in sent["general"]["kinds"]] == near(list(kinds["weight"]))
+    labels = study.labels.query("layer == 1 and head == 2")
+    assert [label["low"] for label in sent["general"]["labels"]] == near(list(labels["low"]))
+    assert sent["texts"] and any(row.get("among") for row in sent["rows"])

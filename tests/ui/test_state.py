@@ -32,6 +32,7 @@ VIEW = View(
     between="ab",
     show="lines",
     weighted=True,
+    general=True,
     mass=0.35,
     window=((0, 4), (2, 9)),
     query=2,

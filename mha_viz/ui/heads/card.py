@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from functools import partial
-from typing import Any, NamedTuple, SupportsFloat
+from typing import TYPE_CHECKING, Any, NamedTuple, SupportsFloat
 
 import numpy as np
 import pandas as pd
 
-from mha_viz.core.metrics import METRICS, EarnedLabel
+from mha_viz.core.amounts import true_minus
+from mha_viz.core.metrics import LABELS, METRICS, EarnedLabel
 from mha_viz.reports.report import Report
 from mha_viz.ui.heads import TEXTS
 from mha_viz.ui.run import memory, reporting
@@ -18,6 +19,9 @@ from mha_viz.ui.run.scene import Scene
 from mha_viz.ui.state.views import ManyTexts
 from mha_viz.ui.widgets.messages import words
 from mha_viz.web.payload import finite
+
+if TYPE_CHECKING:
+    from mha_viz.corpus.query.study import Study
 
 
 def head_numbers(
@@ -41,6 +45,7 @@ def head_numbers(
         "withheld": [label.title for label in report.withheld[layer][index]],
         "too_short": [label.title for label in report.too_short(layer)],
         "texts": "" if among is None else among.texts,
+        "general": None if among is None else among.general,
         "unusual": "" if among is None else _unusual_line(among, report, head),
         "notes": notes,
     }
@@ -92,10 +97,11 @@ _NAMED = 4  # numbers that are named
 
 
 class Percentiles(NamedTuple):
-    """Percentiles of one head's numbers by metric, and among which texts."""
+    """Percentiles of one head's numbers by metric, among which texts, and what it does there."""
 
     table: pd.DataFrame
     texts: str
+    general: dict[str, Any]  # what the head does over these texts
 
     def median(self, metric: str) -> float | None:
         """Return a metric's median over the texts; None where nothing is known."""
@@ -122,7 +128,7 @@ def percentiles(
 
     It is only looked up: no study is begun for it, and a head's rows are read once.
     """
-    if not memory.has_studies.is_set() or scene.record.part not in ("self", "encoder"):
+    if scene.record.part not in ("self", "encoder"):
         return None
     from mha_viz.corpus.query.comparison import percentiles, scores_of_head
     from mha_viz.ui.run.studies import describe, studies
@@ -134,7 +140,29 @@ def percentiles(
     rows = memory.cache().get(key, partial(make, study, *head), reporting.table_bytes)
     scores = {metric: float(values[head]) for metric, values in report.scores.items()}
     scores["n_tokens"] = len(scene.record.tokens)
-    return Percentiles(percentiles(rows, scores), describe(study, corpus))
+    return Percentiles(percentiles(rows, scores), describe(study, corpus), general(study, head))
+
+
+_NEAR = range(-5, 6)  # offsets whose weight is drawn
+
+
+def general(study: Study, head: tuple[int, int]) -> dict[str, Any]:
+    """Return what a head does over a study's texts: labels with intervals, weight by key."""
+    offsets, kinds, labels = (
+        rows[(rows["layer"] == head[0]) & (rows["head"] == head[1])]
+        for rows in (study.profile_by("offset"), study.profile_by("kind"), study.labels)
+    )
+    by_offset = dict(zip(offsets["offset"], offsets["weight"], strict=True))
+    near = [(true_minus(str(at)), by_offset[str(at)]) for at in _NEAR if str(at) in by_offset]
+    return {
+        "labels": [
+            {"title": LABELS[row["label"]].title}
+            | {name: _number(row[name]) for name in ("mean", "low", "high", "share_of_texts")}
+            for row in labels.to_dict("records")
+        ],
+        "offsets": [[at, _number(weight)] for at, weight in near],
+        "kinds": [[row["kind"], _number(row["weight"])] for row in kinds.to_dict("records")],
+    }
 
 
 def _unusual_line(percentile: Percentiles, report: Report, head: tuple[int, int]) -> str:

@@ -1,7 +1,6 @@
 """Many texts: what every head does in general. Pick, compute, draw."""
 
 from mha_viz.ui.heads import picking
-from mha_viz.ui.run import memory
 from mha_viz.ui.state import state
 from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.messages import messages
@@ -16,6 +15,5 @@ def page() -> None:
         bar, _ = picking.bar_and_model()
         from mha_viz.ui.many_texts import sections
 
-        memory.has_studies.set()
         sections.draw(bar.middle)
     state.push_url()

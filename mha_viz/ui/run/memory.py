@@ -39,9 +39,6 @@ MAX_RECORD = 512 * MIB  # of all that one text leaves behind: longer texts are c
 _WAKING = "Waking up: loading torch and transformers (once) …"
 PAINT_SECONDS = 0.5  # seconds in which a browser paints what it was sent, undisturbed
 STAYS = 15  # seconds in which a page whose connection broke finds its session again
-has_studies = (
-    threading.Event()
-)  # set by the page Many texts: before somebody opens it there is none
 
 
 def _import_torch() -> None:

@@ -29,7 +29,7 @@ from mha_viz.errors import ArgumentError, WriteError
 from mha_viz.text.cleaning import visible
 from mha_viz.ui.operating import streamlit_run
 from mha_viz.ui.operating.settings import settings
-from mha_viz.ui.run import heavy
+from mha_viz.ui.run import heavy, memory
 from mha_viz.ui.run.study_job import OwnTexts, StudyJob
 from mha_viz.ui.state.views import ManyTexts
 
@@ -115,10 +115,16 @@ class Studies:
             return made
 
     def finished(self, view: ManyTexts) -> Study | None:
-        """Return the study of a view's model over its texts if it is done, else None."""
+        """Return the study of a view's model over its texts if it is done, else None.
+
+        That of the sample is done for the shipped models.
+        """
         with self._lock:
-            found = self.find(view) if self._about(self._key_of(view)).is_file() else None
-            return None if found is None else found.study
+            is_begun = self._about(self._key_of(view)).is_file()
+            job = self.find(view) if is_begun or not view.corpus else None
+            if job is not None and job.study is None and not view.corpus:
+                job.open_shipped(memory.model(*view.checkpoint))
+            return None if job is None else job.study
 
     def own(self) -> dict[str, str]:
         """Return the titles of all texts of visitors by their keys."""

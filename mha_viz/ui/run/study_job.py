@@ -83,6 +83,11 @@ class StudyJob:
             with suppress(StudyError):  # it is unfinished
                 self.study = Study.load(self.folder)
 
+    def open_shipped(self, model: AttentionModel) -> None:
+        """Open the study of the sample that is shipped with its model, where there is one."""
+        if self.is_new and self.texts == SAMPLE and self._join is None:
+            self.study = sample_study(model)
+
     @property
     def waiting(self) -> Waiting | None:
         """Its place in the queue of heavy work; None where it is not queued."""
@@ -107,8 +112,7 @@ class StudyJob:
         look at it has left. Raises JobError: the queue of the server or of this visitor is full.
         """
         for_all = self.texts == SAMPLE
-        if self.is_new and for_all and self._join is None:
-            self.study = sample_study(model)
+        self.open_shipped(model)
         if self.study is not None:
             return
         if self.runs and self._ticket is not None:

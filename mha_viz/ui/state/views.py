@@ -148,6 +148,7 @@ class HeadsView(Shared):
     between: str = _choice("", read.one_of(BETWEEN))
     show: str = _choice("heatmap", read.one_of(SHOWS))
     weighted: bool = _choice(False, read.switch)  # weights times the length of the values
+    general: bool = _choice(False, read.switch)  # numbers over many texts beside this one's
     mass: float = _choice(0.9, read.real(0.2, 1.0))  # share of a row's mass whose lines are drawn
     written: int = _choice(0, read.whole(0, MAX_WRITTEN))  # tokens written behind the text
     next_temperature: float = _choice(0.0, read.real(0.0, 5.0))
@@ -255,7 +256,7 @@ class View(HeadsView, Compare, ManyTexts, Circuits):
 BENCH = (
     *("layer", "head", "heads", "scale", "tiles", "sort", "least", "only", "words"),
     *("no_special", "no_first", "between", "show", "weighted", "mass", "query", "key", "window"),
-    *("tokens", "off"),
+    *("tokens", "off", "general"),
 )
 NAMES = frozenset(choice.name for choice in fields(View) if choice.compare)
 DEFAULT = View(text="The king (who was old and tired) smiled, said nothing, and went to bed.")

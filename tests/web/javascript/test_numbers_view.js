@@ -104,15 +104,22 @@ test("the picture of all heads has a tick for each, and marks the head at its va
 });
 
 test("a finished study offers the same head on many texts", () => {
-  const { bring, button, cells, find, texts } = opened();
+  const { all, bring, button, cells, find, text, texts } = opened();
   bring(DATA);
   assert.ok(find(".numbers .segments").hidden && button("Is this usual? Measure many texts"));
-  bring({ ...DATA, texts: "120 sentences of the sample", unusual: "Entropy 0.5, higher than on 97 %" });
+  const labels = [{ title: "<b>Local</b>", mean: 1.25, low: 1, high: 1.5, share_of_texts: 0.75 }];
+  const general = { labels, offsets: [["−1", 0.5], ["0", 0.25]], kinds: [["special", 0.125]] };
+  bring({ ...DATA, texts: "120 sentences of the sample", unusual: "Entropy 0.5, higher than on 97 %", general });
   assert.equal(texts(".among-texts")[0], "Entropy 0.5, higher than on 97 %");
   button("Many texts").click();
   assert.deepEqual(texts(".metrics th[scope=col]").slice(2), ["Median of 120 sentences of the sample", "Among these texts"]);
   assert.deepEqual(cells(), [["entropy (nats)How undecided the head is.", "0.5", "0.25", "higher than on 97 % of the texts"]]);
+  assert.equal(text(".in-general"), "L1 H2 over 120 sentences of the sample. <b>Local</b>: 1.25 (95 % interval 1 to 1.5), on 75 % of the texts.");
+  assert.deepEqual(texts(".shares th"), ["−1", "0", "special"]);
+  assert.deepEqual(texts(".shares .weight"), ["0.500", "0.250", "0.125"]);
+  assert.deepEqual(all(".shares .fill").map((fill) => fill.style.width), ["100%", "50%", "100%"]);
   button("This sentence").click();
+  assert.ok(find(".general").hidden);
   assert.equal(cells().length, 3);
 });
 

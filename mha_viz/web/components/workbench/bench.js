@@ -15,7 +15,7 @@ const PAUSE = 150; // ms without a further choice until Python hears of them
 const PAUSE_UNSEEN = 50; // likewise until exact weights of what is shown are requested
 const SHOWN = ["layer", "head", "query", "key", "window", "show", "weighted"]; // choices that say which these are
 const MOST = 8; // heads drawn beside the chosen one
-const UNSEEN = { layer: 0, head: 0, show: "heatmap", weighted: false, scale: "sqrt", tiles: "", sort: "", only: "", query: -1, key: -1, window: [], tokens: [], off: [] };
+const UNSEEN = { layer: 0, head: 0, show: "heatmap", weighted: false, general: false, scale: "sqrt", tiles: "", sort: "", only: "", query: -1, key: -1, window: [], tokens: [], off: [] };
 
 /** The workbench of that name: the same one for every element that shows a part of it. */
 export function benchOf(name) {

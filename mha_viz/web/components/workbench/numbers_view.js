@@ -2,6 +2,7 @@
 // Every number of a head: its labels, what is unusual, and a row for each metric with baselines.
 
 import { LEAST_HEADS, unusualOf } from "./head_facts.js";
+import { GeneralView } from "./general_view.js";
 import { chooseIn, segments } from "./workbench_parts.js";
 import { clearCanvas, formatNumber, make, themeOf } from "../shared/shared.js";
 /* global PALETTE */
@@ -20,21 +21,18 @@ export class NumbersView {
     this.root.tabIndex = 0; // to be scrolled by keys, too
     this.unusual = make("div", "unusual");
     this.labels = make("div", "labelled");
-    this.compared = segments("Compare with", (among) => {
-      this.among = among;
-      this.draw(this.head);
-    });
-    this.among = "sentence";
+    this.compared = segments("Compare with", (among) => bench.choose({ general: among === "texts" }));
     this.study = this.button("", () => bench.send?.({ leave: "many_texts" }));
     this.random = this.button("Add random weights as a baseline", () => bench.send?.({ random: true }));
     this.line = make("div", "compared");
     this.line.append(this.compared, this.study, this.random);
     this.line.hidden = true; // until it is known what it offers
     this.table = make("div", "metrics");
+    this.general = new GeneralView();
     this.notes = make("div", "number-notes");
     this.wait = make("div", "numbers-wait", "Computing the numbers …");
     this.wait.setAttribute("role", "status");
-    this.root.append(this.labels, this.unusual, this.line, this.wait, this.table, this.notes);
+    this.root.append(this.labels, this.unusual, this.line, this.wait, this.general.root, this.table, this.notes);
   }
 
   button(text, act) {
@@ -59,15 +57,18 @@ export class NumbersView {
     this.labels.hidden = this.line.hidden = this.notes.hidden = !data;
     if (data) this.drawLabels(data);
     const texts = data?.texts ?? "";
-    if (!texts) this.among = "sentence";
+    const isGeneral = Boolean(texts && bench.view.general);
     this.compared.hidden = !texts;
-    chooseIn(this.compared, AMONG_TEXTS, this.among);
+    chooseIn(this.compared, AMONG_TEXTS, isGeneral ? "texts" : "sentence");
+    this.unusual.hidden = isGeneral;
     this.study.textContent = texts ? "Open the study" : "Is this usual? Measure many texts";
     this.random.hidden = !data?.random;
     const shown = data ?? { rows: rowsOfFacts(bench.facts, head), baselines: [], notes: [] };
     const table = make("table");
-    table.append(...(this.among === "texts" ? this.rowsOfTexts(shown) : this.rowsOfHeads(shown, head)));
+    table.append(...(isGeneral ? this.rowsOfTexts(shown) : this.rowsOfHeads(shown, head)));
     this.table.replaceChildren(table);
+    this.labels.hidden ||= isGeneral;
+    this.general.draw(isGeneral ? data : null, bench.name(head));
     this.notes.replaceChildren(...shown.notes.map((note) => make("p", "", note)));
   }
 
