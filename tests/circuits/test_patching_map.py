@@ -6,8 +6,8 @@ import torch
 
 import mha_viz as mv
 from mha_viz.circuits.effects import patching_map as module
+from mha_viz.circuits.effects.activation_runs import ActivationRuns
 from mha_viz.circuits.effects.experiment import as_run, patching_experiment
-from mha_viz.circuits.effects.patched_runs import PatchedRuns
 from mha_viz.circuits.effects.patching_map import PARTS, patching_map
 from mha_viz.errors import ArgumentError, TextError
 from tests.circuits.plain_paths import PlainPaths
@@ -119,7 +119,7 @@ def test_residual_stream_patched_at_all_positions_gives_the_other_run(name):
     options = asked(model)
     runs = patching_experiment(*(model, CLEAN, CORRUPT, "logit_difference"), **options).runs
     other = as_run(model, CORRUPT, runs.targets.places[0][0])[0]
-    patched = PatchedRuns(
+    patched = ActivationRuns(
         model, runs.targets, module.replace(runs.targets, rows=(other,)), "residual"
     )
     assert (patched.logits - patched.other_logits).abs().max() > 1e-3

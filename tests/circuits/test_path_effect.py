@@ -185,7 +185,7 @@ def test_the_copy_of_a_shared_key_changes_for_one_head_alone():
     ).runs
     group = model.n_heads // model.n_kv_heads
     for name in ("key", "value"):
-        read, _ = runs.receiver_inputs(0, [1], direct=False, readers=[2], to_logits=False)
+        read, _ = runs.receiver_inputs([(0, 1)], direct=False, readers=[2], to_logits=False)
         heads = read[2][name][0].unflatten(0, (-1, group))
         assert torch.equal(heads[:, 0], heads[:, 1])
         one, other = (

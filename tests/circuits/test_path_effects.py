@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import scipy.stats
 
+from mha_viz.circuits.effects.patched_run import INPUTS
 from mha_viz.circuits.effects.path_effect import path_effect
 from mha_viz.circuits.effects.path_effects import path_effects
-from mha_viz.circuits.effects.path_runs import INPUTS
 from mha_viz.core.cancellation import cancellation
 from mha_viz.errors import ArgumentError
 from tests.circuits.test_path_effect import CLEAN, CORRUPT, asked, predicting

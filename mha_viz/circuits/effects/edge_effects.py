@@ -10,12 +10,12 @@ import torch
 from jaxtyping import Float64
 from torch import Tensor
 
+from mha_viz.circuits.effects.behaviour import Metric
 from mha_viz.circuits.effects.edge_estimates import estimates
 from mha_viz.circuits.effects.edge_graph import Edges
 from mha_viz.circuits.effects.edge_runs import (
     EDGE_METRICS,
     MAX_SETTINGS,
-    EdgeMetric,
     EdgeRuns,
 )
 from mha_viz.circuits.tasks.make_task import task_of
@@ -53,7 +53,7 @@ class EdgeScores:
         self,
         runs: EdgeRuns,
         task: Task,
-        metric: EdgeMetric,
+        metric: Metric,
         method: Method,
         by_position: Float64[Tensor, "sender receiver position"],
     ) -> None:

@@ -70,7 +70,7 @@ class _PairEstimates:
         kept[:, 0] = share
         with torch.enable_grad():
             made = EdgePass(runs.sites, runs.graph, self.pairs, kept)
-            total = self.pairs.each(made.logits()).sum() * weight
+            total = self.pairs.behaviour.each(made.logits()).sum() * weight
         n = runs.graph.n_layers
         flat = torch.autograd.grad(total, [*made.z, *made.projected, *made.mlp, made.final])
         return made, [list(flat[start : start + n]) for start in range(0, 3 * n + 1, n)]

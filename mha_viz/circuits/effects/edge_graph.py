@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from mha_viz.circuits.effects.path_runs import INPUTS
+from mha_viz.circuits.effects.patched_run import INPUTS
 
 Edges = Bool[Tensor, "sender receiver"]
 EdgeNumbers = Float[Tensor, "sender receiver"]

@@ -1,18 +1,19 @@
 """Runs of pairs of texts in which every reader gets its own sum of what was written."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal, get_args
+from operator import attrgetter
+from typing import Any
 
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
+from mha_viz.circuits.effects.behaviour import Behaviour, Metric
 from mha_viz.circuits.effects.edge_graph import EdgeGraph
 from mha_viz.circuits.effects.edge_sites import EdgeSites, Recording, first, no_edges
-from mha_viz.circuits.effects.experiment import Behaviour
-from mha_viz.circuits.tasks.task import Example, by_length, targets_of
+from mha_viz.circuits.tasks.task import Example, passes, targets_of
 from mha_viz.engine.layer_activations import ModuleProxy
 from mha_viz.engine.model import AttentionModel
 from mha_viz.engine.probe import Changed, HeadEdits, Probe
@@ -20,8 +21,7 @@ from mha_viz.engine.run import rounding
 from mha_viz.errors import ArgumentError
 from mha_viz.prediction.replay import Progress, ReplayingPass
 
-EdgeMetric = Literal["logit_difference", "log_probability", "kl"]
-EDGE_METRICS: tuple[EdgeMetric, ...] = get_args(EdgeMetric)
+EDGE_METRICS: tuple[Metric, ...] = ("logit_difference", "log_probability", "kl")
 MAX_BYTES = 2**28  # of what all senders write, in one pass
 MAX_SETTINGS = 64  # choices of edges in one pass
 
@@ -35,11 +35,6 @@ class PairRuns:
     behaviour: Behaviour
     clean: Recording
     corrupt: Recording
-
-    def each(self, logits: Float[Tensor, "setting pair d_vocab"]) -> Float[Tensor, "setting pair"]:
-        """Compute the metric of each pair; gradients flow to the logits."""
-        found = self.behaviour.each(logits)
-        return -found if self.behaviour.metric == "loss" else found
 
 
 class EdgePass:
@@ -160,33 +155,39 @@ class EdgeRuns:
         clean, corrupt: (pair,), the metric with all edges kept, and with none.
     """
 
-    def __init__(
-        self, model: AttentionModel, examples: Sequence[Example], metric: EdgeMetric
-    ) -> None:
+    def __init__(self, model: AttentionModel, examples: Sequence[Example], metric: Metric) -> None:
         """Make the clean and the corrupt runs; errors as for `edge_effects`."""
         self.model, self.n = model, len(examples)
         self.pairs: list[PairRuns] = []
+        for i, (clean, corrupt, *_) in enumerate(examples, 1):
+            if len(clean.input_ids) != len(corrupt.input_ids):
+                raise ArgumentError(
+                    f"Pair {i} has {len(clean.input_ids)} tokens and {len(corrupt.input_ids)}: "
+                    "both texts of a pair must have as many. Change a word in one of them."
+                )
         n_senders = 1 + model.n_layers * (model.n_heads + 1)
         n_numbers = MAX_BYTES // (n_senders * model.d_model * model.dtype.itemsize)
-        sites: EdgeSites | None = None
-        for places in _alike(examples, n_numbers):
-            chosen = [examples[i] for i in places]
-            runs = ReplayingPass(model, targets_of(chosen))
+        corrupt_targets, sites = targets_of(examples, "corrupt"), None
+        for part in passes(examples, n_numbers):
+            runs = ReplayingPass(model, part)
             sites = sites or EdgeSites(model, runs)
-            clean = sites.record(runs)
-            corrupt = sites.record(ReplayingPass(model, targets_of(chosen, "corrupt")))
-            ends = zip(*((one.right, one.wrong) for one in chosen), strict=True)
-            right, wrong = map(torch.tensor, ends)
-            kind = "loss" if metric == "log_probability" else metric
-            behaviour = Behaviour(kind, right, wrong, clean.logits)
-            self.pairs.append(PairRuns(places, runs, behaviour, clean, corrupt))
+            recorded = sites.record(runs)
+            other = sites.record(ReplayingPass(model, corrupt_targets.part(part.text)))
+            right, wrong = (
+                torch.tensor([getattr(examples[i], name) for i in part.text])
+                for name in ("right", "wrong")
+            )
+            behaviour = Behaviour(metric, right, wrong, recorded.logits)
+            self.pairs.append(PairRuns(part.text, runs, behaviour, recorded, other))
         assert sites is not None  # there are examples
         self.sites = sites
         self.graph = EdgeGraph(model.n_layers, model.n_heads, sites.parallel)
         n_tokens = max(one.clean.final[..., 0].numel() for one in self.pairs)  # in one setting
         self.n_settings = max(1, min(n_numbers // n_tokens, MAX_SETTINGS))
-        self.clean = self._in_order([one.each(one.clean.logits[None])[0] for one in self.pairs])
-        self.corrupt = self._in_order([one.each(one.corrupt.logits[None])[0] for one in self.pairs])
+        self.clean, self.corrupt = (
+            self._in_order([one.behaviour.each(end(one).logits[None])[0] for one in self.pairs])
+            for end in (attrgetter("clean"), attrgetter("corrupt"))
+        )
         self._check()
 
     def values(
@@ -197,10 +198,10 @@ class EdgeRuns:
         with torch.inference_mode(False), torch.no_grad():
             for part in kept.split(self.n_settings):
                 each = [
-                    pairs.each(EdgePass(self.sites, self.graph, pairs, part).logits())
-                    for pairs in self.pairs
+                    one.behaviour.each(EdgePass(self.sites, self.graph, one, part).logits()).T
+                    for one in self.pairs
                 ]
-                found.append(self._in_order([one.T for one in each]).T)
+                found.append(self._in_order(each).T)
                 if progress is not None:
                     progress.add(len(part))
         return torch.cat(found)
@@ -226,18 +227,3 @@ class EdgeRuns:
                     "what is read is not the sum of what was written: it misses that by "
                     f"{apart:.2g} of the largest number",
                 )
-
-
-def _alike(examples: Sequence[Example], n_tokens: int) -> Iterator[tuple[int, ...]]:
-    """Split pairs into those of one length, up to so many tokens."""
-    for i, example in enumerate(examples, 1):
-        n, other = len(example.clean.input_ids), len(example.corrupt.input_ids)
-        if other != n:
-            raise ArgumentError(
-                f"Pair {i} has {n} tokens and {other}: both texts of a pair must have as many. "
-                "Change a word in one of them."
-            )
-    for n, places in by_length([example.clean for example in examples]).items():
-        size = max(1, n_tokens // n)
-        for start in range(0, len(places), size):
-            yield tuple(places[start : start + size])

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from transformers.pytorch_utils import Conv1D
 
 from mha_viz.circuits.attribution.layout import Site, layout_of
-from mha_viz.circuits.effects.path_runs import INPUTS
+from mha_viz.circuits.effects.patched_run import INPUTS
 from mha_viz.engine.layer_activations import ModuleProxy
 from mha_viz.engine.model import AttentionModel
 from mha_viz.engine.probe import Probe
@@ -56,9 +56,10 @@ class Projection:
         if self.input is not None:
             heads = whole.unflatten(1, (-1, width)).movedim(1, 0)
             return repeat_heads(heads[None], n_heads)
+        shape, order = ((3, n_heads, width), (1, 2, 0, 3))
         if self.by_head:
-            return whole.unflatten(1, (n_heads, 3, width)).permute(2, 1, 0, 3)
-        return whole.unflatten(1, (3, n_heads, width)).permute(1, 2, 0, 3)
+            shape, order = ((n_heads, 3, width), (2, 1, 0, 3))
+        return whole.unflatten(1, shape).permute(order)
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,15 +129,17 @@ class EdgeSites:
     """All modules at the ends of edges, found in a first run of a text."""
 
     def __init__(self, model: AttentionModel, runs: ReplayingPass) -> None:
-        self.model, self.layout = model, layout_of(model)
-        self._layers = model.layers()
-        paths = {module: path for path, module in model.network.named_modules()}
-        self._attention = [paths[layer.module] for layer in self._layers]
+        self.model, self._layout, self._layers = model, layout_of(model), model.layers()
+        self._paths = {module: path for path, module in model.network.named_modules()}
+        self._attention = [self._paths[layer.module] for layer in self._layers]
         inside = tuple(f"{path}." for path in self._attention)
-        self._norms = [site for site in self.layout.norms if not site.path.startswith(inside)]
-        self._paths = paths
+        self._norms = [site for site in self._layout.norms if not site.path.startswith(inside)]
         calls, probe, _ = self._run(runs)
-        self.final = self._only(calls, [s for s in self._norms if s.writes[0].startswith("final")])
+        self._norms = [site for site in self._norms if len(calls[site.path]) == 1]
+        last = [site for site in self._norms if site.writes[0].startswith("final")]
+        if len(last) != 1:
+            raise no_edges(model, "no single norm is behind the last layer")
+        self.final = last[0]
         self.layers = [self._layer(calls, probe, layer) for layer in range(model.n_layers)]
         # The same tensor, not the same numbers: an attention that writes zeros changes none.
         same = [
@@ -169,7 +172,7 @@ class EdgeSites:
         )
 
     def _run(self, runs: ReplayingPass) -> tuple[dict[str, list[Any]], Probe, Tensor]:
-        paths = [site.path for site in (*self._norms, *self.layout.mlps)] + self._attention
+        paths = [site.path for site in (*self._norms, *self._layout.mlps)] + self._attention
         calls: dict[str, list[Any]] = {path: [] for path in paths}
         network, probe = self.model.network, Probe(("z", *INPUTS))
         kept = {path: CallKept(network.get_submodule(path), calls=calls[path]) for path in paths}
@@ -181,33 +184,33 @@ class EdgeSites:
         """Find the modules of a layer; AttentionUnavailableError where they are not as known."""
         args, kwargs, _ = calls[self._attention[layer]][0]
         hidden = args[0] if args else kwargs["hidden_states"]
-        start = f"{self.layout.layers[layer]}."
-        norms = [site for site in self._norms if site.path.startswith(start)]
-        before = self._gave(calls, norms, hidden)
-        mlps = [site for site in self.layout.mlps if site.path.startswith(start)]
-        W_O = self._layers[layer].output()
+        start, modules = f"{self._layout.layers[layer]}.", self._layers[layer].readers()
+        norms = {
+            site: calls[site.path][0][2] for site in self._norms if site.path.startswith(start)
+        }
+        # Two norms of one stream give the same numbers before they are trained.
+        before = [site for site, output in norms.items() if output is hidden]
+        before = before or [site for site, output in norms.items() if output.equal(hidden)]
         others = [site for site in norms if site not in before]
+        mlps = [site for site in self._layout.mlps if site.path.startswith(start)]
+        W_O = self._layers[layer].output()
         if len(before) != 1 or len(others) > 1 or len(mlps) != 1 or W_O is None:
             raise no_edges(
                 self.model,
                 f"layer {layer} has not just one norm before attention and at most one before the "
                 "MLP, so that what is read is not a sum of what was written",
             )
-        mlp_norm = self._only(calls, others or before)
+        attention, mlp_norm = self._layers[layer].module, (others or before)[0]
+        fused = modules[0] is modules[1]
         for by_head in (False, True):
-            sites = LayerSites(
-                self._layers[layer].module, before[0], mlp_norm, mlps[0],
-                self._projections(layer, by_head), W_O,
-            )  # fmt: skip
+            projections = tuple(
+                Projection(self._paths[module], module, None if fused else i, by_head)
+                for i, module in enumerate(modules[:1] if fused else modules)
+            )
+            sites = LayerSites(attention, before[0], mlp_norm, mlps[0], projections, W_O)
             if self._gives_values(sites, hidden, probe.kept["value"][layer]):
                 return sites
         raise no_edges(self.model, f"its values in layer {layer} do not split by heads")
-
-    def _projections(self, layer: int, by_head: bool) -> tuple[Projection, ...]:
-        modules = self._layers[layer].readers()
-        if modules[0] is modules[1]:
-            return (Projection(self._paths[modules[0]], modules[0], None, by_head),)
-        return tuple(Projection(self._paths[one], one, i) for i, one in enumerate(modules))
 
     def _gives_values(self, sites: LayerSites, hidden: Tensor, value: Tensor) -> bool:
         """Tell whether the weights, split by heads, make the values of the run."""
@@ -218,24 +221,6 @@ class EdgeSites:
         value = repeat_heads(value, found.shape[1])
         apart = float((found - value).abs().max())
         return apart <= rounding(value.dtype) * float(value.abs().max())
-
-    def _gave(
-        self, calls: dict[str, list[Any]], sites: Sequence[Site], output: Tensor
-    ) -> list[Site]:
-        """Return the norms that made a tensor: it itself, or else its numbers.
-
-        Two norms of one stream give the same numbers before they are trained.
-        """
-        made = [(site, calls[site.path][0][2]) for site in sites if len(calls[site.path]) == 1]
-        return [site for site, found in made if found is output] or [
-            site for site, found in made if found.shape == output.shape and found.equal(output)
-        ]
-
-    def _only(self, calls: dict[str, list[Any]], sites: Sequence[Site]) -> Site:
-        called = [site for site in sites if len(calls[site.path]) == 1]
-        if len(called) != 1:
-            raise no_edges(self.model, "no single norm is behind the last layer")
-        return called[0]
 
 
 def first(output: Any) -> Tensor:

@@ -2,19 +2,19 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import TypedDict
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from torch import Tensor
 
+from mha_viz.circuits.effects.behaviour import Behaviour, Word, metric_of
 from mha_viz.circuits.effects.path_runs import PathRuns
 from mha_viz.engine.head_changes import part_size, reference_means
 from mha_viz.engine.intervention import ReferenceMeans
 from mha_viz.engine.model import AttentionModel
 from mha_viz.engine.probe import Probe
 from mha_viz.errors import ArgumentError, TextError
-from mha_viz.prediction.arguments import one_of
 from mha_viz.prediction.logits import check_predicts, replace_mask
 from mha_viz.prediction.prediction import places_to_predict, spaced_at
 from mha_viz.prediction.replay import ReplayingPass
@@ -23,55 +23,15 @@ from mha_viz.text.cleaning import in_a_row
 from mha_viz.text.encoding import encode_texts, id_of, label_of, text_notes
 from mha_viz.text.tokens import Encoded
 
-Metric = Literal["logit_difference", "logit", "loss", "kl"]
-METRICS: tuple[Metric, ...] = get_args(Metric)
-
-
-@dataclass(frozen=True, eq=False)
-class Behaviour:
-    """A model's behaviour as one number: a mean where the model predicts at several places.
-
-    - "logit": the logit of the right token. "logit_difference": less that of a wrong one.
-    - "loss": -ln p of the right token, nats.
-    - "kl": KL(clean || now) of the whole distributions, nats.
-    """
-
-    metric: Metric  # which of them
-    right: Int[Tensor, " target"]  # the right token at each place
-    wrong: Int[Tensor, " target"]  # the wrong one; read for "logit_difference" alone
-    clean: Float[Tensor, "target d_vocab"] | None = None  # logits of the clean run; for "kl"
-
-    def __call__(
-        self, logits: Float[Tensor, "setting target d_vocab"]
-    ) -> Float[Tensor, " setting"]:
-        """Compute the number under each setting, float64; gradients flow to the logits."""
-        return self.each(logits).mean(-1)
-
-    def each(
-        self, logits: Float[Tensor, "setting target d_vocab"]
-    ) -> Float[Tensor, "setting target"]:
-        """Compute the number at each place by itself."""
-        if self.metric == "kl":
-            assert self.clean is not None
-            p, q = self.clean.double().log_softmax(-1), logits.double().log_softmax(-1)
-            return torch.where(p.isneginf(), 0.0, p.exp() * (p - q)).sum(-1)
-        right = _of(logits, self.right)
-        if self.metric == "loss":
-            return logits.double().logsumexp(-1) - right
-        if self.metric == "logit":
-            return right
-        return right - _of(logits, self.wrong)
-
-
-def _of(
-    logits: Float[Tensor, "setting target d_vocab"], tokens: Int[Tensor, " target"]
-) -> Float[Tensor, "setting target"]:
-    index = tokens.to(logits.device).expand(len(logits), -1)[..., None]
-    return logits.gather(-1, index)[..., 0].double()
-
-
 Other = str | Sequence[str] | ReferenceMeans  # where the sender's other output comes from
-Word = str | int | None
+
+
+class Tracked(TypedDict, total=False):
+    """The tokens whose prediction is followed, and where."""
+
+    target: Word
+    against: Word
+    position: int | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,9 +60,9 @@ def patching_experiment(
     clean: str,
     corrupt: Other,
     metric: str,
-    target: Word,
-    against: Word,
-    position: int | None,
+    target: Word = None,
+    against: Word = None,
+    position: int | None = None,
 ) -> PatchingExperiment:
     """Make both runs and the behaviour; arguments and errors as for `path_effect`."""
     known = metric_of(metric, target, against)
@@ -128,16 +88,6 @@ def patching_experiment(
         label_of(model.tokenizer, wrong) if metric == "logit_difference" else "",
         text_notes(model.name, text),
     )
-
-
-def metric_of(metric: str, target: Word = None, against: Word = None) -> Metric:
-    """Return a known metric; ArgumentError where there is none, or tokens that it does not use."""
-    known = one_of("metric", metric, METRICS)
-    if against is not None and metric != "logit_difference":
-        raise ArgumentError(f'against is for metric="logit_difference"; got metric={metric!r}.')
-    if target is not None and metric == "kl":
-        raise ArgumentError('metric="kl" compares whole distributions: it takes no target.')
-    return known
 
 
 def as_run(model: AttentionModel, text: str, position: int | None) -> tuple[Encoded, int]:

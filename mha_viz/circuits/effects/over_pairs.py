@@ -20,7 +20,8 @@ from mha_viz.circuits.attribution.logit_attribution import (
 from mha_viz.circuits.attribution.prediction_graph import SHARE, PathsToLogit, checked, graph_of
 from mha_viz.circuits.attribution.readout import readout
 from mha_viz.circuits.attribution.signed_graph import PredictionGraph
-from mha_viz.circuits.effects.experiment import Behaviour, PatchingExperiment, metric_of
+from mha_viz.circuits.effects.behaviour import Behaviour, metric_of
+from mha_viz.circuits.effects.experiment import PatchingExperiment
 from mha_viz.circuits.effects.head_runs import z_of
 from mha_viz.circuits.effects.path_effects import N_MEASURED, PathEffects
 from mha_viz.circuits.effects.path_runs import PathRuns

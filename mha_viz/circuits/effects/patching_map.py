@@ -1,14 +1,15 @@
 """Activation patching maps: the layers, positions and heads that carry a behaviour."""
 
 from dataclasses import dataclass, replace
-from typing import Any, Literal, get_args
+from typing import Any, Literal, Unpack, get_args
 
 import numpy as np
 import pandas as pd
 from jaxtyping import Float64
 
-from mha_viz.circuits.effects.experiment import Metric, Other, Word, as_run, patching_experiment
-from mha_viz.circuits.effects.patched_runs import PARTS, Part, PatchedRuns, pooled_axis
+from mha_viz.circuits.effects.activation_runs import PARTS, ActivationRuns, Part, pooled_axis
+from mha_viz.circuits.effects.behaviour import Metric
+from mha_viz.circuits.effects.experiment import Other, Tracked, as_run, patching_experiment
 from mha_viz.core.amounts import format_number
 from mha_viz.core.reprs import table_html
 from mha_viz.engine.model import AttentionModel
@@ -132,10 +133,8 @@ def patching_map(
     part: str = "residual",
     direction: str = "denoise",
     *,
-    target: Word = None,
-    against: Word = None,
-    position: int | None = None,
     on_progress: OnProgress | None = None,
+    **tracked: Unpack[Tracked],
 ) -> PatchingMap:
     """Measure where in layers and positions one run's activations decide a behaviour.
 
@@ -188,7 +187,7 @@ def patching_map(
         raise ArgumentError(f"A patching map takes one corrupted text, got {corrupt!r:.60}.")
     chosen = one_of("part", part, PARTS)
     way = one_of("direction", direction, DIRECTIONS)
-    experiment = patching_experiment(model, clean, corrupt, metric, target, against, position)
+    experiment = patching_experiment(model, clean, corrupt, metric, **tracked)
     targets, behaviour = experiment.runs.targets, experiment.behaviour
     other = as_run(model, corrupt, targets.places[0][0])[0]
     both = targets, replace(targets, rows=(other,))
@@ -199,7 +198,7 @@ def patching_map(
             f"{n_cells:,} cells, and {MAX_CELLS:,} are the most: take a shorter text or "
             'part="heads".'
         )
-    runs = PatchedRuns(model, *(both[::-1] if way == "denoise" else both), chosen)
+    runs = ActivationRuns(model, *(both[::-1] if way == "denoise" else both), chosen)
     before, after = (float(behaviour(one[None])) for one in (runs.logits, runs.other_logits))
     effect = np.zeros(runs.differs.shape)
     progress = Progress(on_progress, int(runs.differs.sum()))

@@ -4,18 +4,19 @@ import math
 import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Unpack
 
 import pandas as pd
 
+from mha_viz.circuits.effects.behaviour import Metric
 from mha_viz.circuits.effects.experiment import (
-    Metric,
     Other,
     PatchingExperiment,
-    Word,
+    Tracked,
     patching_experiment,
 )
-from mha_viz.circuits.effects.path_runs import INPUTS, Head, Input
+from mha_viz.circuits.effects.patched_run import INPUTS, Input
+from mha_viz.circuits.effects.path_runs import Head
 from mha_viz.core.layer_numbers import head_name, number_at
 from mha_viz.core.reprs import table_html
 from mha_viz.engine.head_changes import head_place
@@ -70,10 +71,7 @@ def path_effect(
     sender: Sequence[int],
     receiver: Sequence[Any] | str = LOGITS,
     metric: str = "logit_difference",
-    *,
-    target: Word = None,
-    against: Word = None,
-    position: int | None = None,
+    **tracked: Unpack[Tracked],
 ) -> PathEffect:
     """Measure what changes when one head reads another's output from a corrupted text.
 
@@ -128,11 +126,10 @@ def path_effect(
     >>> found.receiver, found.target, abs(found.direct - found.direct_estimate) < 0.01
     ((2, 1, 'key'), 'cat', True)
     """
-    experiment = patching_experiment(model, clean, corrupt, metric, target, against, position)
+    experiment = patching_experiment(model, clean, corrupt, metric, **tracked)
     head, reader = check_path(model, sender, receiver)
-    runs, changes = experiment.runs, (0.0, 0.0, 0.0, 0.0)
-    if runs.differs(head):
-        changes = _effects(experiment, head, reader)
+    differs = experiment.runs.differs(head)
+    changes = _effects(experiment, head, reader) if differs else (0.0, 0.0, 0.0, 0.0)
     numbers = model.layer_numbers
     return PathEffect(
         (number_at(numbers, head[0]), head[1]),
@@ -177,29 +174,27 @@ def _effects(
     experiment: PatchingExperiment, sender: Head, receiver: Receiver
 ) -> tuple[float, float, float, float]:
     """Measure a path's direct and total effect, and estimate both."""
-    runs, behaviour, (layer, head) = experiment.runs, experiment.behaviour, sender
-    ways = (True, False)  # direct or not
+    runs, behaviour, ways = experiment.runs, experiment.behaviour, (True, False)
     if isinstance(receiver, str):
-        ends = [runs.receiver_inputs(layer, [head], way)[1] for way in ways]
+        ends = [runs.receiver_inputs([sender], way)[1] for way in ways]
         direct, total = (float(experiment.effect(one)) for one in ends if one is not None)
     else:
         later, reader, name = receiver
-        arriving = [
-            runs.receiver_inputs(layer, [head], way, [later], False)[0][later] for way in ways
-        ]
+        arriving = [runs.receiver_inputs([sender], way, [later], False)[0][later] for way in ways]
         read = [inputs[name][0, reader] for inputs in arriving]
         patched = runs.patch_receiver(later, [(reader, name)] * 2, read)
         direct, total = experiment.effect(patched).tolist()
     if behaviour.metric == "kl":
         return direct, total, math.nan, math.nan
     if isinstance(receiver, str):
-        gradients = [runs.gradients(behaviour, direct=way, first=layer) for way in ways]
-        both = [runs.estimated_logit_effects(one, layer)[head] for one in gradients]
+        layer, head = sender
+        slopes = [runs.gradients(behaviour, direct=way, first=layer) for way in ways]
+        estimates = [runs.estimated_logit_effects(slope, layer)[head] for slope in slopes]
     else:
-        gradient = runs.gradients(behaviour, direct=False, first=later)
+        slope = runs.gradients(behaviour, direct=False, first=later)
         index = 0, reader, INPUTS.index(name)
-        both = [runs.estimated_effects(gradient, one, later)[index] for one in arriving]
-    return direct, total, float(both[0]), float(both[1])
+        estimates = [runs.estimated_effects(slope, inputs, later)[index] for inputs in arriving]
+    return direct, total, float(estimates[0]), float(estimates[1])
 
 
 def _head(model: AttentionModel, name: str, given: Sequence[int]) -> Head:

@@ -1,25 +1,26 @@
 """All paths from head to head: estimated in a few passes, the strongest of them measured."""
 
-from collections.abc import Iterator, Sequence
-from typing import Any, Literal, get_args
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Literal, Unpack, get_args
 
 import numpy as np
 import pandas as pd
 import torch
-from jaxtyping import Float64
+from jaxtyping import Float64, Int
 from numpy.typing import NDArray
 from torch import Tensor
 
 from mha_viz.circuits.effects.experiment import (
     Other,
     PatchingExperiment,
-    Word,
+    Tracked,
     patching_experiment,
 )
-from mha_viz.circuits.effects.path_runs import INPUTS, Input
+from mha_viz.circuits.effects.patched_run import INPUTS, Input
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import ArgumentError
 from mha_viz.interventions.importance import agreement, t_interval
+from mha_viz.prediction.arguments import one_of
 from mha_viz.prediction.replay import OnProgress, Progress
 
 Way = Literal["direct", "total"]
@@ -63,42 +64,40 @@ class PathEffects:
         n_measured: int = N_MEASURED,
         on_progress: OnProgress | None = None,
     ) -> None:
-        known: Way | None = next((one for one in WAYS if one == way), None)
-        if known is None:
-            raise ArgumentError(f'way must be "direct" or "total", got {way!r}.')
+        self.way: Way = one_of("way", way, WAYS)
         if n_measured < 0:
             raise ArgumentError(f"n_measured must be 0 or more, got {n_measured}.")
         first = experiments[0]
-        self._experiments, self.way, self.metric = experiments, known, first.behaviour.metric
+        self._experiments, self.metric = experiments, first.behaviour.metric
         self.clean = float(np.mean([float(one.clean) for one in experiments]))
         self.target, self.against = first.target, first.against
         self.notes = tuple(dict.fromkeys(note for one in experiments for note in one.notes))
-        n_layers, n_heads = first.runs.z.shape[:2]
+        n_layers, n_heads = heads = first.runs.z.shape[:2]
         self.layer_numbers = first.runs.model.layer_numbers
         if 3 * (n_layers * n_heads) ** 2 > MAX_PATHS:
             raise ArgumentError(
                 f"{n_layers * n_heads:,} heads have more paths than fit into memory here: ask "
                 "about single ones by path_effect."
             )
-        self.estimate: Paths = np.full((n_layers, n_heads, n_layers, n_heads, 3), np.nan)
-        self.exact: Paths = self.estimate.copy()
-        self.low, self.high = self.exact.copy(), self.exact.copy()
+        shape = n_layers, n_heads, n_layers, n_heads, 3
+        sender, _, receiver, _, _ = np.ogrid[tuple(map(slice, shape))]
+        self._exists = np.broadcast_to(receiver > sender, shape)
         unknown = np.nan if self.metric == "kl" else 0.0
-        sender, receiver = np.indices((n_layers, n_layers))
-        self.estimate.swapaxes(1, 2)[receiver > sender] = unknown
-        self.estimate_at_logits: Heads = np.full((n_layers, n_heads), unknown)
+        self.estimate: Paths = np.where(self._exists, unknown, np.nan)
+        self.estimate_at_logits: Heads = np.full(heads, unknown)
+        self.exact, self.low, self.high = np.full((3, *shape), np.nan)
         progress, each = Progress(on_progress, self.n_pairs), []
         for experiment in experiments:
             each.append(self._estimate(experiment))
             progress.add(1)
-        ends = (one.numpy() for one in t_interval(torch.stack(each)))
+        ends = (end.numpy() for end in t_interval(torch.stack(each)))
         self.at_logits, self.low_at_logits, self.high_at_logits = ends
         for head in np.ndindex(n_layers, n_heads):
             if not any(one.runs.differs(head) for one in experiments):
                 self.at_logits[head] = 0.0
                 self.exact[head][head[0] + 1 :] = 0.0
                 self.estimate[head][head[0] + 1 :] *= 0.0
-        largest = np.zeros(self.exact.shape, bool)  # those that are not known to be 0
+        largest = np.zeros(shape, bool)  # those that are not known to be 0
         missing = np.where(np.isfinite(self.exact), np.nan, self.estimate)
         largest.ravel()[_largest(missing, n_measured)] = True
         self._measure(largest, Progress(None, n_measured))
@@ -111,8 +110,7 @@ class PathEffects:
     @property
     def n_paths(self) -> int:
         """The number of paths from head to head."""
-        n_layers, n_heads = self.at_logits.shape
-        return 3 * n_heads**2 * (n_layers * (n_layers - 1) // 2)
+        return int(self._exists.sum())
 
     @property
     def n_measured(self) -> int:
@@ -153,7 +151,7 @@ class PathEffects:
         """
         progress = Progress(on_progress, self.n_paths)
         progress.add(self.n_measured)
-        self._measure(np.isnan(self.exact), progress)
+        self._measure(self._exists & np.isnan(self.exact), progress)
 
     def table(self) -> pd.DataFrame:
         """Make a row per path: both ends, the effect, and whether that is measured or an estimate.
@@ -161,19 +159,17 @@ class PathEffects:
         Columns: sender_layer, sender_head, layer, head, input, effect, known, estimate, exact, low,
         high.
         """
-        index = np.indices(self.exact.shape).reshape(5, -1)
-        later = index[2] > index[0]
+        ends = np.array(np.nonzero(self._exists))
         known = np.where(np.isnan(self.estimate), "", "estimate")
         known = np.where(np.isnan(self.exact), known, "measured")
-        names = ("sender_layer", "sender_head", "layer", "head")
-        ends = index[:4, later]
-        ends[::2] = np.array(self.layer_numbers)[ends[::2]]
-        columns: dict[str, NDArray[Any]] = dict(zip(names, ends, strict=True))
-        columns["input"] = np.array(INPUTS)[index[4, later]]
-        each = dict(effect=self.effect, known=known, estimate=self.estimate, exact=self.exact)
-        each |= dict(low=self.low, high=self.high)
-        columns |= {name: values.reshape(-1)[later] for name, values in each.items()}
-        return pd.DataFrame(columns)
+        columns = dict(effect=self.effect, known=known, estimate=self.estimate, exact=self.exact)
+        columns |= dict(low=self.low, high=self.high)
+        numbers = np.array(self.layer_numbers)
+        return pd.DataFrame(
+            {"sender_layer": numbers[ends[0]], "sender_head": ends[1]}
+            | {"layer": numbers[ends[2]], "head": ends[3], "input": np.array(INPUTS)[ends[4]]}
+            | {name: values[self._exists] for name, values in columns.items()}
+        )
 
     def __repr__(self) -> str:
         pairs = f"mean over {self.n_pairs} pairs, " * (self.n_pairs > 1)
@@ -182,71 +178,70 @@ class PathEffects:
             f"of {self.n_paths:,} paths measured)"
         )
 
-    @property
-    def _direct(self) -> bool:
-        return self.way == "direct"
-
     def _estimate(self, experiment: PatchingExperiment) -> Float64[Tensor, "layer head"]:
         """Add one pair's estimates to the means; return its exact effects at the logits."""
-        runs, behaviour = experiment.runs, experiment.behaviour
-        gradient = None if self.metric == "kl" else runs.gradients(behaviour, direct=False)
-        ahead = gradient
-        if gradient is not None and self._direct:
-            ahead = runs.gradients(behaviour, direct=True)
-        at_logits = torch.zeros(self.estimate_at_logits.shape, dtype=torch.float64)
-        for layer in range(len(self.exact)):
+        runs, direct, slope, ahead = experiment.runs, self.way == "direct", None, None
+        if self.metric != "kl":
+            slope = ahead = runs.gradients(experiment.behaviour, direct=False)
+        if slope is not None and direct:
+            ahead = runs.gradients(experiment.behaviour, direct=True)
+        n_layers, n_heads = self.estimate_at_logits.shape
+        at_logits = torch.zeros(n_layers, n_heads, dtype=torch.float64)
+        for layer in range(n_layers):
             if ahead is not None:
                 found = runs.estimated_logit_effects(ahead, layer)
                 self.estimate_at_logits[layer] += found.cpu().numpy() / self.n_pairs
-            for heads in _batches(range(self.exact.shape[1]), runs.n_settings):
-                later = range(layer + 1, len(self.exact)) if gradient is not None else ()
-                inputs, logits = runs.receiver_inputs(layer, heads, self._direct, later)
+            for heads in _batches(range(n_heads), runs.n_settings):
+                later = range(layer + 1, n_layers) if slope is not None else ()
+                senders = [(layer, head) for head in heads]
+                inputs, logits = runs.receiver_inputs(senders, direct, later)
                 assert logits is not None
                 at_logits[layer, heads] = experiment.effect(logits).cpu()
                 for reader, reads in inputs.items():
-                    assert gradient is not None  # or nothing is read
-                    found = runs.estimated_effects(gradient, reads, reader)
+                    assert slope is not None  # or nothing is read
+                    found = runs.estimated_effects(slope, reads, reader)
                     self.estimate[layer, heads, reader] += found.cpu().numpy() / self.n_pairs
         return at_logits
 
     def _measure(self, chosen: NDArray[np.bool_], progress: Progress) -> None:
         """Measure some paths; `chosen` is like `exact`."""
         at_once = min(one.runs.n_settings for one in self._experiments)
-        for layer in range(len(self.exact) - 1):
-            senders = np.flatnonzero(chosen[layer, :, layer + 1 :].any((1, 2, 3)))
-            for heads in _batches(senders.tolist(), at_once // self.n_pairs):
+        for layer, of_layer in enumerate(chosen):
+            senders = np.flatnonzero(of_layer.any((1, 2, 3))).tolist()
+            for heads in _batches(senders, at_once // self.n_pairs):
+                paths = of_layer[heads]
+                layers = np.flatnonzero(paths.any((0, 2, 3))).tolist()
                 # All pairs side by side, so that whatever stops this leaves whole means.
-                each = (
-                    self._effects(one, layer, heads, chosen[layer, heads], at_once)
+                arriving = [
+                    one.runs.receiver_inputs(
+                        [(layer, head) for head in heads], self.way == "direct", layers, False
+                    )[0]
                     for one in self._experiments
-                )
-                for found in zip(*each, strict=True):
-                    ends = t_interval(torch.stack([effects for _, effects in found]))
-                    for kept, of_part in zip((self.exact, self.low, self.high), ends, strict=True):
-                        kept[found[0][0]] = of_part
-                    progress.add(len(found[0][1]))
+                ]
+                for later in layers:
+                    missing = np.argwhere(paths[:, later])
+                    for part in np.split(missing, range(at_once, len(missing), at_once)):
+                        sender, head, name = part.T
+                        reads = [inputs[later] for inputs in arriving]
+                        ends = t_interval(self._effects(later, reads, part))
+                        place = layer, np.array(heads)[sender], later, head, name
+                        self.exact[place], self.low[place], self.high[place] = ends
+                        progress.add(len(part))
 
     def _effects(
         self,
-        experiment: PatchingExperiment,
         layer: int,
-        heads: Sequence[int],
-        chosen: NDArray[np.bool_],
-        at_once: int,
-    ) -> Iterator[tuple[tuple[Any, ...], Tensor]]:
-        """Measure chosen paths from heads of a layer in one pair; yield places and effects."""
-        layers = (np.flatnonzero(chosen[:, layer + 1 :].any((0, 2, 3))) + layer + 1).tolist()
-        runs = experiment.runs
-        arriving, _ = runs.receiver_inputs(layer, heads, self._direct, layers, to_logits=False)
-        for later, reads in arriving.items():
-            missing = np.argwhere(chosen[:, later])
-            for paths in np.split(missing, range(at_once, len(missing), at_once)):
-                sender, head, name = paths.T
-                readers: list[tuple[int, Input]]
-                readers = [(j, INPUTS[i]) for j, i in zip(head.tolist(), name, strict=True)]
-                read = [reads[i][s, j] for s, (j, i) in zip(sender, readers, strict=True)]
-                effects = experiment.effect(runs.patch_receiver(later, readers, read)).cpu()
-                yield (layer, np.array(heads)[sender], later, head, name), effects
+        reads: Sequence[Mapping[Input, Tensor]],
+        paths: Int[np.ndarray, "path 3"],
+    ) -> Float64[Tensor, "pair path"]:
+        """Measure paths into one layer in each pair: sender's number, head and input of each."""
+        readers = [(head, INPUTS[name]) for _, head, name in paths.tolist()]
+        senders = paths[:, 0].tolist()
+        each = []
+        for experiment, inputs in zip(self._experiments, reads, strict=True):
+            read = [inputs[name][i, j] for i, (j, name) in zip(senders, readers, strict=True)]
+            each.append(experiment.effect(experiment.runs.patch_receiver(layer, readers, read)))
+        return torch.stack(each).cpu()
 
 
 def path_effects(
@@ -256,10 +251,8 @@ def path_effects(
     metric: str = "logit_difference",
     way: str = "direct",
     *,
-    target: Word = None,
-    against: Word = None,
-    position: int | None = None,
     n_measured: int = N_MEASURED,
+    **tracked: Unpack[Tracked],
 ) -> PathEffects:
     """Estimate the effects of all paths from head to head, and measure the strongest.
 
@@ -301,7 +294,7 @@ def path_effects(
     >>> found.n_measured, found.agreement > 0.9, found.recall() > 0.9
     (1152, True, True)
     """
-    experiment = patching_experiment(model, clean, corrupt, metric, target, against, position)
+    experiment = patching_experiment(model, clean, corrupt, metric, **tracked)
     return PathEffects([experiment], way, n_measured)
 
 

@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple
 from mha_viz.core.reprs import count
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import ArgumentError
-from mha_viz.prediction.replay import in_passes
+from mha_viz.prediction.replay import MAX_TOKENS
 from mha_viz.prediction.targets import PredictionTargets
 from mha_viz.text.tokens import Encoded
 
@@ -72,11 +72,14 @@ class Task:
         return f"Task({self.name}, {count(len(self.examples), 'text')} of {size} tokens{left_out})"
 
 
-def passes(examples: Sequence[Example], n_settings: int = 1) -> Iterator[PredictionTargets]:
-    """Yield the examples in passes, each of texts of one length; `text` counts the examples."""
+def passes(examples: Sequence[Example], n_tokens: int = MAX_TOKENS) -> Iterator[PredictionTargets]:
+    """Yield clean texts in passes, each of one length and up to so many tokens.
+
+    `text` of a pass counts the examples.
+    """
     targets = targets_of(examples)
     for rows in by_length([example.clean for example in examples]).values():
-        yield from in_passes(targets.part(rows), n_settings)
+        yield from targets.part(rows).parts(n_tokens)
 
 
 def targets_of(

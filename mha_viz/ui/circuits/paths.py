@@ -11,10 +11,10 @@ import streamlit as st
 from numpy.typing import NDArray
 
 from mha_viz.circuits.effects.over_pairs import task_paths
+from mha_viz.circuits.effects.patched_run import INPUTS
 from mha_viz.circuits.effects.patching_map import PatchingMap
 from mha_viz.circuits.effects.path_effect import path_effect
 from mha_viz.circuits.effects.path_effects import N_MEASURED, PathEffects, path_effects
-from mha_viz.circuits.effects.path_runs import INPUTS
 from mha_viz.plots.pair_scatter import MeasuredPairs, pair_scatter
 from mha_viz.ui.circuits import TEXTS, pairs, targets
 from mha_viz.ui.run import heavy, reporting

@@ -1,8 +1,6 @@
 """Runs of a text in which some activations, cell by cell, are those of another run."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from itertools import count
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -12,9 +10,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from mha_viz.circuits.attribution.layout import layer_and_mlp_paths, unknown_layout
-from mha_viz.engine.layer_activations import CallRecorder, ModuleProxy
+from mha_viz.circuits.effects.patched_run import Patch, run_patched
+from mha_viz.engine.layer_activations import CallRecorder
 from mha_viz.engine.model import AttentionModel
-from mha_viz.engine.probe import Changed, HeadEdits, Probe
+from mha_viz.engine.probe import Probe
 from mha_viz.prediction.replay import ReplayingPass
 from mha_viz.prediction.targets import PredictionTargets
 
@@ -27,7 +26,7 @@ def pooled_axis(part: Part) -> int | None:
     return {"heads": 2, "heads_by_position": None}.get(part, 1)
 
 
-class PatchedRuns:
+class ActivationRuns:
     """The run that is patched into, and runs in which some cells are those of the other run.
 
     An activation is (head, position, width), with one head for what is no head's. `logits` and
@@ -41,7 +40,9 @@ class PatchedRuns:
         self, model: AttentionModel, base: PredictionTargets, other: PredictionTargets, part: Part
     ) -> None:
         whole = {"residual": 0, "mlp": 1}.get(part)
-        self._paths = [] if whole is None else layer_and_mlp_paths(model)[whole]
+        self._sites = ["z"] * model.n_layers
+        if whole is not None:
+            self._sites = layer_and_mlp_paths(model)[whole]
         self._model = model
         with torch.inference_mode(False), torch.no_grad():
             self._pass = ReplayingPass(model, base)
@@ -57,17 +58,15 @@ class PatchedRuns:
 
     def _recorded(self, run: ReplayingPass) -> tuple[Tensor, list[Tensor]]:
         """Run a text; return its logits and each layer's activations."""
-        get, paths = self._model.network.get_submodule, self._paths
-        calls: dict[str, list[Any]] = {path: [] for path in paths}
+        get, sites, probe = self._model.network.get_submodule, self._sites, Probe(("z",))
+        calls: dict[str, list[Any]] = {path: [] for path in sites if path != "z"}
         recorders = {path: CallRecorder(get(path), calls=made) for path, made in calls.items()}
-        probe = Probe(("z",))
         logits = run.logits(1, probe, inside=recorders)[0]
-        if not paths:
+        if not calls:
             return logits, [layer[0] for layer in probe.kept["z"]]
-        if sum(map(len, calls.values())) != len(paths):
+        if sum(map(len, calls.values())) != len(sites):
             raise unknown_layout(self._model, "its layers do not run one after the other")
-        turns = [paths[:layer].count(path) for layer, path in enumerate(paths)]
-        made = [calls[path][turn][1] for path, turn in zip(paths, turns, strict=True)]
+        made = [calls[path][sites[:i].count(path)][1] for i, path in enumerate(sites)]
         first = (one[0] if isinstance(one, tuple) else one for one in made)
         n = len(run.targets.rows[0].input_ids)
         return logits, [one.reshape(1, n, -1) for one in first]
@@ -84,44 +83,8 @@ class PatchedRuns:
         self, layer: int, mask: Bool[Tensor, "setting head position"]
     ) -> Float[Tensor, "setting target d_vocab"]:
         """Compute the logits with the masked cells of a layer patched, a setting each."""
-        start = layer if self._replays else 0
-        patch = _Patch(mask[..., None], self._other[layer], layer - start)
+        start, site = layer if self._replays else 0, self._sites[layer]
+        call = self._sites[start:layer].count(site)
+        patch = Patch(layer, site, self._other[layer][None, None], mask[:, None], call)
         with torch.inference_mode(False), torch.no_grad():
-            if not self._paths:
-                probe = Probe((), edits=HeadEdits(change=patch.z))
-                return self._pass.logits(len(mask), probe, start)
-            path = self._paths[layer]
-            turn = 0 if self._replays else self._paths[:layer].count(path)
-            original = self._model.network.get_submodule(path)
-            proxy = _PatchedOutput(original, patch=patch, now=(i == turn for i in count()))
-            return self._pass.logits(len(mask), Probe(()), start, {path: proxy})
-
-
-@dataclass(frozen=True)
-class _Patch:
-    """Cells of one layer that take another run's value."""
-
-    mask: Bool[Tensor, "setting #head #position 1"]
-    other: Float[Tensor, "head position width"]
-    layer: int
-
-    def z(self, layer: int, z: Tensor, pattern: Tensor | None, *_: Any) -> Changed:
-        return (self.of(z) if layer == self.layer else z), pattern
-
-    def of(self, activation: Tensor) -> Tensor:
-        """Patch an activation, whatever axes the family has it in."""
-        mask, other = self.mask.to(activation.device), self.other.to(activation)
-        whole = activation.reshape(len(mask), *other.shape)
-        return torch.where(mask, other, whole).reshape(activation.shape)
-
-
-class _PatchedOutput(ModuleProxy):
-    """A module of which one call's output is patched, the first of several if it gives more."""
-
-    def forward(self, *args: Any, **kwargs: Any) -> Any:
-        output = self.original(*args, **kwargs)
-        if not next(self.now):
-            return output
-        if isinstance(output, tuple):
-            return (self.patch.of(output[0]), *output[1:])
-        return self.patch.of(output)
+            return run_patched(self._pass, len(mask), [patch], start)

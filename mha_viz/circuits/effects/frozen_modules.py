@@ -1,0 +1,78 @@
+"""MLPs and output projections frozen at the outputs of one run, whatever they read in others."""
+
+from collections.abc import Collection
+from typing import Any
+
+from torch import nn
+from transformers.pytorch_utils import Conv1D
+
+from mha_viz.circuits.attribution.layout import layer_and_mlp_paths
+from mha_viz.engine.layer_activations import CallRecorder, ModuleProxy
+from mha_viz.engine.model import AttentionModel
+from mha_viz.errors import AttentionUnavailableError
+from mha_viz.prediction.replay import repeated
+
+
+class FrozenModules:
+    """The MLPs and output projections of a model, recorded in one run and frozen in others."""
+
+    def __init__(self, model: AttentionModel) -> None:
+        self.model = model
+        paths = {module: path for path, module in model.network.named_modules()}
+        layers, self._mlps = layer_and_mlp_paths(model)  # ALBERT's are all the same one
+        # W_O, and what computes for the MLP alone: the first projection of BERT's stands beside it.
+        self._others: list[list[str]] = []
+        get = model.network.get_submodule
+        for layer, whole, mlp in zip(model.layers(), layers, self._mlps, strict=True):
+            inside = {*layer.module.modules(), *get(mlp).modules()}
+            others = {*get(whole).modules()} - inside | {layer.find_output()}
+            linear = [one for one in others if isinstance(one, nn.Linear | Conv1D)]
+            self._others.append([paths[one] for one in linear])
+        every = {*self._mlps, *(path for some in self._others for path in some)}
+        self._calls: dict[str, list[tuple[Any, Any]]] = {path: [] for path in every}
+
+    def recorders(self) -> dict[str, nn.Module]:
+        """Make stand-ins that record each module's output."""
+        get = self.model.network.get_submodule
+        return {path: CallRecorder(get(path), calls=calls) for path, calls in self._calls.items()}
+
+    def frozen(
+        self, start: int, n_settings: int, senders: Collection[int] = ()
+    ) -> dict[str, nn.Module]:
+        """Make stand-ins that give the recorded outputs, whatever their input.
+
+        `start` is the first layer that is run; each row is repeated `n_settings` times in the
+        batch. With the senders' layers the output projections of all others are frozen, too.
+        """
+        if not self.model.attends_in_all_layers:
+            raise AttentionUnavailableError(
+                f"{self.model.name} has layers without attention, which answer to what passes them,"
+                ' so that no path is direct: measure total effects by path_effects(way="total").'
+            )
+        if sum(len(self._calls[path]) for path in {*self._mlps}) != len(self._mlps):
+            raise AttentionUnavailableError(
+                f"{self.model.name} keeps the MLPs between its heads in a way that is not known "
+                "here, so that a path cannot be cut out of the rest: take a BERT, GPT-2, Llama or "
+                "one of their relatives."
+            )
+        outputs: dict[str, list[Any]] = {}
+        for layer in range(start, len(self._mlps)):
+            path = self._mlps[layer]
+            turn = self._mlps[:layer].count(path)
+            given = self._calls[path][turn][1]
+            outputs.setdefault(path, []).append(repeated(given, n_settings))
+            for path in self._others[layer] if senders else ():
+                # One row, which is added to each row of the stream; None: what it makes itself.
+                given = None if layer in senders else repeated(self._calls[path][turn][1], 1)
+                outputs.setdefault(path, []).append(given)
+        get = self.model.network.get_submodule
+        return {path: _Frozen(get(path), outputs=iter(one)) for path, one in outputs.items()}
+
+
+class _Frozen(ModuleProxy):
+    """A module that gives one of its `outputs` after the other; where it is None, its own."""
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """Return the next output."""
+        output = next(self.outputs)
+        return self.original(*args, **kwargs) if output is None else output
