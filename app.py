@@ -9,7 +9,6 @@ from starlette.middleware import Middleware
 from mha_viz.learn import page as learn
 from mha_viz.learn.frame import class_page, glossary, lesson
 from mha_viz.learn.frame.contents import LABS
-from mha_viz.ui.circuits import page as circuits
 from mha_viz.ui.compare import page as compare
 from mha_viz.ui.heads import page as heads
 from mha_viz.ui.many_texts import page as many_texts
@@ -19,6 +18,7 @@ from mha_viz.ui.run import page_lock, places, ready
 from mha_viz.ui.server import endpoints, gate, headers, lifecycle, page_style, uploads, websockets
 from mha_viz.ui.state import state
 from mha_viz.ui.state.session import session
+from mha_viz.ui.why import page as why
 from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.messages import messages
 
@@ -37,7 +37,7 @@ else:
         menu_items={"About": "mha_viz: see and measure every attention head."},
     )
     tools = {}
-    for key, module in zip(PAGES, (heads, compare, circuits, many_texts), strict=True):
+    for key, module in zip(PAGES, (heads, compare, why, many_texts), strict=True):
         looks = {"title": TITLES[key], "url_path": key, "default": key == FIRST}
         tools[key] = st.Page(module.page, **looks)
     labs = {

@@ -167,7 +167,7 @@ async def _acting(
 
 async def _prunes(url: str, number: int) -> None:
     """Prune again and again, over other texts each time."""
-    async with opened(url, "circuits", "circuit=importance&model=tiny-gpt2") as session:
+    async with opened(url, "why", "why=test&test=importance&model=tiny-gpt2") as session:
         while True:
             texts = "\n".join(_sentence(next(_next)) for _ in range(TEXTS - 1))
             await session.run({"ask_more_texts": texts})

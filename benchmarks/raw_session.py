@@ -167,7 +167,7 @@ async def opened(
 
     Args:
         url: of the app, with a slash at its end.
-        page: its address, such as "circuits"; "" is the first.
+        page: its address, such as "why"; "" is the first.
         query: what stands behind the question mark.
         headers: of the request, beside the usual ones.
     """

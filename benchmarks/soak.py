@@ -25,13 +25,13 @@ TITLE = "Endurance"
 MINUTES = float(os.environ.get("MINUTES", "60"))
 VISITORS = 10
 ABOUT = f"""{VISITORS} visitors at once, for {MINUTES:.0f} minutes: each opens a page (Heads,
-Compare, Circuits, Many texts or a lab) with tiny-bert or tiny-gpt2, types up to eight
+Compare, Why, Many texts or a lab) with tiny-bert or tiny-gpt2, types up to eight
 sentences of 3 to 60 words with some seconds between them, measures importance or prunes now and
 then, and leaves; one time in four without waiting for what was begun. Then another comes. Every
 five seconds the server and its children are looked at: resident memory, threads, open handles, and
 what lies in their temporary folder. The beginning is the median of the minutes 9 to 11 (of a
 shorter run: at a sixth of it), the end that of the last two minutes, the visitors still there."""
-IMPORTANCE = ("circuits", "&circuit=importance")
+IMPORTANCE = ("why", "&why=test&test=importance")
 # Pages, and what is chosen there.
 PAGES = (
     *(("", ""), ("", "&off=0.1,1.2"), ("compare", ""), ("circuits", ""), ("many_texts", "")),

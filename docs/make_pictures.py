@@ -63,15 +63,15 @@ PICTURES = {
         ".sentence-arcs .arc",
         begins="Grammar",
     ),
-    "circuits": Picture(
-        "circuits",
+    "why": Picture(
+        "why",
         {"text": film.TEXT},
         {"width": 1280, "height": 930},
         ".js-plotly-plot .barlayer",
     ),
-    "circuits-graph": Picture(
-        "circuits",
-        {"text": film.TEXT, "circuit": "graph", "target": "box", "against": "dog"},
+    "why-graph": Picture(
+        "why",
+        {"text": film.TEXT, "prediction": "graph", "target": "box", "against": "dog"},
         {"width": 1280, "height": 900},
         ".flow-graph canvas",
     ),

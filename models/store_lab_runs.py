@@ -11,11 +11,11 @@ from typing import Any
 
 from mha_viz.core import stored_runs
 from mha_viz.learn.frame.contents import LABS
-from mha_viz.ui.circuits import pruning
+from mha_viz.ui.why import pruning
 
 
 def all_runs() -> list[stored_runs.StoredRun[Any]]:
-    """List the runs that the labs' `numbers`, and Circuits, declare as STORED, in their order."""
+    """List the runs that the labs' `numbers`, and Why, declare as STORED, in their order."""
     numbers = [import_module(lab.module.removesuffix("page") + "numbers") for lab in LABS]
     return [run for module in (*numbers, pruning) for run in getattr(module, "STORED", ())]
 

@@ -183,6 +183,7 @@ def named_axes(
     quiet = dict(frame.QUIET, tickmode="array")
     every = dict(quiet, showticklabels=False)
     shown = dict(quiet, showticklabels=True, automargin=True, ticklabeloverflow="allow")
+    shown["ticklabelstandoff"] = 3  # a turned name would lose its first letter's edge
     rows, columns = len(row_names), len(column_names)
     return dict(
         xaxis=every | _ticks(column_names) | dict(range=[-0.5, columns - 0.5]),

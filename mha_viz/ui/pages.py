@@ -1,10 +1,10 @@
 """The pages beside Learn, in the order of the menu: each is a folder here, with `page.page`."""
 
 FIRST = "heads"
-PAGES = (FIRST, "compare", "circuits", "many_texts")
+PAGES = (FIRST, "compare", "why", "many_texts")
 TITLES = {key: key.capitalize().replace("_", " ") for key in PAGES}
 # Names of pages in older addresses, and the pages that show the same today.
-FORMER = {"explore": FIRST, "intervene": FIRST, "corpus": "many_texts"}
+FORMER = {"explore": FIRST, "intervene": FIRST, "circuits": "why", "corpus": "many_texts"}
 # The former page Corpus had everything below each other. By what a link of it chose: what shows
 # that today, the most telling choice first.
 _FORMER_CORPUS = (

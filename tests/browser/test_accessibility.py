@@ -2,26 +2,29 @@
 
 from importlib.resources import files
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
 from playwright.sync_api import Page, expect
 
 from mha_viz.learn.frame.contents import LABS
 from mha_viz.ui.state.link_values import Pin, written
-from mha_viz.ui.state.views import CIRCUITS, SECTIONS
+from mha_viz.ui.state.views import SECTIONS
 from mha_viz.ui.widgets.controls.lazy_sections import WAIT
 from tests.browser.ready import PENDING, next_run, wait_ready, wait_until
 from tests.browser.workbench_page import TEXT
+from tests.ui.why_app import LINKS
 
 PINS = Pin("tiny-bert", TEXT, "", "self", 0, 2), Pin("tiny-gpt2", TEXT, "", "self", 1, 3)
 AXE = files("axe_playwright_python").joinpath("axe.min.js").read_text("utf-8")
+WHY = {"model": "tiny-gpt2", "text": TEXT}
 PATHS = (
     f"/?text={TEXT}",
     *(f"/compare?text={TEXT}&section={section}" for section in SECTIONS),
     f"/compare?text={TEXT}&section=more&more=flow",
     f"/compare?text={TEXT}&section=sides&text_b=The old cat slept.",
     f"/compare?text={TEXT}&section=pins&pins={written(PINS)}",
-    *(f"/circuits?model=tiny-gpt2&text={TEXT}&circuit={section}" for section in CIRCUITS),
+    *(f"/why?{urlencode(WHY | link)}" for link in LINKS),
     f"/?text={TEXT}&off=0.1&how=mean",
     "/learn",
     "/start",
@@ -58,7 +61,7 @@ def test_a_page_in_light_and_in_dark_has_no_fault(open_page, path) -> None:
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("path", ["", "compare", "circuits"])
+@pytest.mark.parametrize("path", ["", "compare", "why"])
 def test_a_page_with_its_menus_open_has_no_fault(open_page, path, scheme) -> None:
     page = open_page(f"/{path}?text={TEXT}&model=tiny-gpt2", color_scheme=scheme)
     page.evaluate(AXE)

@@ -119,7 +119,7 @@ def test_heads_shows_how_the_score_of_a_clicked_cell_arises(open_page) -> None:
     expect(page.locator(".score-rows tr.marked")).to_have_attribute("data-key", "2")
     with next_run(page):
         page.get_by_role("button", name="Why this head looks there").click()
-    chosen = {"circuit": "looks", "layer": "1", "head": "2", "query": "4", "key": "2"}
+    chosen = {"why": "score", "layer": "1", "head": "2", "query": "4", "key": "2"}
     assert chosen.items() <= query(page).items()
 
 

@@ -14,7 +14,8 @@ SIZES = {"laptop": {"width": 1280, "height": 900}, "phone": {"width": 390, "heig
 PATHS = (
     f"/?text={TEXT}",
     f"/?model=tiny-gpt2&text={TEXT}&off=0.1&target=dog",
-    f"/circuits?text={TEXT}&circuit=importance",
+    f"/why?text={TEXT}",
+    f"/why?text={TEXT}&why=test&test=importance",
     f"/compare?text={TEXT}",
     f"/compare?text={TEXT}&section=similar",
     f"/compare?text={TEXT}&section=models",

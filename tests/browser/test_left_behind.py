@@ -61,7 +61,7 @@ def open_tab(browser: Browser, address: str) -> Page:
 def test_work_ends_once_nobody_waits_for_it(
     browser: Browser, server: tuple[str, Callable[[str], str]], leave: Callable[[Page], None]
 ) -> None:
-    address, ask = server[0] + "/circuits?circuit=importance&model=tiny-gpt2&text=", server[1]
+    address, ask = server[0] + "/why?why=test&test=importance&model=tiny-gpt2&text=", server[1]
     # Two sentences: with the same they would wait for the same work.
     texts = ("The old dog slept.", "Birds sing.")
     leaving, staying = (open_tab(browser, address + text) for text in texts)

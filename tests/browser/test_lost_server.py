@@ -45,14 +45,14 @@ def test_a_page_comes_back_to_its_view(browser: Browser, tmp_path: Path) -> None
     with contextlib.ExitStack() as running:
         port, ask = running.enter_context(served(tmp_path, **shared))
         way = running.enter_context(wire(port))
-        query = f"circuit=importance&model=tiny-gpt2&off=0.1,1.2&text={SHORT}"
-        address = f"http://127.0.0.1:{way.port}/circuits?{query}"
+        query = f"why=test&test=importance&model=tiny-gpt2&off=0.1,1.2&text={SHORT}"
+        address = f"http://127.0.0.1:{way.port}/why?{query}"
         short, long = open_tab(browser, address), open_tab(browser, address)
         with next_run(long):
             type_text(long, LONG)
         assert f"text={reference(LONG)}" in long.url
         # As many texts as are measured over, so that the work is under way for long.
-        short.get_by_text("Texts to measure on").click()
+        short.get_by_role("button", name="Texts").click()
         box = short.get_by_label("Texts", exact=True)
         box.fill("\n".join(f"The {number} old dogs slept while it rained." for number in range(31)))
         with next_run(short):

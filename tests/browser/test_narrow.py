@@ -1,15 +1,19 @@
 """Every page on a phone."""
 
+from urllib.parse import urlencode
+
 import pytest
 
 from mha_viz.learn.frame.contents import LABS
-from mha_viz.ui.state.views import CIRCUITS, SECTIONS
+from mha_viz.ui.state.views import SECTIONS
 from tests.browser.compare_page import fits
 from tests.browser.workbench_page import PHONE, TEXT
+from tests.ui.why_app import LINKS
 
+WHY = {"model": "tiny-gpt2", "text": TEXT}
 PATHS = (
     *(f"/compare?text={TEXT}&section={section}" for section in SECTIONS),
-    *(f"/circuits?model=tiny-gpt2&text={TEXT}&circuit={section}" for section in CIRCUITS),
+    *(f"/why?{urlencode(WHY | link)}" for link in LINKS),
     *("/?off=0.1&how=mean", "/many_texts", "/learn", "/start", "/glossary", "/teach", "/class"),
     *(f"/{lab.address}" for lab in LABS),
 )

@@ -69,10 +69,10 @@ def test_an_order_to_stop_in_the_midst_of_everything(tmp_path, orders):
     with contextlib.ExitStack() as open_pages:
         port, ask = open_pages.enter_context(served(tmp_path, **env))
         studies, prunes, loads = (open_pages.enter_context(Visit(port)) for _ in range(3))
-        assert loads.show("circuits", circuit="importance") == []  # so that it opens at once
+        assert loads.show("why", why="test", test="importance") == []  # so that it opens at once
         studies.go("many_texts", "joined=1")  # that of single sentences was made beforehand
         studies.wait_for(is_bar)
-        prunes.go("circuits", "circuit=importance&model=tiny-gpt2&text=The+old+dog+slept.")
+        prunes.go("why", "why=test&test=importance&model=tiny-gpt2&text=The+old+dog+slept.")
         prunes.click("Prune")
         prunes.wait_for(is_bar)
         server = int(ask("import os; answer = os.getpid()"))

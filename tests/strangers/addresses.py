@@ -12,14 +12,14 @@ import mha_viz.learn
 from mha_viz.learn.frame.contents import LABS
 from mha_viz.ui.pages import PAGES as TOOLS
 from mha_viz.ui.run.studies import studies
-from mha_viz.ui.state.views import CIRCUITS, NAMES, SECTIONS
+from mha_viz.ui.state.views import NAMES, SECTIONS, WHY
 from tests.strangers.hostile_texts import PIECES, texts
 from tests.ui import one_search  # noqa: F401
 
 Address = Mapping[str, str | list[str]]
 
 PAGES = (*TOOLS, "start", "glossary", *(lab.key for lab in LABS))
-PARTS = {"compare": ("section", tuple(SECTIONS)), "circuits": ("circuit", tuple(CIRCUITS))}
+PARTS = {"compare": ("section", tuple(SECTIONS)), "why": ("why", tuple(WHY))}
 
 _LEARN = Path(mha_viz.learn.__path__[0])
 _ASKED = re.compile(r"(?:choices\.\w+\(|\(\s*choices,)\s*\"(\w+)\"")

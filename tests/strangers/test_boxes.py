@@ -51,12 +51,12 @@ def test_hostile_texts_are_studied_and_searched() -> None:
         ("any-pattern", "any-pattern-typed"),
         ("translation-and-pictures", "translation-and-pictures-sentence"),
         ("glossary", ""),
-        ("circuits", "ask_pairs"),
+        ("why", "ask_pairs"),
     ],
 )
 @pytest.mark.parametrize("name", HOSTILE if LONG else ["read as markup", "10,000 marks"])
 def test_what_is_typed_into_a_lab(page: str, box: str, name: str) -> None:
-    app = opened(page, {"pattern": "own", "circuit": "test", "task": "own", "cross": "1"})
+    app = opened(page, {"pattern": "own", "why": "test", "task": "own", "cross": "1"})
     boxes = [one for one in (*app.text_input, *app.text_area) if str(one.key).startswith(box)]
     assert boxes
     boxes[0].set_value(HOSTILE[name][: boxes[0].max_chars or None]).run()

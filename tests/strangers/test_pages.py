@@ -6,25 +6,26 @@ import pytest
 from streamlit.testing.v1 import AppTest
 from streamlit.testing.v1.element_tree import TextArea, TextInput
 
-from mha_viz.ui.state.views import CIRCUITS, SECTIONS
+from mha_viz.ui.state.views import SECTIONS
 from tests.strangers.addresses import opened, sendable
 from tests.strangers.fuzzing import LONG
 from tests.strangers.hostile_texts import LARGE, NAMED
 from tests.strangers.shown import TYPED, alive
 from tests.strangers.test_addresses import stands
+from tests.ui.why_app import LINKS as WHY_LINKS
 
 BOXES = {
     "heads": ("text", "pair", "source", "target", "against"),
     "compare": ("text", "pair", "text_b"),
-    "circuits": ("text", "source", "target", "against", "more_texts"),
+    "why": ("text", "source", "target", "against", "more_texts"),
 }
 VIEWS = [
     ("heads", {"show": "table"}),
     *(("compare", {"section": section}) for section in SECTIONS),
     ("heads", {"how": "patch_z", "off": "0.1"}),
-    *(("circuits", {"circuit": circuit}) for circuit in CIRCUITS),
+    *(("why", link) for link in WHY_LINKS),
 ]
-SHOWN = VIEWS if LONG else [VIEWS[i] for i in (0, 1, 4, 5, 9, 16)]
+SHOWN = VIEWS if LONG else [VIEWS[i] for i in (0, 1, 4, 5, 11, 15)]
 
 
 def _careless() -> None:
@@ -73,7 +74,7 @@ def test_what_is_searched_in_the_glossary_is_shown_as_it_is() -> None:
 
 @pytest.mark.parametrize("page", BOXES)
 def test_a_link_is_told_of_as_it_is(page) -> None:
-    app = opened(page, {"section": TYPED, "circuit": TYPED, "sort": TYPED, "model_b": TYPED[:40]})
+    app = opened(page, {"section": TYPED, "why": TYPED, "sort": TYPED, "model_b": TYPED[:40]})
     stands(app)
     assert app.warning
     assert not alive(app)

@@ -1,5 +1,7 @@
 """The widget of what flows into a token: what it packs, and what it believes of a browser."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -48,7 +50,12 @@ def test_labels_are_cut_and_made_visible():
 def test_a_click_is_believed_where_there_is_such_an_edge():
     sent = {"layer": 2, "head": 1, "query": 5, "key": 0}
     assert chosen({"choose": sent}, GRAPH) == HeadPair(2, 1, 5, 0)
+    assert chosen({"choose": sent | {"query": -1, "key": -1}}, GRAPH) == HeadPair(2, 1, -1, -1)
     assert describe(GRAPH).startswith("“mat” at position 5")
+    graph = replace(made_up_prediction(), names={(1, 2): "all heads"})
+    sent = {"layer": 1, "query": 4, "key": 1}
+    assert chosen({"choose": sent | {"head": 1}}, graph) == HeadPair(1, 1, 4, 1)
+    assert chosen({"choose": sent | {"head": 2}}, graph) is None  # it stands for several
 
 
 @pytest.mark.parametrize(
@@ -59,6 +66,7 @@ def test_a_click_is_believed_where_there_is_such_an_edge():
         {"layer": 3, "head": 1, "query": 5, "key": 0},
         {"layer": 2, "head": 1, "query": True, "key": 0},
         {"layer": 2, "head": 1, "query": 5},
+        {"layer": 2, "head": [], "query": -1, "key": -1},
     ],
 )
 def test_anything_else_is_not(sent):

@@ -16,9 +16,9 @@ from tests.ui.compare_app import check
 from tests.ui.test_state import VIEW
 
 ROOT = Path(__file__).parents[2]
-WITH_A_VIEW = {"", "compare", "circuits", *(one.address for one in LABS if one.uses_text)}
+WITH_A_VIEW = {"", "compare", "why", *(one.address for one in LABS if one.uses_text)}
 LINKED = set(
-    "section more measure space sort least only show circuit method".split()
+    "section more measure space sort least only show why test method".split()
 )  # what links choose
 
 

@@ -12,8 +12,8 @@ from mha_viz.ui.jobs.ticket import SHORT, Work
 from mha_viz.ui.operating.settings import Settings
 from mha_viz.ui.run import heavy
 from tests.making.comparing import close
-from tests.ui.circuits_app import importance_page, press
 from tests.ui.compare_app import check, said, table
+from tests.ui.why_app import importance_page, press
 from tests.waiting import PATIENCE
 
 GPT2 = ("tiny-gpt2", "cpu", "float32")

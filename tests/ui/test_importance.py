@@ -1,4 +1,4 @@
-"""Importance and pruning on the Circuits page, and the texts that they are measured over."""
+"""Importance and pruning on the Why page, and the texts that they are measured over."""
 
 import pytest
 
@@ -10,8 +10,8 @@ from mha_viz.web.theme import format_number
 from tests.making.checkpoints import OTHER
 from tests.making.checkpoints import TEXT as CLASSIFIED
 from tests.making.comparing import close, near
-from tests.ui.circuits_app import importance_page, press
 from tests.ui.compare_app import check, said, table
+from tests.ui.why_app import importance_page, press
 
 TEXT = "Once upon a time there was a little dog who liked to"
 

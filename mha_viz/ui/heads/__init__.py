@@ -3,3 +3,4 @@
 from mha_viz.ui.widgets.messages.texts import PageTexts, read_texts
 
 TEXTS = read_texts(__name__, PageTexts)
+WORDS = "head-words"  # the key of the section of a head's words

@@ -15,7 +15,8 @@ import streamlit as st
 
 from mha_viz.core.metrics import LABELS, METRICS
 from mha_viz.core.record.views import weight_among
-from mha_viz.ui.heads import TEXTS, payloads
+from mha_viz.ui.heads import TEXTS, WORDS, payloads
+from mha_viz.ui.operating.streamlit_run import is_partial
 from mha_viz.ui.run import memory, reporting
 from mha_viz.ui.run.page_lock import yield_slot
 from mha_viz.ui.run.ready import fragment
@@ -40,7 +41,7 @@ from mha_viz.ui.widgets.components.workbench import exact_requests, workbench
 from mha_viz.ui.widgets.controls import controls, lazy_sections
 from mha_viz.ui.widgets.exports import exports
 from mha_viz.ui.widgets.messages import words
-from mha_viz.ui.widgets.messages.messages import plain, stop_on_error
+from mha_viz.ui.widgets.messages.messages import continue_on_error, plain, stop_on_error
 from mha_viz.ui.widgets.messages.words import cut_off as cut_off
 from mha_viz.web.head_details import has_values, has_vectors
 from mha_viz.web.payload import finite
@@ -135,6 +136,10 @@ def fit_grid(scene: Scene, view: HeadsView) -> HeadsView:
 def heads(scene: Scene, in_motion: bool = False) -> None:
     """Draw all heads and the chosen one; `in_motion` leaves out all but pictures."""
     _heads(scene, [], in_motion)
+    # Not in the fragment: Stop must end what measures.
+    session().words_of = state.of(HeadsView).chosen
+    shown = partial(st.caption, RESTS) if in_motion else partial(_words, scene)
+    lazy_sections.in_expander(TEXTS("head_words.folded"), WORDS, shown)
 
 
 @fragment
@@ -143,6 +148,8 @@ def _heads(scene: Scene, urls: exports.Urls, in_motion: bool) -> None:
     with stop_on_error():
         # Anyone can send anything.
         view = fit_grid(scene, fit_head(scene, state.of(HeadsView)))
+        if is_partial() and from_browser(WORDS) and view.chosen != session().words_of:
+            st.rerun()  # the words of the head stand below, on the page
         payload = payloads.grid(scene, view, urls)
         _follow_bench(view)
         workbench(payload, _settings(scene, view), key="bench", take=_take)
@@ -226,6 +233,15 @@ def _prediction_detail(scene: Scene, view: HeadsView, resting: Callable[[], obje
     lazy_sections.in_expander(TEXTS("prediction_detail.title"), DETAIL, resting or draw)
 
 
+def _words(scene: Scene) -> None:
+    memory.await_transformers()
+    from mha_viz.ui.heads import head_words
+
+    own = [token for token in scene.record.tokens if not token.segment]
+    with continue_on_error():
+        head_words.draw(state.of(HeadsView), own, words.settings(scene))
+
+
 def _take(choices: dict[str, Choice]) -> None:
     """Keep what was chosen in the workbench; another head keeps the chosen pair of tokens."""
     session().problems = []
@@ -239,8 +255,8 @@ def _follow_bench(view: HeadsView) -> None:
         session().wants_random = False
         reporting.request_random(view)
     if page:
-        if page == "circuits":
-            state.change(circuit="looks", versus_key=-1)
+        if page == "why":
+            state.change(why="score", score="parts", versus_key=-1)
         if page == "compare":
             pins = joined([*state.of(Compare).pins, chosen_pin(view)])
             state.change(pins=pins, section="board")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
 import streamlit as st
@@ -10,7 +11,7 @@ import streamlit as st
 from mha_viz.ui.run import memory
 from mha_viz.ui.state import allowed, state
 from mha_viz.ui.state.session import session
-from mha_viz.ui.state.views import HeadsView
+from mha_viz.ui.state.views import DEFAULT, HeadsView
 from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.controls import choosing, controls, fetching, sentence_bar
 from mha_viz.ui.widgets.messages import messages
@@ -33,24 +34,33 @@ class Sections(Protocol):
 _WARNINGS = 6  # that a page mostly has at most
 
 
-def picked(fit: Callable[[Scene], None] | None = None) -> Scene:
+def _always() -> bool:
+    return True
+
+
+def picked(
+    fit: Callable[[Scene], None] | None = None, is_typed: Callable[[], bool] = _always
+) -> Scene:
     """Draw the bar at a page's top and run the text, as `bar_and_scene` does."""
-    return bar_and_scene(fit)[1]
+    return bar_and_scene(fit, is_typed)[1]
 
 
 def bar_and_scene(
-    fit: Callable[[Scene], None] | None = None,
+    fit: Callable[[Scene], None] | None = None, is_typed: Callable[[], bool] = _always
 ) -> tuple[sentence_bar.Bar, Scene]:
     """Draw the bar at a page's top and run the text through the model; end the run on errors.
 
     `fit` brings the rest of the view back to what there is, before the page says what there is not.
+    Where `is_typed` says no, once the view is known, the page brings its own texts: nothing is
+    typed, and the scene is of the first sentence that anybody sees.
 
     Parts that come and go have containers of their own, so that what follows is at the same place
     in every run: if Streamlit looks for a fragment elsewhere, the whole page stays blank.
     """
     session().shown_problems = []
     state.sync_from_url()
-    bar = sentence_bar.bar()
+    has_sentence = is_typed()
+    bar = sentence_bar.bar(text=has_sentence)
     more, fault, warnings = st.container(), st.empty(), st.container()
     work = st.container(key="work")  # page.css: in no room, but where a run was stopped
     with more:
@@ -61,16 +71,21 @@ def bar_and_scene(
         memory.await_torch()
         from mha_viz.ui.heads import drawing
 
-        model = drawing.known_model(state.current())
-        with bar.second_row:
-            sentence_bar.part_picker(model.parts)
-        sentence_bar.second_text(bar, model.parts, model.accepts_pair)
+        view = state.current()
+        model = drawing.known_model(view)
+        if has_sentence:
+            with bar.second_row:
+                sentence_bar.part_picker(model.parts)
+            sentence_bar.second_text(bar, model.parts, model.accepts_pair)
+            view = state.current()
+        else:
+            view = replace(view, text=DEFAULT.text, pair="", part=model.parts[0])
         with bar.model_facts:
-            drawing.model_facts(model, state.current().dtype)
-        scene = drawing.compute(state.current())
+            drawing.model_facts(model, view.dtype)
+        scene = drawing.compute(view)
         messages.clear_next(2)  # how far a run was that was given up, and its button
         drawing.fit_head(scene, state.of(HeadsView))
-        if fit is not None:
+        if fit is not None and has_sentence:
             fit(scene)
     with warnings:
         drawing.model_notes(model)

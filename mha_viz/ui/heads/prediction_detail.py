@@ -33,7 +33,7 @@ def draw(scene: Scene, view: HeadsView) -> None:
     with st.container(horizontal=True, vertical_alignment="bottom"):
         _intervention(scene, view)
         _groups(scene, view)
-        controls.page_button("circuits", "Which heads matter", circuit="importance")
+        controls.page_button("why", "Which heads matter", why="test", test="importance")
     st.caption(TITLES["how_help"][view.how])
     with st.container(horizontal=True, vertical_alignment="bottom"):
         targets.boxes(scene, model, view)

@@ -32,6 +32,21 @@ FORMER_SECTIONS = {
     "flow": {"section": "more", "more": "flow"},
     "pins": {"section": "board"},
 }
+# Sections of the former page Circuits; "words" the page itself leads to Heads.
+FORMER_CIRCUITS = {
+    "writes": {"why": "prediction"},
+    "graph": {"why": "prediction", "prediction": "graph"},
+    "looks": {"why": "score"},
+    "map": {"why": "score", "score": "map"},
+    "weights": {"why": "connections"},
+    "effect": {"why": "connections", "connections": "effect"},
+    "edges": {"why": "connections", "connections": "task"},
+    "patching": {"why": "patching"},
+    "test": {"why": "test"},
+    "importance": {"why": "test", "test": "importance"},
+    "words": {"show": "numbers"},
+}
+FORMER_NAMES = frozenset({"circuit"})  # of choices, which older links have
 
 
 def to_params(view: Shared) -> dict[str, str]:
@@ -105,6 +120,10 @@ def _with_present_names(params: Mapping[str, str]) -> Mapping[str, str]:
     """Return the parameters that show today what an older link shows."""
     section = params.get("section", "")
     shown = FORMER_SHOWS.get(params.get("show", ""), {}) | FORMER_SECTIONS.get(section, {})
+    circuit = params.get("circuit", "")
+    shown |= FORMER_CIRCUITS.get(circuit, {})
+    if circuit == "effect" and params.get("averaged") == "1":
+        shown |= FORMER_CIRCUITS["edges"]
     present = {**params, **shown}
     if section == "sides":  # what it showed beside each other was not the pins
         present.pop("pins", None)

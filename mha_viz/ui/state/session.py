@@ -49,6 +49,7 @@ class Session:
     sent_part: Any = None  # of exact weights: their head, and rows and columns
     leads_to: str = ""  # the page that a button of it asks for
     wants_random: bool = False  # a baseline of random weights is asked for
+    words_of: tuple[int, int] | None = None  # the head whose words were drawn last
     # A text that the model continues
     is_writing: bool | None = None  # its panel is open; None before anybody has chosen
     player: Any = None
@@ -59,7 +60,9 @@ class Session:
     opened_panel: int | None = None  # whose head is to be opened on Heads
     # Many texts
     texts_given: list[str] = field(default_factory=list)  # keys of texts that were brought here
-    # Importance
+    # Why
+    offered_pairs: tuple[list[Any], Any] | None = None  # pairs of heads, and the one shown last
+    opened_graph: Any = None  # that was read from a file
     more_texts: str | None = None  # beside the sentence, one a line; None: examples
     beside: str = ""  # the score that importance is drawn against; "": redundancy
     # Looks

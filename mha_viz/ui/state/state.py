@@ -16,7 +16,7 @@ from mha_viz.ui.operating.streamlit_run import is_history_navigation
 from mha_viz.ui.state import long_texts, own_address
 from mha_viz.ui.state.faults import guarded
 from mha_viz.ui.state.layer_numbers import by_number, by_position
-from mha_viz.ui.state.links import from_params, to_params
+from mha_viz.ui.state.links import FORMER_NAMES, from_params, to_params
 from mha_viz.ui.state.session import session
 from mha_viz.ui.state.views import NAMES, Choice, Shared, V, View
 
@@ -176,7 +176,7 @@ def _leads_here(written: Mapping[str, str], params: Mapping[str, str], view: boo
     """Return whether an address leads to the same page as these parameters."""
     if written == params or not view:
         return written == params
-    rest = {name: value for name, value in written.items() if name not in NAMES}
+    rest = {name: value for name, value in written.items() if name not in NAMES | FORMER_NAMES}
     found, problems = _read(written)
     return to_params(_opened(found)) | rest == params and not problems
 

@@ -28,7 +28,7 @@ TITLES: dict[str, dict[str, str]] = tomllib.loads(
 SCALES = TITLES["scales"]
 SHOWS = TITLES["shows"]
 SECTIONS = TITLES["sections"]
-CIRCUITS = TITLES["circuits"]
+WHY = TITLES["why"]
 TASKS = TITLES["tasks"]
 THROUGH = TITLES["through"]
 BEHAVIOURS = TITLES["behaviours"]
@@ -88,6 +88,7 @@ class Shared:
     source: str = _choice("", read.text)
     window: tuple[tuple[int, int], ...] = _choice((), read.window)
     tokens: tuple[tuple[int, int], ...] = _choice((), read.spans)
+    listed: str = _choice("", read.text)  # words that a head's weights pair; "": of the text
     device: str = _choice("auto", read.one_of(names.DEVICES))
     dtype: str = _choice("float32", read.one_of(names.DTYPES))
     # The model's own numbers of the layers, whose positions all heads have; () for 0, 1, 2 ... and
@@ -218,10 +219,14 @@ class ManyTexts(Shared):
 
 
 @dataclass(frozen=True)
-class Circuits(Shared):
-    """The view of the Circuits page."""
+class Why(Shared):
+    """The view of the Why page."""
 
-    circuit: str = _choice("writes", read.one_of(CIRCUITS))
+    why: str = _choice("prediction", read.one_of(WHY))
+    prediction: str = _choice("parts", read.one_of(TITLES["predictions"]))
+    score: str = _choice("parts", read.one_of(TITLES["scores"]))
+    connections: str = _choice("weights", read.one_of(TITLES["connections"]))
+    test: str = _choice("circuit", read.one_of(TITLES["tests"]))
     quantity: str = _choice("logit", read.one_of(TITLES["quantities"]))
     versus_key: int = _choice(-1, read.position)  # whose score is subtracted; -1 is none
     through: str = _choice("K", read.one_of(THROUGH))  # the input that reads the second head
@@ -229,7 +234,6 @@ class Circuits(Shared):
     way: str = _choice("direct", read.one_of(WAYS))
     direction: str = _choice("denoise", read.one_of(TITLES["directions"]))
     flow: str = _choice("proximity", read.one_of(TITLES["flows"]))
-    listed: str = _choice("", read.text)  # words that are compared; "" for those of the text
     graph_of: str = _choice("prediction", read.one_of(TITLES["graphs"]))  # what it leads into
     explained: int = _choice(60, read.whole(min(SHARES), max(SHARES)))  # percent its edges hold
     graph_pins: str = _choice("", read.nodes)  # that its paths pass, as "L2H3@5,L1mid@4"
@@ -242,9 +246,17 @@ class Circuits(Shared):
     tested: tuple[tuple[int, int], ...] = _choice((), read.heads(MAX_TESTED))
     method: str = _choice("ablation", read.one_of(names.METHODS))  # of measuring importance
 
+    @property
+    def is_of_task(self) -> bool:
+        """True where a task's own pairs are measured, and the sentence plays no part."""
+        if self.why == "prediction":
+            return self.averaged and (self.prediction, self.graph_of) != ("graph", "state")
+        shown = {"connections": self.connections, "test": self.test}.get(self.why)
+        return shown in ("task", "circuit")
+
 
 @dataclass(frozen=True)
-class View(HeadsView, Compare, ManyTexts, Circuits):
+class View(HeadsView, Compare, ManyTexts, Why):
     """All choices of a session, which a link carries; each page sees its own part alone."""
 
     def seen_by(self, page: type[V]) -> V:

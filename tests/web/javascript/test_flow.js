@@ -28,7 +28,7 @@ test("a threshold keeps in the browser what it keeps in Python", () => {
 
 test("every kept part is a line between nodes that are there, and is found where it lies", () => {
   const kept = model.keep(0.03);
-  const layout = flowLayout(1000, header);
+  const layout = flowLayout(1000, model, kept);
   const items = flowItems(model, kept, layout);
   const drawn = items.lines.filter((line) => line.row >= 0).map((line) => line.row);
   assert.deepEqual(drawn.sort(), kept.rows.filter((row) => model.sourceOf(row) >= 0).sort());
@@ -36,6 +36,27 @@ test("every kept part is a line between nodes that are there, and is found where
   const { x0, y0, x1, y1 } = items.lines.find((line) => line.kind === SOURCE && Math.abs(line.x1 - line.x0) > 60);
   assert.ok("line" in itemAt(items, (x0 + x1) / 2, (y0 + y1) / 2));
   assert.equal(itemAt(items, 3, 3), null);
+});
+
+test("names of nodes overlap neither each other nor another node, and a narrow column has rows", () => {
+  const signed = unpack(bytesIn(python.prediction));
+  const whole = new FlowModel(signed.header, signed.body);
+  for (const [graph, width] of [[whole, 1216], [whole, 358], [whole.folded(), 358]]) {
+    const kept = graph.keep(0);
+    const layout = flowLayout(width, graph, kept);
+    assert.ok(layout.isNamed);
+    const { nodes } = flowItems(graph, kept, layout);
+    const boxes = nodes.filter(({ label }) => label).map(({ label, x, y }) => ({ x, y: y + 10, half: 3.5 * label.length }));
+    assert.ok(boxes.length >= 5);
+    boxes.forEach((one, at) => {
+      for (const other of boxes.slice(at + 1)) {
+        assert.ok(Math.abs(one.x - other.x) > one.half + other.half || Math.abs(one.y - other.y) >= 12, `${width}`);
+      }
+      for (const { x, y } of nodes) assert.ok(Math.abs(x - one.x) > one.half + 3 || Math.abs(y - one.y) > 5, `${width}`);
+    });
+  }
+  const kept = model.keep(0);
+  assert.ok(!flowLayout(358, model, kept).isNamed); // of a state that is not scrolled
 });
 
 test("keys lead down along the largest parts to an input token, and back up", () => {
@@ -60,7 +81,7 @@ test("parts and nodes say what they are", () => {
   assert.equal(headRow(model, { row }), row);
   assert.equal(headRow(model, { place: 0 }), -1);
   assert.match(partText(model, kept, row).join(", "), /^L\d H\d: “\S+” takes from “\S+”, .* of the chosen state, attention weight /);
-  const { nodes } = flowItems(model, kept, flowLayout(500, header));
+  const { nodes } = flowItems(model, kept, flowLayout(500, model, kept));
   for (const node of nodes) assert.ok(nodeText(model, kept, node).every((line) => line && !line.includes("undefined")));
 });
 

@@ -9,35 +9,27 @@ import { click, dark, enter, lay, mounted, point, press, test } from "./dom.js";
 import { bytesIn, python } from "./python.js";
 
 const { palette } = python;
-const LAYERS = 2, TOKENS = 5, HEADS = 3;
-const GUTTER = 34, ABOVE = 40; // of flow_layout.js
+const LAYERS = 2, TOKENS = 5;
 const LAST = TOKENS - 1;
 
-/** The graph, and where its parts lie by the sizes that it tells. */
-function shown(payload = python.graph, layers = LAYERS) {
+/** The graph, and where its parts lie. */
+function shown(payload = python.graph) {
   const page = mounted(flowGraph);
   page.update(bytesIn(payload));
   const root = page.find(".flow-graph");
   const [canvas, over, range] = [".graph", ".over", "input"].map(page.find);
-  const size = () => [Number(root.dataset.column), Number(root.dataset.rise)];
-  const spot = (token, level) => {
-    const [column, rise] = size();
-    return [GUTTER + (token + 0.5) * column, ABOVE + (layers - Math.floor(level / 2) - (level % 2 ? 0.56 : 0)) * rise];
+  const { picture, model } = page.parentElement.mhaViews.flowGraph;
+  const spot = (token, level) => [picture.layout.x(token), picture.layout.y(level)];
+  const inner = (kind, place, head) => {
+    const { x, y } = picture.items.nodes.find((node) => node.kind === kind && node.place === place && node.head === head);
+    return [x, y];
   };
-  const headSpot = (token, layer, head) => {
-    const [column, rise] = size();
-    const [x, y] = spot(token, 2 * layer + 1);
-    return [x + (head - (HEADS - 1) / 2) * Math.min(9, (column - 6) / HEADS), y + 0.24 * rise];
-  };
-  const mlpSpot = (token, level) => {
-    const [column, rise] = size();
-    const [x, y] = spot(token, level);
-    return [x + Math.min(11, 0.3 * column), y + 0.22 * rise];
-  };
+  const headSpot = (token, layer, head) => inner(1, model.place(2 * layer + 1, token), head);
+  const mlpSpot = (token, level) => inner(2, model.place(level, token), -1);
   /** The colour of the node at a point; none where there is none. */
   const nodeAt = ([x, y]) => paintedOn(canvas, "fill").find(({ path }) => nodesOf(path).some((node) =>
     Math.hypot(node.x - x, node.y - y) < 0.5))?.colour;
-  return { ...page, root, canvas, over, range, spot, headSpot, mlpSpot, nodeAt };
+  return { ...page, picture, root, canvas, over, range, spot, headSpot, mlpSpot, inner, nodeAt };
 }
 
 /** The middles of circles and squares in a path. */
@@ -70,7 +62,7 @@ for (const theme of ["light", "dark"]) {
 }
 
 test("the slider cuts, and says how much", () => {
-  const { range, text, root, nodeAt, spot, mlpSpot } = shown();
+  const { range, text, root, nodeAt, spot, picture } = shown();
   enter(range, "0");
   assert.match(text(".cut"), /; 100 % of “the” followed, 0\.0 % cut$/);
   const everything = root.dataset.painted;
@@ -80,7 +72,7 @@ test("the slider cuts, and says how much", () => {
   assert.match(range.getAttribute("aria-valuetext"), /^50 %; 4 parts/);
   assert.equal(root.dataset.painted, "4");
   assert.equal(nodeAt(spot(LAST, 0)), palette.ink.light);
-  assert.equal(nodeAt(mlpSpot(LAST, 2 * LAYERS)), undefined);
+  assert.ok(picture.items.nodes.every(({ kind }) => kind === 0));
   enter(range, "0");
   assert.equal(root.dataset.painted, everything);
 });
@@ -134,7 +126,7 @@ test("a click on a head is told, one on a position is not, and the slider stays"
 
 test("a long text is scrolled to its token, and keys scroll to where they lead", () => {
   lay(() => ({ width: 390 }));
-  const { find, over, canvas } = shown(python.hostile_graph, 3);
+  const { find, over, canvas } = shown(python.hostile_graph);
   const scroller = find(".scroller");
   assert.ok(parseFloat(find(".stage").style.width) > 29 * 26);
   assert.ok(scroller.scrollLeft > 300); // the last token is the chosen one
@@ -146,7 +138,7 @@ test("a long text is scrolled to its token, and keys scroll to where they lead",
 });
 
 test("tokens are text, on the page and in files", async () => {
-  const { parentElement, all, find, text, over, canvas } = shown(python.hostile_graph, 3);
+  const { parentElement, all, find, text, over, canvas } = shown(python.hostile_graph);
   const { labels } = unpack(bytesIn(python.hostile_graph)).header;
   const saved = [];
   const { createObjectURL } = URL;
@@ -185,7 +177,7 @@ test("data that cannot be read are told in words", () => {
 test("lines of a prediction have the colours of their signs, and pinned nodes a ring", () => {
   for (const theme of ["light", "dark"]) {
     dark(theme === "dark");
-    const { canvas, text, find, nodeAt, spot, headSpot, mlpSpot } = shown(python.prediction);
+    const { canvas, text, find, nodeAt, spot, mlpSpot } = shown(python.prediction);
     assert.equal(text(".cut"), "8 edges hold +1.5 of +1.5 logits for “mat” less “dog” (100 %); biases behind the last layer add +0.25");
     assert.ok(find(".top label").hidden && find(".fold").hidden);
     const [, against, , , , towards] = palette.diverging[theme];
@@ -197,12 +189,18 @@ test("lines of a prediction have the colours of their signs, and pinned nodes a 
     const middle = spot(LAST, 3)[0]; // one head alone stands in the middle
     assert.ok(paintedOn(canvas, "stroke").some(({ path, colour }) => colour === palette.accent[theme] &&
       nodesOf(path).some(({ x }) => Math.abs(x - middle) < 0.5)));
-    assert.ok(headSpot(LAST, 1, 1));
   }
 });
 
-test("a click or P on a node of a prediction is told as a pin", () => {
-  const { over, told, text, spot } = shown(python.prediction);
+test("a click on a head of a prediction chooses it, and Shift, another node or P pins", () => {
+  const { over, told, text, spot, headSpot } = shown(python.prediction);
+  const [x, y] = headSpot(LAST, 1, 2);
+  click(over, x, y + 10); // on its name
+  click(over, x, y, { shiftKey: true });
+  assert.deepEqual(told.splice(0), [
+    ["choose", { layer: 1, head: 2, query: LAST, key: 1 }],
+    ["pin", { layer: 1, kind: 1, level: 3, head: 2, position: LAST }],
+  ]);
   click(over, ...spot(1, 2));
   over.focus();
   for (const key of ["Home", "ArrowDown", "ArrowDown", "ArrowDown"]) press(key);
@@ -223,17 +221,17 @@ test("a click or P on a node of a prediction is told as a pin", () => {
 
 test("on a phone a prediction starts with its tokens folded, and unfolds", () => {
   lay(() => ({ width: 390 }));
-  const { find, text, told, canvas, over, root } = shown(python.prediction);
+  const { find, text, told, canvas, over, inner } = shown(python.prediction);
   const names = () => paintedOn(canvas, "text").map((one) => one.text);
   assert.equal(text(".fold"), "Show tokens");
   for (const name of ["all tokens", "H2", "MLP", "mat"]) assert.ok(names().includes(name), name);
   assert.match(text(".cut"), /^8 edges hold \+1\.5 of/);
   over.focus();
   for (const key of ["Home", "ArrowDown", "p"]) press(key);
-  assert.deepEqual(told, [["pin", { layer: 1, kind: 0, level: 3, head: -1, position: -1 }]]);
-  const folded = root.dataset.column;
+  assert.deepEqual(told.splice(0), [["pin", { layer: 1, kind: 0, level: 3, head: -1, position: -1 }]]);
+  click(over, ...inner(1, 3, 2));
+  assert.deepEqual(told, [["choose", { layer: 1, head: 2, query: -1, key: -1 }]]);
   find(".fold").click();
   assert.equal(text(".fold"), "Fold tokens");
   assert.ok(names().includes("cat") && !names().includes("all tokens"));
-  assert.ok(Number(root.dataset.column) < Number(folded));
 });

@@ -116,7 +116,7 @@ test("a click on a row chooses its key, and a cell of the heatmap its pair", () 
 test("the button leads to where the score is taken apart, with the pair that is shown", () => {
   const page = opened({ query: 6, key: 3 });
   page.button("Why this head looks there").click();
-  assert.deepEqual(page.sent, [{ leave: "circuits", view: { query: "6", key: "3" } }]);
+  assert.deepEqual(page.sent, [{ leave: "why", view: { query: "6", key: "3" } }]);
   document.body.replaceChildren();
   assert.ok(opened({}, { settings: { explained: false } }).button("Why this head looks there").hidden);
 });

@@ -87,14 +87,14 @@ def _task(task: lab.Findings) -> None:
     _link("task", "test")
 
 
-def _link(step: str, circuit: str, **params: object) -> None:
-    """Draw a link to the section of the Circuits page where the step can be gone further."""
+def _link(step: str, why: str, **params: object) -> None:
+    """Draw a link to the view of the Why page where the step can be gone further."""
     pages = session().pages
-    if "circuits" in pages:
-        given = {"model": lab.MODEL, "circuit": circuit, "task": INDUCTION, **params}
+    if "why" in pages:
+        given = {"model": lab.MODEL, "why": why, "task": INDUCTION, **params}
         query = {name: str(value) for name, value in given.items()}
         label, icon = TEXTS(f"links.{step}"), ":material/arrow_forward:"
-        st.page_link(pages["circuits"], label=label, icon=icon, query_params=query)
+        st.page_link(pages["why"], label=label, icon=icon, query_params=query)
 
 
 def _losses(choices: Choices, found: lab.Circuit, about: str) -> None:
@@ -123,7 +123,7 @@ def _heads(choices: Choices, task: lab.Findings) -> None:
         table=writes.table().drop(columns=["layer", "head"]),  # components have names
         **TEXTS.figure("writes-figure"),
     )
-    _link("heads", "writes", averaged=1)
+    _link("heads", "prediction", averaged=1)
 
 
 def _patterns(choices: Choices, found: lab.Circuit) -> None:
@@ -171,7 +171,7 @@ def _composition(choices: Choices, model: AttentionModel, found: lab.Circuit) ->
             marked=[(writer[1], reader[1])],
             cell=52,
         )
-    _link("composition", "weights")
+    _link("composition", "connections")
 
 
 def _score_difference(
@@ -198,7 +198,7 @@ def _score_difference(
         **TEXTS.figure("shares-figure", about=about, reader=head_name(*reader)),
     )
     places = dict(layer=reader[0], head=reader[1], query=score.query, key=score.key)
-    _link("score", "looks", text=found.text, versus_key=score.versus, **places)
+    _link("score", "score", text=found.text, versus_key=score.versus, **places)
 
 
 def _edges(choices: Choices, task: lab.Findings) -> None:
@@ -213,7 +213,7 @@ def _edges(choices: Choices, task: lab.Findings) -> None:
         table={str(name): column for name, column in curve.items()},
         **TEXTS.lines("edges-figure"),
     )
-    _link("edges", "edges")
+    _link("edges", "connections", connections="task")
 
 
 def _test(choices: Choices, task: lab.Findings) -> None:

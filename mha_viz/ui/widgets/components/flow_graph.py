@@ -30,7 +30,7 @@ _graph = LateComponent("flow_graph")
 
 
 class HeadPair(NamedTuple):
-    """A head, and the two tokens of one of its edges."""
+    """A head, and the two tokens of one of its edges; -1 for both where tokens are folded."""
 
     layer: int
     head: int
@@ -71,7 +71,6 @@ def prediction_graph(
     parts = (graph.held, graph.value - graph.rest)
     held = "{} of {} logits".format(*(format_number(part, signed=True) for part in parts))
     share = f"the largest edges, {graph.share:.0%} of all: {held}"
-    folded = graph.names or any(token.id < 0 for token in graph.tokens)
 
     @guarded
     def pin() -> None:
@@ -80,7 +79,7 @@ def prediction_graph(
             on_pin(node)
 
     said = file, SIGNED_NAME, describe_signed(graph), share
-    choose = None if folded else _on_choose(graph, key, on_choose)
+    choose = _on_choose(graph, key, on_choose)
     _draw(graph, prediction_payload(graph, pins), said, key, dark, choose=choose, pin=pin)
 
 
@@ -189,10 +188,19 @@ def pinned(event: Any, graph: PredictionGraph) -> NodePlace | None:
 
 
 def chosen(event: Any, graph: FlowGraph | PredictionGraph) -> HeadPair | None:
-    """Return the edge that the browser sent, if there is one: anyone can send anything."""
+    """Return the edge that the browser sent, if there is one: anyone can send anything.
+
+    Of a node that stands for several heads there is none.
+    """
     sent = event_of(event, "choose")
     values: list[Any] = [sent.get(name) for name in HeadPair._fields]
-    n = len(graph.tokens)
-    sizes = zip(values, (graph.n_layers, graph.n_heads, n, n), strict=True)
-    known = all(type(value) is int and 0 <= value < size for value, size in sizes)
-    return HeadPair(*values) if known else None
+    is_folded = values[2:] == [-1, -1] or any(token.id < 0 for token in graph.tokens)
+    values[2:] = [-1, -1] if is_folded else values[2:]
+    tokens = range(-1, 0) if is_folded else range(len(graph.tokens))
+    ranges = range(graph.n_layers), range(graph.n_heads), tokens, tokens
+    pairs = zip(values, ranges, strict=True)
+    if not all(type(value) is int and value in known for value, known in pairs):
+        return None
+    layer, head, query, key = values
+    is_group = isinstance(graph, PredictionGraph) and (layer, head) in graph.names
+    return None if is_group else HeadPair(layer, head, query, key)

@@ -18,7 +18,7 @@ from mha_viz.ui.widgets.components.component import LateComponent, carry, event_
 from mha_viz.web.browser import component_script
 from mha_viz.web.payload import unpack
 
-LEADS_TO = ("circuits", "compare", "many_texts")  # pages that it has buttons for
+LEADS_TO = ("compare", "many_texts", "why")  # pages that it has buttons for
 
 _bench = LateComponent("workbench")
 _requests = st.components.v2.component(

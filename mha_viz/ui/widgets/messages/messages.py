@@ -9,7 +9,7 @@ import numpy as np
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from mha_viz.errors import MhaVizError, escaped
+from mha_viz.errors import AttentionUnavailableError, MhaVizError, NotKeptError, escaped
 from mha_viz.ui.operating.streamlit_run import end_run
 from mha_viz.ui.run import places
 from mha_viz.ui.run.page_lock import page_run
@@ -108,12 +108,14 @@ def _wait() -> None:
 
 @contextmanager
 def continue_on_error() -> Iterator[None]:
-    """Show an error that the user can mend; the page goes on below it.
+    """Show an error that the user can mend, or what a family does not allow; the page goes on.
 
     `messages.stop_on_error` would end the page, and take away what is needed to mend the error.
     """
     try:
         yield
+    except (AttentionUnavailableError, NotKeptError) as refusal:
+        st.info(plain(str(refusal)), icon=":material/block:")
     except MhaVizError as error:
         st.error(plain(str(error)), icon=":material/error:")
 

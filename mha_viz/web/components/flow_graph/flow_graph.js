@@ -2,7 +2,7 @@
 // What flows into a token, or what makes a prediction: positions, heads and MLPs as one picture; walks,
 // points, chooses heads, pins nodes, folds tokens, and saves itself as a file.
 
-import { BIAS, FlowModel } from "./flow_model.js";
+import { BIAS, FlowModel, SOURCE } from "./flow_model.js";
 import { FlowPicture } from "./flow_picture.js";
 import { keptText, nodeText, partText, percent } from "./flow_text.js";
 import { headRow, walkFlow } from "./flow_walk.js";
@@ -127,8 +127,7 @@ class FlowGraph {
     const { picture } = this;
     if (!this.model || !picture.scroller.clientWidth) return;
     picture.draw(this.model, this.kept);
-    const { column, rise } = picture.layout;
-    Object.assign(this.root.dataset, { painted: this.kept.rows.length, column, rise });
+    Object.assign(this.root.dataset, { painted: this.kept.rows.length, named: Number(picture.layout.isNamed) });
   }
 
   // -- the spot -------------------------------------------------------------------------------------
@@ -155,6 +154,18 @@ class FlowGraph {
     this.tip.hidden = true;
   }
 
+  /** A head of the model, and not several that are drawn as one node. */
+  isHead({ kind, rows }) {
+    return kind === SOURCE && !(`${this.model.layerOf(rows[0])}.${this.model.head[rows[0]]}` in (this.model.header.names ?? {}));
+  }
+
+  /** Choose a head, or pin another node; with Shift, pin either. */
+  press(spot, shift) {
+    const node = this.model.header.signed ? this.pointedNode : null;
+    if (node && (shift || !this.isHead(node))) this.sendPin(node);
+    else this.send(spot);
+  }
+
   /** Tell which node is pinned: it, or the one that a part passes. */
   sendPin(node) {
     const { model } = this;
@@ -168,9 +179,10 @@ class FlowGraph {
 
   send(spot) {
     const row = headRow(this.model, spot);
-    if (row < 0 || this.model.header.folded) return;
-    const [head, query, key] = [this.model.head[row], this.model.query[row], this.model.key[row]];
-    this.choose({ layer: this.model.layerOf(row), head, query, key });
+    if (row < 0) return;
+    const { head, header } = this.model;
+    const [query, key] = header.folded ? [-1, -1] : [this.model.query[row], this.model.key[row]];
+    this.choose({ layer: this.model.layerOf(row), head: head[row], query, key });
     this.live.textContent = `Chosen: ${this.says(spot).join(", ")}`;
   }
 
@@ -187,8 +199,7 @@ class FlowGraph {
     over.addEventListener("pointerleave", () => this.look(null));
     over.addEventListener("click", (event) => {
       const spot = this.point(event);
-      if (spot && this.pointedNode && this.model.header.signed) this.sendPin(this.pointedNode);
-      else if (spot) this.send(spot);
+      if (spot) this.press(spot, event.shiftKey);
     });
     over.addEventListener("keydown", (event) => this.key(event));
     over.addEventListener("blur", () => this.look(null));

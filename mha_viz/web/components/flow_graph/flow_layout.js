@@ -1,5 +1,5 @@
 // @ts-check
-// Where the nodes and lines of a flow graph lie, and what lies at a point. Knows sizes only.
+// Where the nodes, names and lines of a flow graph lie, and what lies at a point. Knows sizes only.
 
 import { BIAS, MLP, SOURCE } from "./flow_model.js";
 
@@ -7,34 +7,133 @@ const GUTTER = 34; // pixels left of the tokens, for the layers' names
 const ABOVE = 40; // for the chosen token's name
 const BELOW = 84; // for the names of all tokens
 const LEAST_COLUMN = 26;
+const WIDEST_COLUMN = 150;
 const FOLDED = 460; // the widest column, of all tokens together
 const NEAR = 7; // pixels from a point to what is meant
+const LETTER = 7; // pixels of a letter of a name
+const MOST_LETTERS = 12;
+export const NAME = 14; // from a node down to the baseline of its name
+const BESIDE = 15; // from a position to its MLP, or its biases
+const ROW = 28; // from one row of heads to the next
+const ROWS = 3; // of heads, in a column as narrow as it may be
+const SCREENS = 3; // that a picture with names may be wide, where it is scrolled
+const EMPTY = 22; // between positions with nothing below
 
 /** A straight line that belongs to a part, or to a node (row -1). @typedef {{ row: number, node: number, kind: number, x0: number, y0: number, x1: number, y1: number, flow: number, size: number }} Line */
 /** kind: of a part, or 0 for a residual position; size: as it is drawn, up to 1. @typedef {{ kind: number, place: number, head: number, rows: number[], x: number, y: number, flow: number, size: number, label?: string }} Node */
+/** @typedef {import("./flow_model.js").FlowModel} Model */
+/** @typedef {import("./flow_model.js").Kept} Kept */
+
+/** @param {string} label */
+export function cutName(label) {
+  const letters = [...label];
+  return letters.length > MOST_LETTERS ? `${letters.slice(0, MOST_LETTERS - 1).join("")}…` : label;
+}
+
+/** @param {string} name how many pixels wide it is, and the room beside it */
+const widthOf = (name) => LETTER * [...cutName(name)].length + 9;
+
+/** @type {(numbers: number[]) => number} */
+const sumOf = (numbers) => numbers.reduce((sum, number) => sum + number, 0);
 
 /**
- * How wide columns of tokens and how high layers are.
+ * How wide columns of tokens and how high layers are: nodes have names where these fit, and layers
+ * are as high as the names below their positions.
  * @param {number} width that there is, in CSS pixels
- * @param {{ layers: number, labels: string[], folded?: boolean }} header
+ * @param {Model} model
+ * @param {Kept} kept
  */
-export function flowLayout(width, { layers, labels, folded = false }) {
-  const column = Math.min(folded ? FOLDED : 90, Math.max(LEAST_COLUMN, (width - GUTTER - 8) / labels.length));
-  const rise = Math.min(86, Math.max(folded ? 72 : 48, 560 / layers));
-  const bottom = ABOVE + layers * rise;
-  const wide = Math.max(width, Math.ceil(GUTTER + column * labels.length + 8));
+export function flowLayout(width, model, kept) {
+  const { labels, folded = false, signed } = model.header;
+  const sums = innerNodes(model, kept);
+  const room = width - GUTTER - 8;
+  const least = leastColumns(model, sums);
+  const isNamed = folded || sumOf(least) <= room * (signed ? SCREENS : 1);
+  const columns = isNamed ? namedColumns(room, least, folded) : plainColumns(room, labels.length);
+  const rows = new Map([...sums].map(([place, nodes]) => [place, rowsOf(nodes, columns[place % labels.length], isNamed, folded)]));
+  const levels = levelsOf(model, sums, rows, isNamed);
+  const edges = columns.reduce((ends, column) => [...ends, ends[ends.length - 1] + column], [GUTTER]);
+  const bottom = levels[0];
   return {
-    folded, column, rise, bottom, wide, high: bottom + BELOW, gutter: GUTTER,
-    x: (/** @type {number} */ token) => GUTTER + (token + 0.5) * column,
-    // A sum of attention lies halfway and a little more to the next layer.
-    y: (/** @type {number} */ level) => bottom - (Math.floor(level / 2) + (level % 2 ? 0.56 : 0)) * rise,
+    folded, isNamed, columns, sums, rows, bottom, high: bottom + BELOW, gutter: GUTTER,
+    wide: Math.max(width, Math.ceil(edges[edges.length - 1] + 8)),
+    x: (/** @type {number} */ token) => edges[token] + columns[token] / 2,
+    y: (/** @type {number} */ level) => levels[level],
   };
+}
+
+/** The least width of each column in which the names of its nodes stand beside each other. */
+function leastColumns(model, sums) {
+  const least = model.header.labels.map(() => LEAST_COLUMN);
+  for (const [place, nodes] of sums) {
+    const token = place % model.tokens;
+    const names = nodes.filter(({ kind }) => kind === SOURCE).map(({ label }) => widthOf(label));
+    const heads = Math.max(0, ...names, sumOf(names) / ROWS) + 8;
+    const others = nodes.length > names.length ? 2 * BESIDE + widthOf("MLP") : 0;
+    least[token] = Math.max(least[token], heads, others);
+  }
+  return least;
+}
+
+/** @type {(room: number, least: number[], folded: boolean) => number[]} */
+function namedColumns(room, least, folded) {
+  if (folded) return [Math.min(FOLDED, room)];
+  const spare = Math.max(0, room - sumOf(least)) / least.length;
+  return least.map((column) => Math.max(column, Math.min(WIDEST_COLUMN, column + spare)));
+}
+
+/** @type {(room: number, tokens: number) => number[]} */
+function plainColumns(room, tokens) {
+  return new Array(tokens).fill(Math.min(90, Math.max(LEAST_COLUMN, room / tokens)));
+}
+
+/** The heads of one sum in rows below it, as many in each as there is room for. */
+function rowsOf(nodes, column, isNamed, folded) {
+  const heads = nodes.filter(({ kind }) => kind === SOURCE).sort((one, other) => one.head - other.head);
+  if (!isNamed) return heads.length ? [heads] : [];
+  const room = folded ? column - 2 * (BESIDE + widthOf("MLP")) : column - 4;
+  const rows = [];
+  let taken = Infinity;
+  for (const head of heads) {
+    const width = widthOf(head.label);
+    if (taken + width > room) {
+      rows.push([]);
+      taken = 0;
+    }
+    rows[rows.length - 1].push(head);
+    taken += width;
+  }
+  return rows;
+}
+
+/** How far below a position the first row of its heads is: below its MLP and its biases. */
+function firstRow(nodes) {
+  if (nodes.some(({ kind }) => kind === MLP)) return 48;
+  return nodes.some(({ kind }) => kind === BIAS) ? 38 : 22;
+}
+
+/** The height of every level, from the input at the bottom to the top. */
+function levelsOf(model, sums, rows, isNamed) {
+  const { layers } = model.header;
+  const rise = Math.min(86, Math.max(48, 560 / layers));
+  const levels = new Array(model.top + 1).fill(ABOVE);
+  for (let level = model.top - 1; level >= 0; level--) {
+    const above = [...sums].filter(([place]) => Math.floor(place / model.tokens) === level + 1);
+    const depths = above.map(([place, nodes]) => {
+      const deep = rows.get(place).length;
+      return deep ? firstRow(nodes) + NAME + ROW * (deep - 1) + 14 : firstRow(nodes) + 4;
+    });
+    // A sum of attention lies halfway and a little more to the next layer.
+    const plain = (level % 2 ? 0.44 : 0.56) * rise;
+    levels[level] = levels[level + 1] + (isNamed ? Math.max(EMPTY, ...depths) : plain);
+  }
+  return levels;
 }
 
 /**
  * Nodes and lines of what is kept.
- * @param {import("./flow_model.js").FlowModel} model
- * @param {import("./flow_model.js").Kept} kept
+ * @param {Model} model
+ * @param {Kept} kept
  * @param {ReturnType<typeof flowLayout>} layout
  * @returns {{ nodes: Node[], lines: Line[] }}
  */
@@ -46,17 +145,18 @@ export function flowItems(model, kept, layout) {
     const { x, y } = placeAt(model, layout, place);
     nodes.push({ kind: 0, place, head: -1, rows: [], x, y, flow: kept.through[place], size: 0 });
   });
-  const inner = innerNodes(model, kept, layout);
-  for (const node of inner.values()) {
+  const byRow = new Map();
+  for (const node of placedNodes(model, layout)) {
     const to = placeAt(model, layout, node.place);
     lines.push({ row: -1, node: nodes.length, kind: node.kind, x0: node.x, y0: node.y, x1: to.x, y1: to.y, flow: node.flow, size: 0 });
     nodes.push(node);
+    for (const row of node.rows) byRow.set(row, node);
   }
   for (const row of kept.rows) {
     const source = model.sourceOf(row);
     if (source < 0) continue;
     const from = placeAt(model, layout, source);
-    const to = inner.get(innerName(model, row)) ?? placeAt(model, layout, model.targetOf(row));
+    const to = byRow.get(row) ?? placeAt(model, layout, model.targetOf(row));
     const flow = kept.flow[row];
     lines.push({ row, node: -1, kind: model.kind[row], x0: from.x, y0: from.y, x1: to.x, y1: to.y, flow, size: 0 });
   }
@@ -70,47 +170,50 @@ function placeAt(model, layout, place) {
   return { x: layout.x(place % model.tokens), y: layout.y(Math.floor(place / model.tokens)) };
 }
 
-/** What a part passes on its way: a head, an MLP, or the biases where they come from. */
-function innerName(model, row) {
-  const kind = model.kind[row];
-  return kind ? `${model.targetOf(row)} ${kind} ${kind === SOURCE ? model.head[row] : 0}` : "";
-}
-
-/** Heads, MLPs and biases by name; heads of one position lie side by side under it. */
-function innerNodes(model, kept, layout) {
-  const found = new Map();
-  const heads = new Map();
+/** The heads, MLPs and biases of each sum, by its position: what a part passes on its way. */
+function innerNodes(model, kept) {
+  /** @type {Map<number, any[]>} */
+  const sums = new Map();
+  const names = { [MLP]: "MLP", [BIAS]: "biases" };
   for (const row of kept.rows) {
-    const name = innerName(model, row);
-    if (!name) continue;
     const kind = model.kind[row];
+    if (!kind) continue;
     const place = model.targetOf(row);
-    if (!found.has(name)) {
-      const head = kind === SOURCE ? model.head[row] : -1;
-      const { x, y } = placeAt(model, layout, place);
-      const label = layout.folded ? { [SOURCE]: model.headOf(row), [MLP]: "MLP", [BIAS]: "biases" }[kind] : "";
-      found.set(name, { kind, place, head, rows: [], x, y, flow: 0, size: 0, label });
-      if (kind === SOURCE) heads.set(place, [...(heads.get(place) ?? []), found.get(name)]);
+    const head = kind === SOURCE ? model.head[row] : -1;
+    if (!sums.has(place)) sums.set(place, []);
+    let node = sums.get(place).find((one) => one.kind === kind && one.head === head);
+    if (!node) {
+      const label = kind === SOURCE ? model.headOf(row) : names[kind];
+      node = { kind, place, head, rows: [], flow: 0, size: 0, label };
+      sums.get(place).push(node);
     }
-    const node = found.get(name);
     node.rows.push(row);
     node.flow += kept.flow[row];
   }
-  const aside = layout.folded ? layout.column / 2 - 26 : Math.min(11, 0.3 * layout.column);
-  for (const node of found.values()) {
-    if (node.kind === MLP) Object.assign(node, { x: node.x + aside, y: node.y + 0.22 * layout.rise });
-    if (node.kind === BIAS) Object.assign(node, { x: node.x - aside - 3, y: node.y + 0.1 * layout.rise });
-  }
-  for (const row of heads.values()) {
-    row.sort((one, other) => one.head - other.head);
-    const step = layout.folded ? Math.min(64, (layout.column - 104) / row.length) : Math.min(9, (layout.column - 6) / row.length);
-    row.forEach((node, at) => {
-      node.x += (at - (row.length - 1) / 2) * step;
-      node.y += 0.24 * layout.rise;
-      if (layout.folded && step < 30 && at % 2) node.y += 22; // names need room
+  return sums;
+}
+
+/** The same with the points where they lie: heads side by side under their sum, the others aside. */
+function placedNodes(model, layout) {
+  const placed = [];
+  for (const [place, nodes] of layout.sums) {
+    const { x, y } = placeAt(model, layout, place);
+    const column = layout.columns[place % model.tokens];
+    const aside = layout.folded ? column / 2 - 26 : layout.isNamed ? BESIDE : Math.min(11, 0.3 * column);
+    for (const node of nodes) {
+      if (node.kind === MLP) placed.push({ ...node, x: x + aside, y: y + 17 });
+      if (node.kind === BIAS) placed.push({ ...node, x: x - aside, y: y + 9 });
+    }
+    layout.rows.get(place).forEach((row, down) => {
+      const steps = row.map(({ label }) => (layout.isNamed ? widthOf(label) : Math.min(9, (column - 6) / row.length)));
+      let left = x - sumOf(steps) / 2;
+      row.forEach((node, at) => {
+        placed.push({ ...node, x: left + steps[at] / 2, y: y + (layout.isNamed ? firstRow(nodes) + ROW * down : 20) });
+        left += steps[at];
+      });
     });
   }
-  return found;
+  return layout.isNamed ? placed : placed.map((node) => ({ ...node, label: "" }));
 }
 
 /**
@@ -129,10 +232,17 @@ export function itemAt({ nodes, lines }, x, y) {
     });
     return at;
   };
-  const node = nearest(nodes, (one) => Math.hypot(one.x - x, one.y - y));
+  const node = nearest(nodes, (one) => Math.min(Math.hypot(one.x - x, one.y - y), fromName(one, x, y)));
   if (node >= 0) return { node };
   const line = nearest(lines, (one) => fromLine(one, x, y));
   return line < 0 ? null : { line };
+}
+
+/** How far a point is from the name of a node; its node is nearer to what is between them. */
+function fromName({ label, x: middle, y: above }, x, y) {
+  if (!label) return Infinity;
+  const aside = Math.max(0, Math.abs(x - middle) - (widthOf(label) - 9) / 2);
+  return 1 + Math.hypot(aside, Math.max(0, Math.abs(y - above - NAME + 4) - 5));
 }
 
 /** How far a point is from a line. */

@@ -1,17 +1,19 @@
 // @ts-check
 // A flow graph as a list of shapes, and that list as a canvas or as SVG. Knows shapes and colours.
 
+import { NAME, cutName } from "./flow_layout.js";
 import { BIAS, MLP, SOURCE } from "./flow_model.js";
 /* global PALETTE */
 
 /** The kinds of nodes, by what they are called. */
 export const FLOW_NAMES = { 0: "position", [SOURCE]: "head", [MLP]: "MLP", [BIAS]: "biases" };
 const STEPS = 10; // of width and strength: lines of a step share paths
+const HALO = 3; // pixels around a name, in which no line is seen
 const TOGETHER = 200; // lines of a path: one for each line, or for thousands, takes three times as long
 const NOT_IN_XML = /[^\t\n\r\x20-\ud7ff\ue000-\ufffd\u{10000}-\u{10ffff}]/gu; // no reader opens it
 
 /** A path of SVG that is stroked or filled. @typedef {{ path: string, stroke?: string, fill?: string, width?: number, opacity?: number }} PathShape */
-/** @typedef {{ text: string, x: number, y: number, fill: string, turn: number, anchor: "start" | "middle" | "end", bold?: boolean, italic?: boolean }} TextShape */
+/** @typedef {{ text: string, x: number, y: number, fill: string, turn: number, anchor: "start" | "middle" | "end", bold?: boolean, italic?: boolean, halo?: string }} TextShape */
 
 /**
  * What each kind of part is drawn in.
@@ -53,7 +55,7 @@ export function flowShapes(model, { nodes, lines }, layout, colours, reached) {
     return parts;
   });
   const inner = nodes.filter((node) => node.label).map(({ label, x, y }) => ({
-    text: cutName(label), x, y: y + 17, turn: 0, anchor: /** @type {"middle"} */ ("middle"), fill: colours.muted,
+    text: cutName(label), x, y: y + NAME, turn: 0, anchor: /** @type {"middle"} */ ("middle"), fill: colours.ink, halo: colours.paper,
   }));
   const rings = nodes.filter((node) => isPinned(model, node)).map((node) => ({ path: nodePath(node, 5), stroke: colours.accent, width: 2 }));
   return [...strokes, ...rings, ...nodeShapes(nodes, colours), ...inner, ...nameShapes(model, layout, colours, reached)];
@@ -101,12 +103,6 @@ function nameShapes(model, layout, colours, reached) {
   return [...names, above];
 }
 
-/** @param {string} label */
-function cutName(label) {
-  const letters = [...label];
-  return letters.length > 12 ? `${letters.slice(0, 11).join("")}…` : label;
-}
-
 /** The layers' names, at the left edge of what is seen. */
 export function layerShapes(model, layout, colours) {
   const names = [...Array(model.header.layers).keys()].map((layer) => ({
@@ -142,13 +138,19 @@ export function paintShapes(context, shapes, font) {
 }
 
 /** @type {(context: CanvasRenderingContext2D, shape: TextShape, font: string) => void} */
-function paintText(context, { text, x, y, fill, turn, anchor, bold, italic }, font) {
+function paintText(context, { text, x, y, fill, turn, anchor, bold, italic, halo }, font) {
   context.save();
   context.translate(x, y);
   context.rotate((turn * Math.PI) / 180);
   context.font = `${italic ? "italic " : ""}${bold ? "600 " : ""}12px ${font}`;
   context.textAlign = anchor === "middle" ? "center" : anchor;
   context.direction = "ltr";
+  if (halo) {
+    context.strokeStyle = halo;
+    context.lineWidth = HALO;
+    context.lineJoin = "round";
+    context.strokeText(text, 0, 0);
+  }
   context.fillStyle = fill;
   context.fillText(text, 0, 0);
   context.restore();
@@ -165,8 +167,9 @@ export function svgText(shapes, { width, height, paper, font, title }) {
       const stroke = shape.stroke ? ` stroke="${shape.stroke}" stroke-width="${shape.width ?? 1}"` : "";
       return `<path d="${shape.path}" fill="${shape.fill ?? "none"}"${stroke} opacity="${shape.opacity ?? 1}"/>`;
     }
-    const { x, y, turn, anchor, fill, bold, italic } = shape;
-    const look = `${bold ? ' font-weight="600"' : ""}${italic ? ' font-style="italic"' : ""}`;
+    const { x, y, turn, anchor, fill, bold, italic, halo } = shape;
+    const around = halo ? ` stroke="${halo}" stroke-width="${HALO}" stroke-linejoin="round" paint-order="stroke"` : "";
+    const look = `${around}${bold ? ' font-weight="600"' : ""}${italic ? ' font-style="italic"' : ""}`;
     return `<text transform="translate(${x} ${y}) rotate(${turn})" text-anchor="${anchor}" fill="${fill}"${look}>${escaped(shape.text)}</text>`;
   });
   return `<svg xmlns="http://www.w3.org/2000/svg" width="${width}" height="${height}" viewBox="0 0 ${width} ${height}" font-family="${escaped(font)}" font-size="12">` +

@@ -40,7 +40,7 @@ export class FlowPicture {
     const isNew = this.model !== model;
     this.model = model;
     this.kept = kept;
-    this.layout = flowLayout(width, model.header);
+    this.layout = flowLayout(width, model, kept);
     const style = getComputedStyle(this.scroller);
     this.font = style.fontFamily || "sans-serif";
     this.colours = flowColours(themeOf(this.scroller), style.getPropertyValue("--st-background-color").trim());
@@ -50,7 +50,8 @@ export class FlowPicture {
     this.stage.style.setProperty("--high", `${this.layout.high}px`);
     this.legend.replaceChildren(...Object.entries(FLOW_NAMES).map(([kind, name]) => this.named(Number(kind), name)));
     if (model.header.signed) this.legend.append(...["against it", "for it"].map((name, at) => this.signName(name, at)));
-    if (isNew) this.scroller.scrollLeft = this.layout.x(model.header.position) - width / 2;
+    const middle = this.layout.x(model.header.position) - width / 2;
+    if (isNew) this.scroller.scrollLeft = this.layout.wide > width ? middle : 0;
     this.paint();
   }
 

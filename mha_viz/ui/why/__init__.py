@@ -1,4 +1,4 @@
-"""The Circuits page: how heads work together, across layers."""
+"""The Why page: what made a prediction, a score, a connection, and what tests it."""
 
 from mha_viz.ui.widgets.messages.texts import PageTexts, read_texts
 

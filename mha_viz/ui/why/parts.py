@@ -1,4 +1,6 @@
-"""Outputs of heads: a logit by its parts, by head, by source token; and promoted tokens."""
+"""Parts of a prediction: a logit by its parts, by head, by source token; and promoted tokens."""
+
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -9,12 +11,11 @@ from mha_viz.circuits.attribution.vocabulary import head_tokens, logit_lens
 from mha_viz.circuits.effects.over_pairs import TaskAttribution, task_attribution
 from mha_viz.plots.bars import signed_rows, stacked_shares
 from mha_viz.plots.prediction import token_strip
-from mha_viz.ui.circuits import TEXTS, targets
 from mha_viz.ui.run.scene import Scene
-from mha_viz.ui.state import state
-from mha_viz.ui.state.views import Circuits
+from mha_viz.ui.state.views import Why
+from mha_viz.ui.why import TEXTS, targets, tasks
 from mha_viz.ui.widgets import look
-from mha_viz.ui.widgets.controls import choosing, controls
+from mha_viz.ui.widgets.controls import choosing
 from mha_viz.ui.widgets.exports import figures
 from mha_viz.ui.widgets.messages import words
 
@@ -26,34 +27,31 @@ PILES = {"embedding": "embedding", "head": "heads", "MLP": "MLP"}
 REST = "biases and the rest"
 
 
-def draw(scene: Scene) -> None:
-    """Draw a prediction decomposed by what wrote it, or a task's; then the chosen head."""
-    chosen = targets.over_pairs()
-    if chosen is not None:
-        with st.spinner("Decomposing …"):
-            over_task = targets.of_task(
-                "task attribution", chosen, task_attribution, lambda one: int(one.by_pair.nbytes)
-            )
-        _all_heads(scene, over_task)
-        return
-    place = targets.pickers(scene)
-    found = _attribution(scene, place)
-    _all_heads(scene, found)
-    with st.container(horizontal=True, vertical_alignment="center"):
-        st.header(words.head_name(*state.of(Circuits).chosen), anchor=False)
-        controls.open_in_heads()
-    of_head(scene, place)
-    _guesses(scene, place)
+def draw(scene: Scene, view: Why, place: int) -> None:
+    """Draw the sum, all parts by layer and by head, and the heads that write most."""
+    attribution = _attribution(scene, view, place)
+    _all_parts(scene, view, attribution)
+    if attribution.of == "logit" and attribution.versus is None:
+        st.caption(TEXTS("parts.one_logit"))
 
 
-def of_head(scene: Scene, place: int) -> None:
+def draw_task(scene: Scene, view: Why, chosen: tasks.Chosen) -> None:
+    """Draw the same as a mean over the pairs of a task."""
+    with st.spinner("Decomposing …"):
+        over_task = tasks.of_task(
+            view, "task attribution", chosen, task_attribution, lambda one: int(one.by_pair.nbytes)
+        )
+    _all_parts(scene, view, over_task)
+
+
+def of_head(scene: Scene, view: Why, place: int) -> None:
     """Draw what the chosen head writes for the prediction at one place."""
-    found = _attribution(scene, place)
-    look.beside(2, lambda: _by_source(scene, found), lambda: _tokens(scene, place))
+    attribution = _attribution(scene, view, place)
+    by_source = partial(_by_source, scene, view, attribution)
+    look.beside(2, by_source, partial(_tokens, scene, view, place))
 
 
-def _attribution(scene: Scene, place: int) -> LogitAttribution:
-    view = state.of(Circuits)
+def _attribution(scene: Scene, view: Why, place: int) -> LogitAttribution:
     token, versus = view.target.strip() or None, view.against.strip() or None
     of = "logit" if versus else view.quantity
     size = 8 * scene.head_count * len(scene.record.tokens) + 100_000
@@ -68,26 +66,24 @@ def _whole(found: LogitAttribution | TaskAttribution) -> str:
     return f"the {name} of “{found.token}”{against}"
 
 
-def _all_heads(scene: Scene, found: LogitAttribution | TaskAttribution) -> None:
-    """Draw the sum, the heads that write most of it, and all parts by layer and by head."""
+def _all_parts(scene: Scene, view: Why, found: LogitAttribution | TaskAttribution) -> None:
+    """Draw the sum, all parts by layer and by head, and the heads that write most of it."""
     targets.whole_and_parts(found, _whole(found))
-    if isinstance(found, LogitAttribution) and found.of == "logit" and found.versus is None:
-        st.caption(TEXTS("logit_parts.one_logit"))
+    look.beside(2, partial(_by_layer, scene, found), partial(_by_head, scene, view, found))
     shares = found.heads.numpy()
     order = np.argsort(-np.abs(shares), axis=None, kind="stable")[:N_NAMED]
     heads = [divmod(int(i), shares.shape[1]) for i in order]
     offered = {head: f"{words.head_name(*head)}: {targets.signed(shares[head])}" for head in heads}
-    label, chosen = "**Heads that write most of it**", state.of(Circuits).chosen
-    choosing.chips("most_written", label, offered, chosen=chosen, take=words.choose)
-    look.beside(2, lambda: _by_layer(scene, found), lambda: _by_head(scene, found))
+    label = "**Heads that write most of it**"
+    choosing.chips("most_written", label, offered, chosen=view.chosen, take=words.choose)
+    st.caption(TEXTS("targets.frozen"))
 
 
 def _caption(scene: Scene, found: LogitAttribution | TaskAttribution, *more: str) -> str:
+    about = _whole(found), *more, "scales of norms frozen"
     if isinstance(found, TaskAttribution):
-        at = f"task: {found.task}"
-    else:
-        at = f"position {found.position}"
-    return words.settings(scene, _whole(found), at, *more, "scales of norms frozen")
+        return tasks.settings(scene, found.task, *about)
+    return words.settings(scene, about[0], f"position {found.position}", *about[1:])
 
 
 def _by_layer(scene: Scene, found: LogitAttribution | TaskAttribution) -> None:
@@ -103,7 +99,7 @@ def _by_layer(scene: Scene, found: LogitAttribution | TaskAttribution) -> None:
     figures.show(drawn, table=table, caption=caption, **texts)
 
 
-def _by_head(scene: Scene, found: LogitAttribution | TaskAttribution) -> None:
+def _by_head(scene: Scene, view: Why, found: LogitAttribution | TaskAttribution) -> None:
     unit, shares = UNITS[found.of], found.heads.numpy()
     name = "logit_by_head" if isinstance(found, LogitAttribution) else "task_by_head"
     texts = TEXTS.figure(f"figures.{name}", whole=_whole(found), sum=shares.sum())
@@ -111,13 +107,13 @@ def _by_head(scene: Scene, found: LogitAttribution | TaskAttribution) -> None:
     ends = {f"95 % {end}": rows[end].to_numpy() for end in ("low", "high") if end in rows}
     table = words.head_values(scene, {f"Share ({unit})": shares, **ends})
     caption = _caption(scene, found)
-    targets.draw_heads(shares, "Head by head", unit, table=table, caption=caption, **texts)
+    targets.draw_heads(shares, view, "Head by head", unit, table=table, caption=caption, **texts)
 
 
-def _by_source(scene: Scene, found: LogitAttribution) -> None:
-    chosen, unit = state.of(Circuits).chosen, UNITS[found.of]
+def _by_source(scene: Scene, view: Why, found: LogitAttribution) -> None:
+    chosen, unit = view.chosen, UNITS[found.of]
     shares, name = found.sources[chosen].numpy(), words.head_name(*chosen)
-    labels, title = [token.text for token in found.tokens], TEXTS("logit_parts.source", name=name)
+    labels, title = [token.text for token in found.tokens], TEXTS("parts.source", name=name)
     told = {"name": name, "whole": _whole(found), "found": found, "sum": shares.sum()}
     drawn = token_strip(labels, shares, title, unit, dark=look.dark())
     table, caption = found.sources_table(*chosen), _caption(scene, found, name)
@@ -125,8 +121,8 @@ def _by_source(scene: Scene, found: LogitAttribution) -> None:
     figures.show(drawn, table=table, caption=caption, **texts)
 
 
-def _tokens(scene: Scene, place: int) -> None:
-    chosen = state.of(Circuits).chosen
+def _tokens(scene: Scene, view: Why, place: int) -> None:
+    chosen = view.chosen
     found = targets.of_text(scene, head_tokens, *chosen, place, top_k=N_TOKENS)
     name = words.head_name(*chosen)
     title = f"Tokens that {name} promotes and suppresses here"
@@ -138,8 +134,9 @@ def _tokens(scene: Scene, place: int) -> None:
     figures.show(drawn, table=table, caption=caption, **texts)
 
 
-def _guesses(scene: Scene, place: int) -> None:
-    token = state.of(Circuits).target.strip() or None
+def guesses(scene: Scene, view: Why, place: int) -> None:
+    """Draw what the model would predict if it ended after each layer."""
+    token = view.target.strip() or None
     found = targets.of_text(scene, logit_lens, token, place, top_k=N_GUESSES)
     st.header("The running guess, layer by layer", anchor=False)
     guesses = [
@@ -152,7 +149,7 @@ def _guesses(scene: Scene, place: int) -> None:
         **{f"Guess {i + 1}": [row[i] for row in guesses] for i in range(N_GUESSES)},
     }
     st.table(pd.DataFrame(table).set_index("After"))
-    st.caption(TEXTS("logit_parts.lens"))
+    st.caption(TEXTS("parts.lens"))
 
 
 def _percent(p: float) -> str:

@@ -7,11 +7,11 @@ import pandas as pd
 import pytest
 
 import mha_viz as mv
-from mha_viz.ui.circuits import faithfulness
+from mha_viz.ui.why import edges
 from mha_viz.ui.widgets.messages.messages import plain
 from mha_viz.web.theme import format_number
-from tests.ui.circuits_app import circuits
 from tests.ui.compare_app import check, said, table
+from tests.ui.why_app import why
 
 
 def percent(outcome):
@@ -19,7 +19,7 @@ def percent(outcome):
     return f"{round(100 * outcome.share(outcome.alone))}%".replace("-", "−")
 
 
-OWN = dict(circuit="test", task="own", text="the cat sat")
+OWN = dict(why="test", task="own")
 PAIRS = """The boy took | The girl took | his | her
 The girl took | The boy took | her | his
 The man saw that | The woman saw that | he | she
@@ -29,13 +29,14 @@ FOUR_PAIRS = """The boy took | The girl took | his | her
 The girl took | The boy took | her | his
 The man lost | The woman lost | his | her
 The woman lost | The man lost | her | his"""
+EDGES = dict(why="connections", connections="task", pairs=FOUR_PAIRS)
 
 
 def test_own_pairs_are_tested_with_their_corrupted_texts(models):
-    app = circuits("faithfulness", model="tiny-gpt2", **OWN, tested="0.7", pairs=PAIRS)
+    app = why("faithfulness", model="tiny-gpt2", **OWN, tested="0.7", pairs=PAIRS)
     model = mv.load("tiny-gpt2")
     task = mv.make_task(model, PAIRS)
-    assert plain(mv.task_accuracy(model, task).sentence) in app.success[0].value
+    assert plain(mv.task_accuracy(model, task).sentence) in said(app)
     (left_out,) = [one.value for one in app.info]
     assert plain(task.left_out[0]) in left_out and "<b>" not in left_out
     assert "The · **boy / girl** · took → **his**" in said(app)
@@ -54,7 +55,7 @@ def test_a_saved_circuit_opens_again(tmp_path):
     task = mv.make_task(model, "closing", n_examples=10)
     found = mv.faithfulness(model, task, heads, n_random=2)
     found.save(tmp_path / "circuit.json")
-    app = circuits(model="tiny-gpt2", circuit="test")
+    app = why(model="tiny-gpt2", why="test")
     app.session_state["open-circuit"] = True
     app.run()
     raw = (tmp_path / "circuit.json").read_bytes()
@@ -69,7 +70,7 @@ def test_a_saved_circuit_opens_again(tmp_path):
 
 def test_what_heads_write_is_a_mean_over_a_tasks_pairs():
     name = "tiny-gpt2"
-    app = circuits("task_by_head", "logit_by_layer", model=name, averaged="1", task="closing")
+    app = why("task_by_head", "logit_by_layer", model=name, averaged="1", task="closing")
     check(app)
     model = mv.load(name)
     found = mv.task_attribution(model, mv.make_task(model, "closing"))
@@ -79,23 +80,23 @@ def test_what_heads_write_is_a_mean_over_a_tasks_pairs():
     np.testing.assert_allclose(shown["95 % low"], heads["low"], atol=1e-4)
     assert f"**{format_number(found.value)}**" in said(app)
     assert len(table(app, "component", "share", "low")) == len(found.components)
-    app.toggle(key="ask_averaged").set_value(False).run()
+    app.segmented_control(key="ask_averaged").set_value(False).run()
     check(app)
     assert "averaged" not in app.query_params and app.text_input(key="ask_target")
 
 
 def edges_in_hand(model, task, on_progress=None):
     """Stand in for the search: the circuit of 4 edges carries enough."""
-    edges = pd.DataFrame({"sender": ["embedding"], "receiver": ["logits"], "score": [0.5]})
+    rows = pd.DataFrame({"sender": ["embedding"], "receiver": ["logits"], "score": [0.5]})
     curve = pd.DataFrame(
         {"edges": [1, 4, 9], "faithfulness": [0.11, 0.88, 0.97], "complement": [0.93, 0.22, 0.06]}
     ).assign(random=[0.01, 0.05, 0.17], low=0.0, high=1.0)
-    return faithfulness.EdgeFindings(edges, edges.assign(known=True), curve, 4, 0.6, 5678, 1, None)
+    return edges.EdgeFindings(rows, rows.assign(known=True), curve, 4, 0.6, 5678, 1, None)
 
 
 def test_edges_result_has_the_shares_of_the_smallest_circuit_that_carries_enough(monkeypatch):
-    monkeypatch.setattr(faithfulness, "find_edges", edges_in_hand)
-    app = circuits(model="tiny-gpt2", **OWN | dict(circuit="edges", pairs=FOUR_PAIRS))
+    monkeypatch.setattr(edges, "find_edges", edges_in_hand)
+    app = why(model="tiny-gpt2", **OWN | EDGES)
     app.button(key="find_edges").click().run()
     check(app)
     (result,) = [part.value for part in app.markdown if "5,678" in part.value]
@@ -105,7 +106,7 @@ def test_edges_result_has_the_shares_of_the_smallest_circuit_that_carries_enough
 
 @pytest.mark.extended
 def test_edges_are_those_of_the_library():
-    app = circuits("edge_curve", model="tiny-gpt2", **OWN | dict(circuit="edges", pairs=FOUR_PAIRS))
+    app = why("edge_curve", model="tiny-gpt2", **OWN | EDGES)
     assert not app.get("plotly_chart")
     app.button(key="find_edges").click().run()
     check(app)

@@ -1,6 +1,7 @@
-"""Queries and keys: one attention score decomposed, and those of all heads in one plane each."""
+"""The view Score: one attention score decomposed, and queries and keys of all heads as maps."""
 
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -14,10 +15,10 @@ from mha_viz.core.record.record import AttentionRecord
 from mha_viz.core.record.visible import visible_keys
 from mha_viz.engine.model import AttentionModel
 from mha_viz.plots.bars import share_matrix, signed_rows
-from mha_viz.ui.circuits import TEXTS, importance, targets
 from mha_viz.ui.run.scene import Scene
-from mha_viz.ui.state import state
-from mha_viz.ui.state.views import Circuits
+from mha_viz.ui.state.views import TITLES, Why
+from mha_viz.ui.why import TEXTS, targets
+from mha_viz.ui.why import several_texts as texts_of
 from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.components.query_key_map import payload_of, query_key_map
 from mha_viz.ui.widgets.controls import choosing, controls
@@ -30,36 +31,49 @@ UNIT = "of the score before softmax"
 N_PRODUCTS = 3  # pairs of components that the answer names
 
 
-def draw_score(scene: Scene) -> None:
-    """Draw the decomposition of one attention score of the chosen head."""
-    query, key, versus = _pickers(scene)
-    chosen = state.of(Circuits).chosen
+def draw(scene: Scene, view: Why) -> None:
+    """Draw the decomposition of one attention score, or the map of queries and keys."""
+    if view.score == "map":
+        _draw_map(scene, view)
+        return
+    query, key, versus = _pickers(scene, view)
     size = 8 * (scene.head_count + 5 * scene.record.n_layers + 9) ** 2
-    given = *chosen, query, key, versus
-    found = targets.of_text(scene, score_attribution, *given, size=size)
-    _answer(scene, found)
-    look.beside([3, 2], lambda: _matrix(scene, found), lambda: _sides(scene, found))
+    asked = *view.chosen, query, key, versus
+    attribution = targets.of_text(scene, score_attribution, *asked, size=size)
+    targets.whole_and_parts(attribution, _whole(attribution))
+    look.beside([3, 2], partial(_matrix, scene, attribution), partial(_sides, scene, attribution))
+    _answer(scene, attribution)
+    st.caption(TEXTS("targets.frozen"))
+    with st.container(horizontal=True):
+        controls.open_in_heads()
+        label = f"Words of {words.head_name(*view.chosen)}"
+        controls.page_button("heads", label, number="_words", show="numbers")
 
 
-def _pickers(scene: Scene) -> tuple[int, int, int | None]:
+def _pickers(scene: Scene, view: Why) -> tuple[int, int, int | None]:
     """Draw menus for the head, the query, the key and another key; return the tokens' positions."""
-    view, labels = state.of(Circuits), targets.first_labels(scene)
+    labels = targets.first_labels(scene)
     best = _strongest_pair(scene.record, view.chosen)
     query = view.query if 0 <= view.query < len(labels) else min(best[0], len(labels) - 1)
-    seen = visible_keys(scene.record, view.layer)[query, : len(labels)].nonzero().flatten().tolist()
+    visible = visible_keys(scene.record, view.layer)[query, : len(labels)]
+    keys = visible.nonzero().flatten().tolist()
     row = scene.record.head(*view.chosen)[query].tolist()
-    key = view.key if view.key in seen else max(seen, key=row.__getitem__, default=0)
+    key = view.key if view.key in keys else max(keys, key=row.__getitem__, default=0)
     places = words.places(labels)
-    others = {-1: "(no other)"} | {i: places[i] for i in seen if i != key}
+    others = {-1: "(no other)"} | {i: places[i] for i in keys if i != key}
     versus = view.versus_key if view.versus_key in others else -1
     with st.container(horizontal=True, vertical_alignment="bottom"):
+        _switch()
         controls.head_menus(scene.record.n_layers, scene.record.n_heads)
-        choosing.menu("query", "Looks (query)", places, displayed=query, width=160)
-        at = {i: places[i] for i in seen}
-        choosing.menu("key", "Looked at (key)", at, displayed=key, width=160)
-        choosing.menu("versus_key", "and not at", others, displayed=versus, width=160)
-        controls.open_in_heads()
+        choosing.menu("query", "Looks (query)", places, displayed=query, width=150)
+        at = {i: places[i] for i in keys}
+        choosing.menu("key", "Looked at (key)", at, displayed=key, width=150)
+        choosing.menu("versus_key", "and not at", others, displayed=versus, width=150)
     return query, key, None if versus < 0 else versus
+
+
+def _switch() -> None:
+    choosing.segments("score", "Picture", TITLES["scores"], label_visibility="collapsed")
 
 
 def _whole(found: ScoreAttribution) -> str:
@@ -70,7 +84,7 @@ def _whole(found: ScoreAttribution) -> str:
 
 
 def _answer(scene: Scene, found: ScoreAttribution) -> None:
-    targets.whole_and_parts(found, _whole(found))
+    """Name the products that make most of a score, and the weight that softmax makes of it."""
     shares = found.shares.numpy()
     order = np.argsort(-np.abs(shares), axis=None, kind="stable")[:N_PRODUCTS]
     largest = [
@@ -129,26 +143,28 @@ N_MAPS = 5  # heads that are named above the maps
 _BYTES = 72  # of a token and a head: places, the strongest keys, and both again as a payload
 
 
-def draw_map(scene: Scene) -> None:
+def _draw_map(scene: Scene, view: Why) -> None:
     """Draw the maps of all heads, the chosen one large, and its numbers."""
-    importance.texts_box(scene, "Texts on the map")
-    texts = importance.texts(scene)
+    with st.container(horizontal=True, vertical_alignment="center"):
+        _switch()
+        with st.popover("Texts on the map", key="map-texts"):
+            texts_of.box(scene)
+    texts = texts_of.measured(scene)
     n_tokens = min(len(scene.record.tokens) * len(texts), MAX_POINTS // 2)
 
     def make(model: AttentionModel) -> tuple[QueryKeyMap, bytes]:
-        found = map_of(model, texts)
-        return found, payload_of(found)
+        maps = map_of(model, texts)
+        return maps, payload_of(maps)
 
     size = _BYTES * scene.head_count * n_tokens
-    found, payload = targets.computed(scene, "map", texts, make=make, size=size)
-    _best(found)
-    chosen = state.of(Circuits).chosen
-    query_key_map(payload, selected=chosen, key="query_key_map", on_select=words.choose)
-    _explain(scene, found, chosen)
-    words.notes(found.notes)
+    maps, payload = targets.computed(scene, "map", texts, make=make, size=size)
+    query_key_map(payload, selected=view.chosen, key="query_key_map", on_select=words.choose)
+    _best(maps, view)
+    _explain(scene, maps, view.chosen)
+    words.notes(maps.notes)
 
 
-def _best(found: QueryKeyMap) -> None:
+def _best(found: QueryKeyMap, view: Why) -> None:
     """Name the heads in whose maps near means a high weight most."""
     table = found.table().head(N_MAPS)
     named = zip(table["layer"].tolist(), table["head"].tolist(), strict=True)
@@ -159,8 +175,8 @@ def _best(found: QueryKeyMap) -> None:
         for head, number in zip(heads, numbers, strict=True)
         if np.isfinite(number)
     }
-    label, chosen = "**Maps that follow the weights best**", state.of(Circuits).chosen
-    choosing.chips("best_maps", label, offered, chosen=chosen, take=words.choose)
+    label = "**Maps that follow the weights best**"
+    choosing.chips("best_maps", label, offered, chosen=view.chosen, take=words.choose)
 
 
 def _explain(scene: Scene, found: QueryKeyMap, chosen: tuple[int, int]) -> None:

@@ -1,4 +1,4 @@
-"""Pairs of heads on the Circuits page: one that writes, and a later one that reads it."""
+"""Pairs of heads: one that writes, and a later one that reads it."""
 
 from collections.abc import Mapping
 from functools import partial
@@ -10,11 +10,12 @@ from numpy.typing import NDArray
 
 from mha_viz.core.compare.twins import head_order
 from mha_viz.plots.similarity_matrix import HeadPairs, Marks, similarity_matrix
-from mha_viz.ui.circuits import TEXTS
-from mha_viz.ui.circuits.targets import signed
 from mha_viz.ui.run.scene import Scene
 from mha_viz.ui.state import state
-from mha_viz.ui.state.views import Circuits
+from mha_viz.ui.state.session import session
+from mha_viz.ui.state.views import Why
+from mha_viz.ui.why import TEXTS
+from mha_viz.ui.why.targets import signed
 from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.controls import choosing
 from mha_viz.ui.widgets.exports import figures
@@ -25,23 +26,33 @@ Pair = tuple[tuple[int, int], tuple[int, int]]  # the writer and the reader, as 
 N_NAMED = 5  # pairs that stand above a map
 
 
-def lacks_pairs(scene: Scene) -> bool:
-    """Return whether a model has no pair of heads, and say so."""
-    alone = scene.record.n_layers < 2
-    if alone:
-        st.info("This model has one layer: no head can read what another one has written.")
-    return alone
+def say_no_pairs() -> None:
+    """Say why a model has no pair of heads."""
+    st.info("This model has one layer: no head can read what another one has written.")
 
 
-def shown_pair(values: NDArray[np.floating], n_heads: int) -> Pair:
+def shown_pair(view: Why, values: NDArray[np.floating], n_heads: int) -> Pair:
     """Return the chosen pair; the largest of `values` (writer, reader) until one is chosen."""
-    view = state.of(Circuits)
     writer, reader = view.second, view.chosen
     i, j = numbers((writer, reader), n_heads)
-    known = i >= 0 and max(writer[1], reader[1]) < n_heads
-    if known and max(i, j) < len(values) and i // n_heads < reader[0]:
+    is_pair = i >= 0 and max(writer[1], reader[1]) < n_heads
+    if is_pair and max(i, j) < len(values) and i // n_heads < reader[0]:
         return writer, reader
     return _largest(values, n_heads)[0] if np.isfinite(values).any() else ((0, 0), (1, 0))
+
+
+def fit_pair(view: Why, values: NDArray[np.floating], n_heads: int) -> Why:
+    """Choose the largest pair where other numbers are shown than those it was chosen among.
+
+    A pair stays that somebody has chosen elsewhere, or that is among the largest of these, too.
+    """
+    largest, shown = _largest(values, n_heads), shown_pair(view, values, n_heads)
+    before, chosen = session().offered_pairs or (largest, None)
+    if largest and before != largest and shown == chosen and shown not in largest:
+        shown = largest[0]
+        choose(shown)
+    session().offered_pairs = largest, shown
+    return state.of(Why)
 
 
 def _largest(values: NDArray[np.floating], n_heads: int) -> list[Pair]:
@@ -77,33 +88,28 @@ def choose(found: object) -> None:
 
 
 def chips(
+    view: Why,
     key: str,
     label: str,
     values: NDArray[np.floating],
     n_heads: int,
     measured: NDArray[np.bool_] | None = None,
 ) -> None:
-    """Offer the pairs with the largest numbers as buttons.
-
-    A pair that was chosen beside other buttons gives way to the first one unless it is among these.
-    """
+    """Offer the pairs with the largest numbers as buttons."""
 
     def number(pair: Pair) -> str:
         i, j = numbers(pair, n_heads)
-        estimated = measured is not None and not measured[i, j]
-        return signed(values[i, j]) + " (estimate)" * estimated
+        is_estimate = measured is not None and not measured[i, j]
+        return signed(values[i, j]) + " (estimate)" * is_estimate
 
     offered = {pair: f"{named(pair)}: {number(pair)}" for pair in _largest(values, n_heads)}
-    shown = shown_pair(values, n_heads)
-    others, before = st.session_state.get("pairs_offered", (offered, None))
-    if offered and others.keys() != offered.keys() and shown == before and shown not in offered:
-        choose(shown := next(iter(offered)))
-    st.session_state.pairs_offered = offered, shown
+    shown = shown_pair(view, values, n_heads)
     choosing.chips(key, label, offered, chosen=shown, take=choose)
 
 
 def draw_map(
     scene: Scene,
+    view: Why,
     values: NDArray[np.floating],
     *,
     unit: str = "",
@@ -122,7 +128,7 @@ def draw_map(
     order = head_order(np.zeros(values.shape), "layer")
     about: dict[str, Any] = {"unit": unit, "layer_numbers": words.layer_numbers()}
     every = HeadPairs(values, names, order, n_heads=n_heads, measured=measured, **about)
-    marks = Marks(pair=numbers(shown_pair(values, n_heads), n_heads))
+    marks = Marks(pair=numbers(shown_pair(view, values, n_heads), n_heads))
     figures.show(
         similarity_matrix(every, title=title, diverging=True, marks=marks, dark=look.dark()),
         on_click=partial(choose_numbers, n_heads),

@@ -1,4 +1,4 @@
-"""The Circuits page without a browser: its numbers are the library's, and they sum."""
+"""The Why page without a browser: its numbers are the library's, and they sum."""
 
 import base64
 import json
@@ -9,16 +9,18 @@ import pytest
 
 import mha_viz as mv
 from mha_viz.engine import loaded_network
-from mha_viz.ui.circuits import pairs
+from mha_viz.ui.heads import WORDS
+from mha_viz.ui.operating import streamlit_run
 from mha_viz.ui.state import link_values
-from mha_viz.ui.state.views import CIRCUITS
+from mha_viz.ui.state.links import from_params
+from mha_viz.ui.why import pairs
 from mha_viz.ui.widgets.components.query_key_map import payload_of
 from mha_viz.web.payload import unpack
 from mha_viz.web.theme import format_number
 from tests.making.comparing import close
 from tests.making.pairwise import pairwise
-from tests.ui.circuits_app import TEXT, circuits
 from tests.ui.compare_app import HOSTILE, check, table
+from tests.ui.why_app import TEXT, why
 
 GAP = "The old dog slept while the young [MASK] watched."
 BIRD = "The cat saw the bird. The cat saw the"
@@ -26,11 +28,11 @@ MAN = "The cat saw the man. The cat saw the"
 SUM = re.compile(r"sum to \*\*(.+?)\*\*; .* is \*\*(.+?)\*\* \(difference (.+?), from")
 HEAD = dict(layer="2", head="4")
 PAIR = HEAD | dict(layer_b="1", head_b="5")
-LOOKS = HEAD | dict(circuit="looks", query="9", key="4")
-DOG_CAT = dict(circuit="graph", target="dog", against="cat")
-DOG_BIRD = dict(circuit="patching", target="dog", against="bird")
-WORDS = dict(circuit="words", layer="1", head="2")
-PATHS = dict(circuit="effect", source=MAN, target="dog", against="man")
+LOOKS = HEAD | dict(why="score", query="9", key="4")
+DOG_CAT = dict(prediction="graph", target="dog", against="cat")
+DOG_BIRD = dict(why="patching", target="dog", against="bird")
+EFFECT = dict(why="connections", connections="effect")
+PATHS = EFFECT | dict(source=MAN, target="dog", against="man")
 
 
 def summed(app):
@@ -73,7 +75,7 @@ ATTRIBUTIONS = {
 @pytest.mark.parametrize("case", ATTRIBUTIONS)
 def test_parts_of_the_library_sum_to_the_number_they_explain(case):
     link, attribution = ATTRIBUTIONS[case]
-    app = circuits(model="tiny-gpt2", text=TEXT, **link)
+    app = why(model="tiny-gpt2", text=TEXT, **link)
     check(app)
     expected = attribution(mv.load("tiny-gpt2"))
     total, value, difference = summed(app)
@@ -116,25 +118,13 @@ TABLES = {
         ("head", "share"),
         patched("heads", "noise"),
     ),
-    "words of QK": (
-        "OV",
-        WORDS,
-        ("query", "strength"),
-        lambda model: mv.head_vocabulary(model, 1, 2).circuits["QK"].pairs.strength,
-    ),
-    "chosen words": (
-        "OV",
-        WORDS | dict(listed="cat, dog bird"),
-        ("0:cat", "1:dog"),
-        lambda model: mv.token_matrices(model, 1, 2, ["cat", "dog", "bird"])["OV"]["dog"],
-    ),
 }
 
 
 @pytest.mark.parametrize("case", TABLES)
 def test_table_holds_the_numbers_of_the_library(case):
     key, link, columns, expected = TABLES[case]
-    app = circuits(key, model="tiny-gpt2", text=TEXT, **link)
+    app = why(key, model="tiny-gpt2", text=TEXT, **link)
     assert not app.exception and not app.error
     numbers = np.asarray(expected(mv.load("tiny-gpt2"))).ravel()
     close(table(app, *columns)[columns[-1]].to_numpy(), numbers)
@@ -152,7 +142,7 @@ def test_pairs_that_do_not_exist_are_never_among_the_largest():
 
 
 def test_path_is_measured_at_once_beside_its_estimate():
-    app = circuits("path_effects", model="tiny-gpt2", text=TEXT, **PATHS, **PAIR)
+    app = why("path_effects", model="tiny-gpt2", text=TEXT, **PATHS, **PAIR)
     check(app)
     texts, tokens = (mv.load("tiny-gpt2"), TEXT, MAN), dict(target="dog", against="man")
     effect = mv.path_effect(*texts, (1, 5), (2, 4, "key"), **tokens)
@@ -202,7 +192,7 @@ def test_payload_of_the_map_of_queries_and_keys():
     ],
 )
 def test_prediction_that_is_explained_first_is_of_a_word(name, text, before):
-    app = circuits(model=name, text=text)
+    app = why(model=name, text=text)
     check(app)
     tokens = mv.load(name).trace(text).tokens
     assert tokens[app.selectbox(key="ask_place").value].text == before
@@ -212,20 +202,20 @@ def test_prediction_that_is_explained_first_is_of_a_word(name, text, before):
 def test_of_a_text_too_long_for_it_the_page_measures_the_beginning(monkeypatch):
     model = mv.load("tiny-gpt2")
     monkeypatch.setattr(loaded_network, "MOST_BYTES", 4 * model.n_layers * model.n_heads * 7**2)
-    app = circuits(model="tiny-gpt2", text=TEXT)
+    app = why(model="tiny-gpt2", text=TEXT)
     check(app)
     assert re.findall(r"\d+", app.info[0].value)[-2:] == ["7", "10"]
     assert len(app.selectbox(key="ask_place").options) == 7
     found = mv.logit_attribution(model, TEXT, position=app.selectbox(key="ask_place").value)
     assert summed(app)[:2] == (format_number(found.sum()), format_number(found.value))
-    for section in ("looks", "graph"):
-        app.segmented_control(key="ask_circuit").set_value(section).run()
+    for section in ("score", "connections"):
+        app.segmented_control(key="ask_why").set_value(section).run()
         check(app)
         assert len(app.get("plotly_chart")) + len(app.get("bidi_component")) >= 1
 
 
 def test_a_causal_model_offers_no_key_that_its_query_cannot_see():
-    app = circuits(model="tiny-gpt2", text=TEXT, circuit="looks", query="3", key="8")
+    app = why(model="tiny-gpt2", text=TEXT, why="score", query="3", key="8")
     check(app)
     assert app.selectbox(key="ask_key").options[-1].startswith("3 ·")
     assert app.selectbox(key="ask_key").value <= 3
@@ -233,7 +223,7 @@ def test_a_causal_model_offers_no_key_that_its_query_cannot_see():
 
 def test_a_link_opens_pins_and_folds_and_a_click_takes_a_pin_away():
     pins = dict(graph_pins="L3H1@9,L0in@1", fold="words", together="labels", explained="99")
-    app = circuits("prediction_graph", model="tiny-gpt2", text=TEXT, **DOG_CAT, **pins)
+    app = why("prediction_graph", model="tiny-gpt2", text=TEXT, **DOG_CAT, **pins)
     assert not app.exception and not app.error
     assert app.query_params["graph_pins"] == "L3H1@9,L0in@1"
     shown = table(app, "source", "target", "level", "flow")
@@ -250,7 +240,7 @@ def test_a_saved_graph_opens_where_it_belongs_and_only_there():
     model = mv.load("tiny-gpt2")
     saved = mv.prediction_graph(model, TEXT, "dog", "cat", share=0.3, pins=["L3 H1 @*"])
     other = mv.prediction_graph(model, "A bird saw a cat", share=0.3)
-    app = circuits("prediction_graph", model="tiny-gpt2", text=TEXT, **DOG_CAT)
+    app = why("prediction_graph", model="tiny-gpt2", text=TEXT, **DOG_CAT)
     app.session_state["open-graph"] = True
     app.run()
 
@@ -282,41 +272,81 @@ TEXTS = {
 }
 
 
+OF_TASK = {"averaged": "1", "task": "closing"}
+VIEWS = {  # the link, which older links name by a section, and a control of the view
+    "writes": ({"circuit": "writes"}, "ask_prediction"),
+    "graph": ({"circuit": "graph"}, "ask_prediction"),
+    "state": ({"prediction": "graph", "graph_of": "state"}, "ask_prediction"),
+    "task": (OF_TASK, "ask_task"),
+    "graph of a task": (OF_TASK | {"prediction": "graph"}, "ask_task"),
+    "looks": ({"circuit": "looks"}, "ask_score"),
+    "map": ({"circuit": "map"}, "ask_score"),
+    "weights": ({"circuit": "weights"}, "ask_through"),
+    "effect": ({"circuit": "effect"}, "ask_through"),
+    "edges": ({"circuit": "edges"}, "ask_task"),
+    "patching": ({"circuit": "patching"}, "ask_why"),
+    "test": ({"circuit": "test"}, "ask_test"),
+    "importance": ({"circuit": "importance"}, "ask_test"),
+}
+
+
 @pairwise(
     dear=True,
     model=["tiny-gpt2", "headless", "deberta", "t5", "llama", "one", "tall"],
     text=TEXTS,
-    section=CIRCUITS,
+    view=VIEWS,
 )
-def test_any_text_of_any_model_in_every_section(models, model, text, section):
+def test_any_text_of_any_model_in_every_view(models, model, text, view):
     """Covers what a family or a text does not allow: sentences tell it, and the rest works."""
-    app = circuits(model=models.get(model, model), circuit=section, text=TEXTS[text])
-    check(app)
-    assert model != "tiny-gpt2" or bool(app.warning) == (text == "long")
+    link, control = VIEWS[view]
+    app = why(model=models.get(model, model), text=TEXTS[text], **link)
+    assert not app.exception and control in {
+        part.key for part in (*app.button_group, *app.selectbox)
+    }
+    is_of_task = control == "ask_task" or view == "test"
+    assert ("ask_text" in {part.key for part in app.text_area}) != is_of_task
+    assert model != "tiny-gpt2" or is_of_task or bool(app.warning) == (text == "long")
     begins = [button for button in app.button if button.key == "find_edges"]
-    assert bool(begins) == (section == "edges" and not app.info)
-    assert app.info or app.get("plotly_chart") or begins or section in ("map", "test")
-    if (model, section) == ("headless", "graph"):  # it predicts nothing and shows its states
+    told = app.info or app.error or app.warning
+    assert view != "edges" or bool(begins) != bool(told)
+    drawn = app.get("plotly_chart") or app.get("bidi_component")
+    assert told or drawn or begins or view in ("test", "importance")
+    if (model, view) == ("headless", "graph"):  # it predicts nothing and shows its states
         assert "ask_graph_of" not in [part.key for part in app.segmented_control]
 
 
+def test_older_links_lead_to_words_on_heads_and_to_effects_over_a_task(monkeypatch):
+    left = []
+
+    def leave(page, query_params):
+        left.append((page, query_params))
+        streamlit_run.end_run()
+
+    monkeypatch.setattr("streamlit.switch_page", leave)
+    app = why(circuit="words", layer="1", head="2", listed="cat dog")
+    assert not app.exception and app.session_state[WORDS]
+    ((page, params),) = left
+    assert (page, params["listed"], params["show"]) == ("heads", "cat dog", "numbers")
+    view, _ = from_params({"circuit": "effect", "averaged": "1"})
+    assert (view.why, view.connections, view.is_of_task) == ("connections", "task", True)
+
+
 REFUSED = {  # the link, which kind of message it gets, what that names, and what mends it
-    "key": (dict(circuit="looks", versus_key="999"), "warning", "versus_key=999", ""),
+    "key": (dict(why="score", versus_key="999"), "warning", "versus_key=999", ""),
     "quantity": (dict(quantity="<b>"), "warning", "<b>", ""),
     "target": (dict(target="zyxwvut"), "error", "zyxwvut", "ask_target"),
     "pin": (DOG_CAT | dict(graph_pins="L3H1@99"), "error", "L3 H1 @99", "pinned"),
-    "listed": (WORDS | dict(listed="cat zyxwvut"), "error", "zyxwvut", "ask_listed"),
-    "lengths of paths": (dict(circuit="effect", source="a cat"), "error", "tokens", ""),
-    "lengths of patching": (dict(circuit="patching", source="a cat"), "error", "tokens", ""),
-    "kl has no estimate": (dict(circuit="effect", behaviour="kl"), "info", "", ""),
-    "nothing to swap": (dict(circuit="patching", text="the the the the"), "info", "", ""),
+    "lengths of paths": (EFFECT | dict(source="a cat"), "error", "tokens", ""),
+    "lengths of patching": (dict(why="patching", source="a cat"), "error", "tokens", ""),
+    "kl has no estimate": (EFFECT | dict(behaviour="kl"), "info", "", ""),
+    "nothing to swap": (dict(why="patching", text="the the the the"), "info", "", ""),
 }
 
 
 @pytest.mark.parametrize("case", REFUSED)
 def test_refusal_is_a_sentence_that_names_the_value_and_the_page_stays(case):
     link, kind, named, field = REFUSED[case]
-    app = circuits(**{"model": "tiny-gpt2", "text": TEXT} | link)
+    app = why(**{"model": "tiny-gpt2", "text": TEXT} | link)
     assert not app.exception
     (message,) = getattr(app, kind)
     assert named in message.value.replace("\\", "") and "ask_text" in str(app.text_area)
@@ -327,7 +357,7 @@ def test_refusal_is_a_sentence_that_names_the_value_and_the_page_stays(case):
 
 
 def test_a_corrupted_text_is_made_by_swapping_words_and_an_equal_one_has_no_share():
-    app = circuits("patching_mlp", model="tiny-gpt2", text=TEXT, **DOG_BIRD)
+    app = why("patching_mlp", model="tiny-gpt2", text=TEXT, **DOG_BIRD)
     check(app)
     swapped = app.text_input(key="ask_source").placeholder
     assert swapped.startswith("(none: ") and sorted(swapped[7:-1]) == sorted(TEXT)

@@ -17,12 +17,13 @@ from mha_viz.plots.bars import change_distribution
 from mha_viz.plots.curves import pruning_curves
 from mha_viz.prediction.logits import objective
 from mha_viz.prediction.outcomes import unit_of
-from mha_viz.ui.circuits import TEXTS
-from mha_viz.ui.circuits.importance import default_texts, measured, measured_inputs, texts
 from mha_viz.ui.heads.targets import is_language_model
 from mha_viz.ui.run import heavy, memory
 from mha_viz.ui.run.scene import Scene
-from mha_viz.ui.state.views import DEFAULT, Circuits
+from mha_viz.ui.state.views import DEFAULT, Why
+from mha_viz.ui.why import TEXTS
+from mha_viz.ui.why import several_texts as texts_of
+from mha_viz.ui.why.importance import measured, measured_inputs
 from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.exports import figures
 from mha_viz.ui.widgets.messages import progress, words
@@ -39,7 +40,7 @@ def _prune(name: str, over: tuple[str, ...]) -> HeadRemoval:
     return remove_heads(model, over, {}, **_sizes(model))
 
 
-_BEGIN = tuple(dict.fromkeys([DEFAULT.text, *default_texts()]))  # the texts of the default page
+_BEGIN = tuple(dict.fromkeys([DEFAULT.text, *texts_of.examples()]))  # the texts of the default page
 STORED = tuple(
     stored_runs.StoredRun(
         *(f"pruning-{name}", ((name, "auto", "float32"), _BEGIN), HeadRemoval),
@@ -49,7 +50,7 @@ STORED = tuple(
 )
 
 
-def draw(scene: Scene, view: Circuits) -> None:
+def draw(scene: Scene, view: Why) -> None:
     """Draw a button, the curves, and the distribution."""
     st.header("How many heads can be removed?", anchor=False)
     model = memory.model(*view.checkpoint)
@@ -67,17 +68,17 @@ def draw(scene: Scene, view: Circuits) -> None:
     _draws(scene, model, removal.draws)
 
 
-def _measured(scene: Scene, view: Circuits) -> dict[str, HeadImportance | None]:
+def _measured(scene: Scene, view: Why) -> dict[str, HeadImportance | None]:
     """Return the importance measured over the texts and the loss that pruning is over."""
-    is_same = measured_inputs(scene, view) == (texts(scene), None, None)
+    is_same = measured_inputs(scene, view) == (texts_of.measured(scene), None, None)
     return {method: measured(scene, view, method) if is_same else None for method in METHODS}
 
 
-def _seconds(scene: Scene, model: AttentionModel, view: Circuits) -> float | None:
+def _seconds(scene: Scene, model: AttentionModel, view: Why) -> float | None:
     methods = [method for method, value in _measured(scene, view).items() if value is not None]
     orders = len(ORDERS) - 1 + N_SEEDS
     passes = pruning_passes(model, orders, N_STEPS, _sizes(model)["n_draws"], methods)
-    return progress.seconds(view.checkpoint, model, texts(scene), passes)
+    return progress.seconds(view.checkpoint, model, texts_of.measured(scene), passes)
 
 
 def _sizes(model: AttentionModel) -> dict[str, Any]:
@@ -85,18 +86,18 @@ def _sizes(model: AttentionModel) -> dict[str, Any]:
     return {"steps": N_STEPS, "n_seeds": N_SEEDS, "n_draws": n_draws}
 
 
-def _removal(scene: Scene, model: AttentionModel, view: Circuits) -> HeadRemoval | None:
+def _removal(scene: Scene, model: AttentionModel, view: Why) -> HeadRemoval | None:
     """Return the results for the present model and texts, stored or of a run that a button starts.
 
     Of what was stored the button remains, to run it anew.
     """
-    key, results = (view.checkpoint, texts(scene)), progress.results("pruning")
+    key, results = (view.checkpoint, texts_of.measured(scene)), progress.results("pruning")
     stored = None if key in results else next((run for run in STORED if run.settings == key), None)
     row = st.container(horizontal=True, vertical_alignment="center")
     label, icon = TEXTS("pruning.again" if stored else "pruning.label"), ":material/content_cut:"
     if row.button(label, icon=icon, key="prune", disabled=key in results):
         loaded, importance = heavy.model_of(view.checkpoint), _measured(scene, view)
-        prune = partial(remove_heads, loaded, texts(scene), importance, **_sizes(model))
+        prune = partial(remove_heads, loaded, texts_of.measured(scene), importance, **_sizes(model))
         work = heavy.work(prune, key, _seconds(scene, model, view))
         results[key] = progress.done(work, "stop_pruning", "Pruning …", _part)
     elif stored:

@@ -22,15 +22,15 @@ from mha_viz.plots.head_values import importance_map
 from mha_viz.prediction.logits import objective
 from mha_viz.prediction.outcomes import ENDS, own_tokens
 from mha_viz.prediction.targets import NUMBER
-from mha_viz.ui.circuits import TEXTS
 from mha_viz.ui.heads.predicted import refusal
 from mha_viz.ui.heads.targets import boxes, is_language_model, offered_outcomes, position
 from mha_viz.ui.run import heavy, memory, reporting
 from mha_viz.ui.run.scene import Scene
 from mha_viz.ui.state import state
-from mha_viz.ui.state.examples import EXAMPLES
 from mha_viz.ui.state.session import session
-from mha_viz.ui.state.views import Circuits
+from mha_viz.ui.state.views import Why
+from mha_viz.ui.why import TEXTS
+from mha_viz.ui.why import several_texts as texts_of
 from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.controls import choosing, controls
 from mha_viz.ui.widgets.exports import figures
@@ -38,34 +38,36 @@ from mha_viz.ui.widgets.messages import progress, words
 from mha_viz.ui.widgets.messages.messages import continue_on_error, notes, plain
 
 METHOD_NAMES = {"ablation": "importance by ablation", "gradient": "importance by gradient"}
-MAX_TEXTS = 32
-N_EXAMPLES = 4  # beside the sentence: enough for an interval, and soon measured
 N_LEAST = 8  # heads that can be switched off as the least important
 REDUNDANCY = "redundancy"  # beside the metrics: likeness of outputs to the nearest twin
 
 
-def draw(scene: Scene, view: Circuits) -> None:
-    """Draw the choice of texts and method, the measured importance, and other scores beside it.
+def draw(scene: Scene, view: Why) -> None:
+    """Draw the choice of method and outcome, the measured importance, and other scores beside it.
 
     Raises AttentionUnavailableError: heads of this model cannot be changed.
     """
     model = memory.model(*view.checkpoint)
     if reason := refusal(model):
         raise AttentionUnavailableError(reason)
-    texts_box(scene, "Texts to measure on")
     with st.container(horizontal=True, vertical_alignment="bottom"):
         ways = {"ablation": "Each head off, one at a time", "gradient": "Gradient of the loss"}
         choosing.segments("method", "Method", ways)
         if not is_language_model(model):
             boxes(scene, model, view, has_against=False)
+        with st.popover("Texts", icon=":material/notes:", key="measured-texts"):
+            texts_of.box(scene)
+        # Before what comes and goes: a press on a button that then moves away is no click.
+        label, icon = "Measure", ":material/play_arrow:"
+        is_pressed = st.button(label, icon=icon, key="measure", type="primary")
     with continue_on_error():
-        _measure(scene, model, view)
+        _measure(scene, model, view, is_pressed)
     if (importance := measured(scene, view, view.method)) is not None:
         _map(scene, view, importance)
         _beside(scene, view, importance)
 
 
-def measured(scene: Scene, view: Circuits, method: str) -> HeadImportance | None:
+def measured(scene: Scene, view: Why, method: str) -> HeadImportance | None:
     """Return the measured importance for the present model and texts, or None."""
     importance: HeadImportance | None = progress.results("importance").get(
         _key(scene, view, method)
@@ -73,19 +75,20 @@ def measured(scene: Scene, view: Circuits, method: str) -> HeadImportance | None
     return importance
 
 
-def _key(scene: Scene, view: Circuits, method: str) -> Hashable:
+def _key(scene: Scene, view: Why, method: str) -> Hashable:
     return view.checkpoint, method, *measured_inputs(scene, view)
 
 
-def measured_inputs(scene: Scene, view: Circuits) -> tuple[tuple[str, ...], str | None, str | None]:
+def measured_inputs(scene: Scene, view: Why) -> tuple[tuple[str, ...], str | None, str | None]:
     """Return the texts, the outcome and the second text that importance is measured for."""
     model = memory.model(*view.checkpoint)
     if is_language_model(model):
-        return texts(scene), None, None
+        return texts_of.measured(scene), None, None
     outcome = _outcome(scene, model, view)
     # Further sentences are no questions about this context.
     is_alone = outcome.is_of_one_text or (scene.pair and session().more_texts is None)
-    return (scene.record.text,) if is_alone else texts(scene), outcome.labels, scene.pair
+    over = (scene.record.text,) if is_alone else texts_of.measured(scene)
+    return over, outcome.labels, scene.pair
 
 
 class _Outcome(NamedTuple):
@@ -96,7 +99,7 @@ class _Outcome(NamedTuple):
     is_of_one_text: bool = False  # it is at a token, which other texts do not have
 
 
-def _outcome(scene: Scene, model: AttentionModel, view: Circuits) -> _Outcome:
+def _outcome(scene: Scene, model: AttentionModel, view: Why) -> _Outcome:
     """Return what importance is measured for: the tracked class or token, if one is chosen."""
     kind, tokens = objective(model.network), scene.record.tokens
     if kind == "regression":
@@ -121,40 +124,8 @@ def _outcome(scene: Scene, model: AttentionModel, view: Circuits) -> _Outcome:
     return _Outcome(f"{at}:{chosen}", TEXTS("importance.label", name=where), True)
 
 
-def texts(scene: Scene) -> tuple[str, ...]:
-    """Return the texts that importance and pruning are measured over: this one, and more."""
-    return tuple(_all_texts(scene))[:MAX_TEXTS]
-
-
-def _all_texts(scene: Scene) -> list[str]:
-    typed = session().more_texts
-    lines = default_texts() if typed is None else typed.splitlines()
-    stripped = (line.strip() for line in lines)
-    return list(dict.fromkeys([scene.record.text, *(line for line in stripped if line)]))
-
-
-def default_texts() -> list[str]:
-    """Return the first few examples: measuring takes as long as there are texts."""
-    return list(dict.fromkeys(example.text for example in EXAMPLES))[:N_EXAMPLES]
-
-
-def texts_box(scene: Scene, title: str) -> None:
-    """Draw the box of texts beside the sentence, which sections share."""
-    with st.expander(f"{title} (one per line)"):
-        typed = session().more_texts
-        state.control(
-            *("ask_more_texts", st.text_area),
-            value="\n".join(default_texts()) if typed is None else typed,
-            take=partial(setattr, session(), "more_texts"),
-            **TEXTS.control("more_texts", most=MAX_TEXTS),
-        )
-    count = len(_all_texts(scene))
-    if count > MAX_TEXTS:
-        st.info(f"{count} texts: the first {MAX_TEXTS} are measured, this sentence among them.")
-
-
-def _measure(scene: Scene, model: AttentionModel, view: Circuits) -> None:
-    """Draw the button and the progress; another click or text ends it."""
+def _measure(scene: Scene, model: AttentionModel, view: Why, is_pressed: bool) -> None:
+    """Measure where the button was pressed, with its progress; another click or text ends it."""
     over, labels, pair = measured_inputs(scene, view)
     passes = importance_passes(model, view.method)
     seconds = progress.seconds(view.checkpoint, model, over, passes)
@@ -165,8 +136,6 @@ def _measure(scene: Scene, model: AttentionModel, view: Circuits) -> None:
     work, outcome = heavy.work(measure, key, seconds), _outcome(scene, model, view)
     if outcome.sentence:
         st.caption(outcome.sentence)
-    # Above what comes and goes: a press on a button that then moves away is no click.
-    is_pressed = st.button("Measure", icon=":material/play_arrow:", key="measure", type="primary")
     if measured(scene, view, view.method) is None:
         heavy.expect(work)
         n = len(over)
@@ -181,7 +150,7 @@ def _measure(scene: Scene, model: AttentionModel, view: Circuits) -> None:
     st.rerun()  # without the estimate
 
 
-def _map(scene: Scene, view: Circuits, importance: HeadImportance) -> None:
+def _map(scene: Scene, view: Why, importance: HeadImportance) -> None:
     name = METHOD_NAMES[importance.method]
     looks: dict[str, Any] = {"selected": view.chosen, "dark": look.dark()}
     looks["layer_numbers"] = importance.layer_numbers
@@ -203,7 +172,7 @@ def _map(scene: Scene, view: Circuits, importance: HeadImportance) -> None:
         st.markdown(TEXTS("importance.agreement", n=n, rho=rho))
 
 
-def _beside(scene: Scene, view: Circuits, importance: HeadImportance) -> None:
+def _beside(scene: Scene, view: Why, importance: HeadImportance) -> None:
     """Draw importance beside redundancy, or any metric."""
     report, twin = reporting.report(scene, view), "CKA with the nearest twin"
     titles = {REDUNDANCY: f"Redundancy: {twin}"}

@@ -12,12 +12,12 @@ from mha_viz.circuits.effects.patching_map import PatchingMap, patching_map
 from mha_viz.core.layer_numbers import layer_names
 from mha_viz.engine.model import AttentionModel
 from mha_viz.plots.bars import share_matrix
-from mha_viz.ui.circuits import TEXTS, targets
-from mha_viz.ui.circuits.paths import UNITS, PathSettings, say_clean, settings_of
 from mha_viz.ui.run import heavy
 from mha_viz.ui.run.scene import Scene
 from mha_viz.ui.state import state
-from mha_viz.ui.state.views import BEHAVIOURS, TITLES, Circuits
+from mha_viz.ui.state.views import BEHAVIOURS, TITLES, Why
+from mha_viz.ui.why import TEXTS, targets
+from mha_viz.ui.why.effects import UNITS, PathSettings, say_clean, settings_of
 from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.controls import choosing, controls
 from mha_viz.ui.widgets.exports import figures
@@ -29,28 +29,34 @@ AT_ONCE = 4.0  # seconds of work that begins without a click
 N_TRIED = 6  # words, the longest, of which two are swapped
 
 
-def draw(scene: Scene) -> None:
+def draw(scene: Scene, view: Why) -> None:
     """Draw a map for each part. Not a fragment, as Stop must end what measures."""
-    place = targets.pickers(scene, quantity=False)
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        choosing.menu("behaviour", "Effect on", BEHAVIOURS, width=200)
-        choosing.segments("direction", "Patch", TITLES["directions"])
-    swapped = _two_swapped(targets.model(), scene, place)
+        place = targets.pickers(scene, view)
+        with st.popover(targets.MORE[0], icon=targets.MORE[1], key="patching-more"):
+            choosing.menu("behaviour", "Effect on", BEHAVIOURS)
+    swapped = _two_swapped(targets.model(scene), scene, place)
     hint = f"(none: {swapped})" if swapped else ""
-    state.bound("source", st.text_input, **TEXTS.control("corrupt", hint=hint))
-    corrupt = state.of(Circuits).source.strip() or swapped
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        state.bound("source", st.text_input, **TEXTS.control("corrupt", hint=hint))
+        choosing.segments("direction", "Patch", TITLES["directions"])
+    corrupt = view.source.strip() or swapped
     if not corrupt:
         st.info(TEXTS("patching.no_source"))
         return
-    found = _maps(scene, settings_of(place, corrupt))
-    if found is None:
-        return
+    found = _maps(scene, view, settings_of(view, place, corrupt))
+    if found is not None:
+        _draw(scene, view, corrupt, found)
+
+
+def _draw(scene: Scene, view: Why, corrupt: str, found: dict[str, PatchingMap]) -> None:
+    """Draw what was measured: layers by positions for each part, and heads."""
     *maps, heads = found.values()
     say_clean(heads)
     st.markdown(TEXTS("patching.other", corrupt=heads.corrupt))
     if heads.refusal:
         st.caption(words.plain(heads.refusal))
-    followed = " less ".join(f"“{one}”" for one in (heads.target, heads.against) if one)
+    followed = " less ".join(f"“{token}”" for token in (heads.target, heads.against) if token)
     behaviour = f"{heads.metric} {followed}".strip()
     way = TITLES["directions"][heads.direction].lower()
     caption = words.settings(scene, behaviour, f"corrupted: {corrupt[:200]}", way)
@@ -61,7 +67,7 @@ def draw(scene: Scene) -> None:
         for draw_map in draw_maps:
             draw_map()
     figures.reading(TEXTS("figures.patching.how_to_read"))
-    _heads(heads, caption)
+    _heads(heads, view, caption)
     st.caption(TEXTS("patching.tells"))
 
 
@@ -81,10 +87,9 @@ def _two_swapped(model: AttentionModel, scene: Scene, place: int) -> str:
     return ""
 
 
-def _maps(scene: Scene, settings: PathSettings) -> dict[str, PatchingMap] | None:
+def _maps(scene: Scene, view: Why, settings: PathSettings) -> dict[str, PatchingMap] | None:
     """Return a map of each part; None until long work is requested."""
-    view, n = state.of(Circuits), len(scene.record.tokens)
-    model = targets.model()
+    n, model = len(scene.record.tokens), targets.model(scene)
     n_cells = model.n_layers * ((len(PATCHED) - 1) * n + model.n_heads)
     seconds = heavy.seconds(model, n_cells * n // 2)  # on average half of the layers are run
     texts = str(settings.corrupt), settings.metric
@@ -130,11 +135,11 @@ def _map(found: PatchingMap, caption: str) -> None:
     figures.show(drawn, table=found.table(), caption=caption, explained=False, **texts)
 
 
-def _heads(found: PatchingMap, caption: str) -> None:
+def _heads(found: PatchingMap, view: Why, caption: str) -> None:
     """Draw heads by layers; a click chooses one."""
     (values, unit), texts = _shown(found), TEXTS.figure("figures.patching_heads")
     title, table = PATCHED["heads"], found.table()
-    targets.draw_heads(values, title, unit, table=table, caption=caption, **texts)
+    targets.draw_heads(values, view, title, unit, table=table, caption=caption, **texts)
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.markdown(f"**{words.head_name(*state.of(Circuits).chosen)}**", width="content")
+        st.markdown(f"**{words.head_name(*view.chosen)}**", width="content")
         controls.open_in_heads()

@@ -1,9 +1,8 @@
 """Effects of paths from head to head: measured beside estimated."""
 
-from collections.abc import Hashable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, TypeGuard
+from typing import Any, TypeGuard, cast
 
 import numpy as np
 import pandas as pd
@@ -16,13 +15,13 @@ from mha_viz.circuits.effects.patching_map import PatchingMap
 from mha_viz.circuits.effects.path_effect import path_effect
 from mha_viz.circuits.effects.path_effects import N_MEASURED, PathEffects, path_effects
 from mha_viz.plots.pair_scatter import MeasuredPairs, pair_scatter
-from mha_viz.ui.circuits import TEXTS, pairs, targets
 from mha_viz.ui.run import heavy, reporting
 from mha_viz.ui.run.page_lock import cancel_if_superseded, turn_for
 from mha_viz.ui.run.scene import Scene
 from mha_viz.ui.state import state
 from mha_viz.ui.state.examples import EXAMPLES
-from mha_viz.ui.state.views import BEHAVIOURS, THROUGH, WAYS, Circuits
+from mha_viz.ui.state.views import BEHAVIOURS, THROUGH, WAYS, Why
+from mha_viz.ui.why import TEXTS, pairs, targets, tasks
 from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.controls import choosing
 from mha_viz.ui.widgets.exports import figures
@@ -49,66 +48,77 @@ class PathSettings:
         return {"target": self.target, "against": self.against, "position": self.position}
 
 
-def draw(scene: Scene) -> None:
-    """Draw one path, all, and the estimates' worth. Not a fragment: Stop must end what measures."""
-    chosen = targets.over_pairs()
-    place = targets.pickers(scene, quantity=False) if chosen is None else 0
+def draw(scene: Scene, view: Why) -> None:
+    """Draw all paths on the sentence, one of them, and the estimates' worth."""
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        choosing.menu("behaviour", "Effect on", BEHAVIOURS, width=200)
-        choosing.segments("way", "Path", WAYS)
-        choosing.segments("through", "The later head reads into", THROUGH)
-    given = _settings(place) if chosen is None else chosen
-    if pairs.lacks_pairs(scene):
+        place = targets.pickers(scene, view)
+        state.bound("source", st.text_input, **TEXTS.control("source", n=N_TEXTS))
+        with st.popover(targets.MORE[0], icon=targets.MORE[1], key="effect-more"):
+            behaviour_and_way()
+    none = tuple(example.text for example in EXAMPLES[:N_TEXTS])
+    settings = settings_of(view, place, view.source if view.source.strip() else none)
+    paths = _paths(scene, view, settings)
+    if paths is not None:
+        _draw(scene, view, settings, paths)
         return
-    n_heads, found = scene.record.n_heads, _paths(scene, given)
-    if found is None:
-        if isinstance(given, PathSettings):
-            none = np.full((scene.head_count, scene.head_count), np.nan)
-            _pair(scene, given, pairs.shown_pair(none, n_heads))
-        return
-    say_clean(found)
-    values = _flat(found.effect)
-    if np.isfinite(values).any():
-        label = "**Paths that matter most**"
-        pairs.chips("most_effect", label, values, n_heads, _measured(found))
-    left, right = st.columns([3, 2], gap="medium")
-    with left:
-        _map(scene, found, values)
-    with right:
-        numbers = given if isinstance(given, PathSettings) else found
-        _pair(scene, numbers, pairs.shown_pair(values, n_heads))
-        _at_logits(scene, found)
-    _measure(found)
-    if found.n_measured:
-        _agreement(scene, found)
-    st.caption(TEXTS("paths.tells", n_measured=N_MEASURED))
+    empty = np.full((scene.head_count, scene.head_count), np.nan)
+    _pair(scene, view, settings, pairs.shown_pair(view, empty, scene.record.n_heads))
 
 
-def _settings(place: int) -> PathSettings:
-    """Draw the choice of the text that the sender's output comes from; return all choices."""
-    state.bound("source", st.text_input, **TEXTS.control("source", n=N_TEXTS))
-    source = state.of(Circuits).source
-    none = tuple(one.text for one in EXAMPLES[:N_TEXTS])
-    return settings_of(place, source if source.strip() else none)
+def draw_task(scene: Scene, view: Why, chosen: tasks.Chosen) -> None:
+    """Draw the same as a mean over the pairs of a task."""
+    paths = _paths(scene, view, chosen)
+    if paths is not None:
+        _draw(scene, view, paths, paths)
 
 
-def settings_of(place: int, corrupt: str | tuple[str, ...]) -> PathSettings:
+def task_controls() -> None:
+    """Draw the row of choices over a task."""
+    tasks.menu()
+    behaviour_and_way()
+
+
+def behaviour_and_way() -> None:
+    """Draw the choices of the behaviour and of the path that is patched."""
+    choosing.menu("behaviour", "Effect on", BEHAVIOURS, width=220)
+    choosing.segments("way", "Path", WAYS)
+
+
+def settings_of(view: Why, place: int, corrupt: str | tuple[str, ...]) -> PathSettings:
     """Return the view's behaviour and tokens, for a prediction and the text patched from."""
-    view = state.of(Circuits)
     target = view.target.strip() or None if view.behaviour != "kl" else None
     against = view.against.strip() or None if view.behaviour == "logit_difference" else None
     return PathSettings(corrupt, view.behaviour, target, against, place)
 
 
-def _paths(scene: Scene, of: PathSettings | targets.Chosen) -> PathEffects | None:
+def _draw(scene: Scene, view: Why, of: PathSettings | PathEffects, paths: PathEffects) -> None:
+    """Draw the matrix, its chosen pair, and what the estimates are worth."""
+    n_heads, values = scene.record.n_heads, _flat(view, paths.effect)
+    view = pairs.fit_pair(view, values, n_heads)
+    say_clean(paths)
+    left, right = st.columns([3, 2], gap="medium")
+    with left:
+        _map(scene, view, paths, values)
+    with right:
+        _pair(scene, view, of, pairs.shown_pair(view, values, n_heads))
+        if np.isfinite(values).any():
+            label = "**Paths that matter most**"
+            measured = _measured(view, paths)
+            pairs.chips(view, "most_effect", label, values, n_heads, measured)
+        _at_logits(scene, view, paths)
+    _measure(paths)
+    if paths.n_measured:
+        _agreement(scene, view, paths)
+    st.caption(TEXTS("paths.tells", n_measured=N_MEASURED))
+
+
+def _paths(scene: Scene, view: Why, of: PathSettings | tasks.Chosen) -> PathEffects | None:
     """Return all estimates, computed once; None until they are requested of long work."""
-    view = state.of(Circuits)
-    model, chosen = targets.model(), None if isinstance(of, PathSettings) else of
+    model, chosen = targets.model(scene), None if isinstance(of, PathSettings) else of
     what = (scene.key, of) if chosen is None else (view.checkpoint, chosen.source, view.behaviour)
-    key = what, view.way
-    kept: tuple[Hashable, PathEffects] | None = st.session_state.get("paths")
-    if kept is not None and kept[0] == key:
-        return kept[1]
+    key, kept = (what, view.way), progress.results("paths")
+    if key in kept:
+        return cast(PathEffects, kept[key])
     at_once = chosen is None and reporting.small(view)
     if not at_once and not st.button("Estimate all paths", key="estimate_paths"):
         return None
@@ -116,14 +126,15 @@ def _paths(scene: Scene, of: PathSettings | targets.Chosen) -> PathEffects | Non
         spin = st.spinner("Estimating all paths …")
         with spin, cancel_if_superseded(), turn_for(model, scene.text):
             texts = scene.text, of.corrupt
-            found = path_effects(model, *texts, of.metric, view.way, **of.tracked)
+            paths = path_effects(model, *texts, of.metric, view.way, **of.tracked)
     else:
         make = partial(task_paths, model, of.task, view.behaviour, view.way)
         of_pairs = partial(progress.of_total, of=" pairs")
         work = heavy.work_here(make, (heavy.session(), key))
-        found = progress.done(work, "stop_paths", "Estimating …", of_pairs)
-    st.session_state.paths = key, found
-    return found
+        paths = progress.done(work, "stop_paths", "Estimating …", of_pairs)
+    kept.clear()  # they hold the model's runs: one is enough
+    kept[key] = paths
+    return paths
 
 
 def say_clean(found: PathEffects | PatchingMap) -> None:
@@ -140,49 +151,49 @@ def _of_task(found: object) -> TypeGuard[PathEffects]:
     return isinstance(found, PathEffects) and found.n_pairs > 1
 
 
-def _flat(values: NDArray[Any]) -> NDArray[Any]:
+def _flat(view: Why, values: NDArray[Any]) -> NDArray[Any]:
     """Take the paths into the chosen input, as (writer, reader)."""
-    which = list(THROUGH).index(state.of(Circuits).through)
+    which = list(THROUGH).index(view.through)
     n = int(np.prod(values.shape[:2]))
     return values[..., which].reshape(n, n)
 
 
-def _measured(found: PathEffects) -> NDArray[np.bool_] | None:
+def _measured(view: Why, found: PathEffects) -> NDArray[np.bool_] | None:
     """Mark the measured paths into the chosen input; None where all paths are measured."""
-    return None if found.n_measured == found.n_paths else _flat(np.isfinite(found.exact))
+    return None if found.n_measured == found.n_paths else _flat(view, np.isfinite(found.exact))
 
 
-def _map(scene: Scene, found: PathEffects, values: NDArray[np.float64]) -> None:
+def _map(scene: Scene, view: Why, found: PathEffects, values: NDArray[np.float64]) -> None:
     if not np.isfinite(values).any():
         st.info("KL is flat where nothing is changed, so that no gradient tells it: measure below.")
         return
-    more = {"estimate": _flat(found.estimate), "measured": _flat(found.exact)}
-    more |= {LOW: _flat(found.low), HIGH: _flat(found.high)} if _of_task(found) else {}
-    told = {"way": WAYS[found.way], "through": THROUGH[state.of(Circuits).through]}
+    more = {"estimate": _flat(view, found.estimate), "measured": _flat(view, found.exact)}
+    more |= {LOW: _flat(view, found.low), HIGH: _flat(view, found.high)} if _of_task(found) else {}
+    told = {"way": WAYS[found.way], "through": THROUGH[view.through]}
     pairs.draw_map(
-        *(scene, values),
+        *(scene, view, values),
         unit=UNITS[found.metric],
         more=more,
-        measured=_measured(found),
-        caption=_caption(scene, found),
+        measured=_measured(view, found),
+        caption=_caption(scene, view, found),
         **TEXTS.figure("figures.path_effects", found=found, **told),
     )
 
 
-def _caption(scene: Scene, found: PathEffects) -> str:
-    source = state.of(Circuits).source.strip() or f"mean over {N_TEXTS} example sentences"
+def _caption(scene: Scene, view: Why, found: PathEffects) -> str:
     if _of_task(found):
-        task = f"task: {state.of(Circuits).task}, mean over {found.n_pairs} pairs"
-        return words.settings(scene, found.metric, task)
+        pairs_of = f"mean over {found.n_pairs} pairs"
+        return tasks.settings(scene, view.task, found.metric, pairs_of)
+    source = view.source.strip() or f"mean over {N_TEXTS} example sentences"
     followed = " less ".join(f"“{one}”" for one in (found.target, found.against) if one)
     return words.settings(scene, f"{found.metric} {followed}".strip(), f"from: {source[:200]}")
 
 
-def _pair(scene: Scene, settings: PathSettings | PathEffects, pair: pairs.Pair) -> None:
+def _pair(scene: Scene, view: Why, settings: PathSettings | PathEffects, pair: pairs.Pair) -> None:
     """Draw the numbers of one pair of heads: of the text, or as they were found over a task."""
     st.header(pairs.named(pair), anchor=False)
     sender, (layer, head) = pair
-    which = list(THROUGH).index(state.of(Circuits).through)
+    which = list(THROUGH).index(view.through)
     into = INPUTS[which]
     if not isinstance(settings, PathSettings):
         at = (*sender, layer, head, which)
@@ -205,14 +216,14 @@ def _numbers(numbers: dict[str, list[float]], ways: list[str], metric: str) -> N
     st.caption(TEXTS("paths.path", unit=UNITS[metric]))
 
 
-def _at_logits(scene: Scene, found: PathEffects) -> None:
+def _at_logits(scene: Scene, view: Why, found: PathEffects) -> None:
     columns = {"measured": found.at_logits, "estimate": found.estimate_at_logits}
     if _of_task(found):
         columns |= {LOW: found.low_at_logits, HIGH: found.high_at_logits}
     title, unit = f"{WAYS[found.way]} effect on the prediction", UNITS[found.metric]
-    table, caption = words.head_values(scene, columns), _caption(scene, found)
+    table, caption = words.head_values(scene, columns), _caption(scene, view, found)
     texts = TEXTS.figure("figures.at_logits", way=WAYS[found.way])
-    targets.draw_heads(found.at_logits, title, unit, table=table, caption=caption, **texts)
+    targets.draw_heads(found.at_logits, view, title, unit, table=table, caption=caption, **texts)
 
 
 def _measure(found: PathEffects) -> None:
@@ -230,13 +241,14 @@ def _measure(found: PathEffects) -> None:
     st.rerun()
 
 
-def _agreement(scene: Scene, found: PathEffects) -> None:
-    exact, estimate = _flat(found.exact), _flat(found.estimate)
+def _agreement(scene: Scene, view: Why, found: PathEffects) -> None:
+    exact, estimate = _flat(view, found.exact), _flat(view, found.estimate)
     i, j = np.nonzero(np.isfinite(exact) & np.isfinite(estimate))
     if not len(i):
         return
     names, unit, n_heads = words.names(scene), UNITS[found.metric], scene.record.n_heads
-    shown, places = pairs.shown_pair(_flat(found.effect), n_heads), np.stack([i, j], axis=-1)
+    shown = pairs.shown_pair(view, _flat(view, found.effect), n_heads)
+    places = np.stack([i, j], axis=-1)
     titles = f"estimated ({unit})", f"measured ({unit})"
     st.header("May the estimate be trusted?", anchor=False)
     told = {"share": found.recall(), "top": min(N_MEASURED, found.n_paths)}
@@ -250,6 +262,6 @@ def _agreement(scene: Scene, found: PathEffects) -> None:
         pair_scatter(points, corners=None, selected=selected, dark=look.dark()),
         on_click=partial(pairs.choose_numbers, n_heads),
         table=words.sorted_table(heads, numbers),
-        caption=_caption(scene, found),
-        **TEXTS.figure("figures.path_agreement", through=THROUGH[state.of(Circuits).through]),
+        caption=_caption(scene, view, found),
+        **TEXTS.figure("figures.path_agreement", through=THROUGH[view.through]),
     )
