@@ -4,6 +4,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from mha_viz.learn.frame.contents import LABS
+from mha_viz.ui.state.views import TABS
 from tests.browser.ready import PENDING, next_frame, next_run, wait_ready
 from tests.browser.workbench_page import TEXT, word
 
@@ -19,7 +20,7 @@ PATHS = (
     f"/compare?text={TEXT}",
     f"/compare?text={TEXT}&section=similar",
     f"/compare?text={TEXT}&section=models",
-    "/many_texts",
+    *(f"/many_texts?tab={tab}" for tab in TABS),
     "/learn",
     *(f"/{lab.address}" for lab in LABS[::3]),
 )

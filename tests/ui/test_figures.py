@@ -76,6 +76,27 @@ def event(*points: object) -> dict[str, object]:
     return {"selection": {"points": list(points)}}
 
 
+def test_lasso_hands_on_all_points_within_it_and_clearing_it_none(monkeypatch):
+    heads, clicks, figure = list[object](), list[object](), go.Figure()
+    figure.add_scatter(x=[1, 2, 3], y=[1, 2, 3], customdata=[[0, 1], [0, 2], [0, 3]])
+    figure.add_scatter(x=[1], y=[1])  # answers no click
+    listener = figures._listener("k", figure, clicks.append, heads.append)
+
+    def send(lasso: object, *points: tuple[int, int]) -> None:
+        named = [{"curve_number": curve, "point_index": at} for curve, at in points]
+        sent = {"k": {"selection": {"points": named, "lasso": lasso}}}
+        monkeypatch.setattr(st, "session_state", {**st.session_state, **sent})
+        listener()
+
+    monkeypatch.setattr(st, "session_state", {})
+    send([{"x": [0, 4], "y": [0, 4]}], (0, 0), (0, 2), (1, 0), (0, 99))
+    assert heads == [[[0, 1], [0, 3]]] and clicks == []
+    send([])
+    assert heads[1:] == [[]] and clicks == []
+    send([], (0, 1))
+    assert len(heads) == 2 and clicks == [[0, 2]]
+
+
 def test_data_come_from_the_figure_and_not_from_the_browser(monkeypatch):
     forged = {"curve_number": 0, "point_index": 1, "customdata": ["forged"]}
     assert listen(monkeypatch, event(forged)) == [["b", 1]]

@@ -33,12 +33,36 @@ def study(page):
     return mv.Study.load(shown.folder)
 
 
-def test_the_tabs_switch_between_five_views_of_one_study():
-    app = many_texts()
-    for tab, title in TITLES["tabs"].items():
+def test_the_tabs_switch_between_five_views_of_one_study(study):
+    app = many_texts("fold-spread", "fold-pairs", "fold-histogram")
+    drawn = {}
+    for tab in TITLES["tabs"]:
         check(app.segmented_control(key="ask_tab").set_value(tab).run())
-        assert app.session_state.view.tab == tab and title
-        assert "196 sentences" in said(app)
+        assert app.session_state.view.tab == tab
+        drawn[tab] = {json.dumps(figure["data"]) for figure in figures(app)}
+        labelled = study.labels.drop_duplicates(["layer", "head"])
+        assert f"{len(labelled)} of 32 heads earn a label" in said(app)
+    assert len(drawn["heads"]) == 3  # the scatter, the spread, the pairs
+    assert not set.intersection(*drawn.values())
+
+
+def test_the_scatter_follows_its_menus_and_the_lasso_filters_the_labels(study):
+    app = many_texts(lasso="0.3,2.6,9.9", x_axis="distance", y_axis="charm", untrained="0")
+    check(app)
+    view = app.session_state.view
+    assert view.lasso == ((0, 3), (2, 6)) and view.y_axis == "first_token"
+    _, ringed, chosen = figures(app)[0]["data"]
+    assert ringed["customdata"] == [[0, 3], [2, 6]] and chosen["customdata"] == [list(view.chosen)]
+    shown = table(app, "Label", "Share of texts")
+    assert set(shown["Head"]) <= {"L0 H3", "L2 H6"} and "2 heads selected" in said(app)
+    app.selectbox(key="colour").set_value("label previous_token").run()
+    check(app)
+    shares = study.sql("SELECT * FROM labels WHERE label = 'previous_token' ORDER BY layer, head")
+    colour = figures(app)[0]["data"][0]["marker"]["color"]
+    found = np.frombuffer(base64.b64decode(colour["bdata"]), colour["dtype"])
+    np.testing.assert_array_equal(found, shares["share_of_texts"])
+    app.button(key="many-clear").click().run()
+    assert app.session_state.view.lasso == () and len(table(app, "Label")) == len(study.labels)
 
 
 INTERVAL = {"Low": "low", "High": "high"}

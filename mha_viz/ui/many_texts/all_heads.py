@@ -43,10 +43,10 @@ def draw(study: Study, view: ManyTexts) -> None:
     _controls(study, view)
     look.beside(2, partial(_picture, study, view), partial(_labels, study, view))
     spread = partial(_spread, study, view)
-    lazy_sections.in_expander("Spread over texts", "many-spread", spread)
+    lazy_sections.in_expander("Spread over texts", "fold-spread", spread)
     if study.pair_measures:
         draw_pairs = partial(pairs.draw, study, view)
-        lazy_sections.in_expander("Pairs of heads", "many-pairs", draw_pairs)
+        lazy_sections.in_expander("Pairs of heads", "fold-pairs", draw_pairs)
 
 
 def _controls(study: Study, view: ManyTexts) -> None:

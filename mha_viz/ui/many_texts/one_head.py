@@ -25,7 +25,7 @@ def draw(study: Study, view: ManyTexts) -> None:
         st.table(table.map(words.format_number))
     look.beside([3, 2], *(partial(_profile, study, view, axis) for axis in figures.PROFILES))
     histogram = partial(_histogram, study, view)
-    lazy_sections.in_expander("Its scores over texts", "many-histogram", histogram)
+    lazy_sections.in_expander("Its scores over texts", "fold-histogram", histogram)
 
 
 def _profile(study: Study, view: ManyTexts, axis: str) -> None:

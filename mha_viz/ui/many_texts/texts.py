@@ -97,7 +97,7 @@ def made(view: ManyTexts, key: str) -> Study | None:
         label, icon = "Try again", ":material/replay:"
     else:
         done = making.progress.n_texts
-        st.info(f"Stopped after {done:,} texts. Going on loses at most the last 256 of them.")
+        st.info(f"Stopped after {done:,} texts. Most of them are stored: it goes on from there.")
         label, icon = "Go on", ":material/play_arrow:"
     st.button(label, key=f"{key}-again", icon=icon, on_click=guarded(_begin), args=(view,))
     return None

@@ -34,7 +34,7 @@ from mha_viz.ui.run.study_job import OwnTexts, StudyJob
 from mha_viz.ui.state.views import ManyTexts
 
 KEPT = 8  # studies, and texts of visitors, where no setting says more
-MAX_TEXTS = 2_000  # of a visitor: of more, a fair sample
+MAX_TEXTS = 5_000  # of a visitor: of more, a fair sample
 MAX_MEGABYTES = 2  # of a visitor's texts
 # None that is packed: two megabytes of it may be two thousand, and nobody else has their turn then.
 SUFFIXES = (".txt", ".json", ".jsonl", ".csv", ".conllu", ".conll", ".v4_gold_conll")

@@ -1,7 +1,7 @@
 """Sentences and tables that several sections share: who a head is, and under which settings."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -38,6 +38,7 @@ INDUCTION = (
     "typed."
 )
 ONE_HEAD = "There is one head only: it has nothing to be compared with."
+_ROW, _MAX_ROWS = 35, 11  # pixels of a table's row, and rows that are seen at once
 TOO_SHORT_FOR_CKA = (
     "CKA is not defined on fewer than four tokens: nothing is left of it once what chance gives is "
     "taken off. Type a longer text."
@@ -178,7 +179,7 @@ def choosable(
     choose: Callable[[int], object],
     *,
     key: str,
-    height: int | Literal["auto"] = "auto",
+    height: int | None = None,
 ) -> None:
     """Draw a table whose rows can be chosen: `choose` gets a row's number."""
 
@@ -189,13 +190,15 @@ def choosable(
             choose(rows[0])
 
     looks: dict[str, Any] = {"key": key, "selection_mode": "single-row", "on_select": take}
-    plain_table(table, height=height, **looks)
+    looks |= {} if height is None else {"height": height}
+    plain_table(table, **looks)
 
 
 def plain_table(table: pd.DataFrame, **looks: Any) -> None:
     """Draw a table with three digits, p and q in words, and columns as wide as their contents."""
     shown = readable(table)
-    looks |= {"hide_index": True, "placeholder": UNDEFINED}
+    rows = min(len(table) + 1, _MAX_ROWS)
+    looks = {"height": _ROW * rows + 2} | looks | {"hide_index": True, "placeholder": UNDEFINED}
     st.dataframe(shown, column_config=number_columns(shown), **looks)
 
 

@@ -1,0 +1,83 @@
+"""The page Many texts as a person uses it, in a real Chromium."""
+
+import re
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from mha_viz.ui.state.views import TABS
+from tests.browser.ready import next_run, wait_ready
+from tests.browser.tabs import OpenPage
+from tests.browser.test_accessibility import AXE, faults
+
+# Tables whose columns do not all fit: glide-data-grid scrolls them.
+CUT = """() => [...document.querySelectorAll(".dvn-scroller")]
+  .filter((table) => table.scrollWidth > table.clientWidth + 1).length"""
+
+
+def open_study(open_page: OpenPage, link: str = "/many_texts", **options: object) -> Page:
+    """Open the page and wait for its study, which the first visitor of a server has made."""
+    page = open_page(link, **options)
+    expect(page.get_by_role("radio", name="Grammar")).to_be_visible()
+    wait_ready(page)
+    return page
+
+
+@pytest.mark.journey
+def test_many_texts_from_a_lasso_to_a_pair_of_tokens_in_heads(open_page: OpenPage) -> None:
+    page = open_page("/?layer=1&head=2")
+    with next_run(page):
+        page.get_by_role("link", name="Many texts", exact=True).click()
+    expect(page.get_by_role("radio", name="Grammar")).to_be_visible()
+    wait_ready(page)
+    plot = page.locator(".js-plotly-plot .nsewdrag").first
+    plot.hover()
+    page.locator("[data-attr=dragmode][data-val=lasso]").first.click()
+    box = plot.bounding_box()
+    assert box is not None
+    left, top, right, bottom = (
+        *(box["x"] + 1, box["y"] + 1),
+        *(box["x"] + box["width"] - 1, box["y"] + box["height"] - 1),
+    )
+    with next_run(page):  # around all heads
+        page.mouse.move(left, top)
+        page.mouse.down()
+        for x, y in ((right, top), (right, bottom), (left, bottom), (left, top + 2)):
+            page.mouse.move(x, y, steps=5)
+        page.mouse.up()
+    expect(page.get_by_text("32 heads selected:")).to_be_visible()
+    with next_run(page):
+        page.get_by_role("radio", name="Find").click()
+    with next_run(page):
+        page.get_by_role("radio", name="Pairs of tokens").click()
+    with next_run(page):
+        page.get_by_text("All heads", exact=True).click()
+    word = page.get_by_label("Token that looks")
+    word.fill("because")
+    with next_run(page):
+        word.press("Enter")
+    expect(page.get_by_text("because →").first).to_be_visible()
+    expect(page).to_have_url(re.compile("from_word=because"))
+    with page.context.expect_page() as tab:
+        page.get_by_role("link", name="Open in Heads").last.click()
+    heads = tab.value
+    expect(heads).to_have_url(re.compile("text=.*query="))
+    wait_ready(heads)
+    expect(heads.get_by_label("Sentence", exact=True)).to_have_value(re.compile("because"))
+
+
+@pytest.mark.parametrize("tab", TABS)
+def test_many_texts_has_no_fault_for_axe_and_cuts_no_column(open_page: OpenPage, tab: str) -> None:
+    scheme = "dark" if tab in ("grammar", "find") else "light"
+    options = {"color_scheme": scheme, "viewport": {"width": 1280, "height": 800}}
+    link = f"/many_texts?tab={tab}&from_upos=VERB&any_head=1&kind=relation&gold=1"
+    page = open_study(open_page, link, **options)
+    page.evaluate(AXE)
+    assert not (violations := faults(page)), "\n".join(violations)
+    assert page.evaluate(CUT) == 0
+
+
+def test_an_older_address_of_corpus_opens_what_it_showed(open_page: OpenPage) -> None:
+    page = open_study(open_page, "/corpus?from_word=because&any_head=1")
+    expect(page).to_have_url(re.compile("/many_texts.*from_word=because"))
+    expect(page.get_by_text("because →").first).to_be_visible()
