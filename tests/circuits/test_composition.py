@@ -161,9 +161,22 @@ def test_sums_of_another_kind_are_refused() -> None:
         composition(model)
 
 
-def test_a_family_whose_own_code_fails_while_norms_are_sought_is_refused() -> None:
+def test_gains_of_0_in_the_stream_are_not_divided_by() -> None:
+    model = build("bert")
+    layers = model.network.bert.encoder.layer
+    with torch.no_grad():
+        layers[0].attention.output.LayerNorm.weight[:5] = 0.0
+        layers[1].output.LayerNorm.weight[3:7] = 1e-12
+    found, pair = composition(model, "Q"), pairs(model, "bert", "Q")
+    for one, two in ((1, model.n_heads + 2), (0, 2 * model.n_heads), (model.n_heads, -1)):
+        written, read = pair(one, two % len(found.score))
+        expected = (written @ read).norm() / (written.norm() * read.norm())
+        assert float(found.score[one, two]) == pytest.approx(float(expected), rel=1e-9)
+
+
+def test_a_family_with_layers_that_have_no_attention_is_refused() -> None:
     config = tf.RecurrentGemmaConfig(**tiny.sizes(tf.RecurrentGemmaConfig))
-    with pytest.raises(NotKeptError, match="a pass that records each part ends in 'RuntimeError"):
+    with pytest.raises(NotKeptError, match="its layers without attention write into it"):
         composition(mv.wrap(tiny.build(config), tiny.tiny_tokenizer()))
 
 

@@ -10,8 +10,9 @@ import torch
 import mha_viz as mv
 from mha_viz.circuits.attribution import flow_graph as flow
 from mha_viz.circuits.attribution.flow_graph import flow_graph
-from mha_viz.circuits.attribution.residual import ResidualStream
-from mha_viz.circuits.attribution.residual_sums import ResidualSum, part_shares, residual_sums
+from mha_viz.circuits.attribution.part_shares import part_shares
+from mha_viz.circuits.attribution.residual_stream import ResidualStream
+from mha_viz.circuits.attribution.residual_sums import ResidualSum, residual_sums
 from mha_viz.errors import ArgumentError, MhaVizError
 from tests.circuits.flow_reference import FAMILIES, share_by_loops, sums
 from tests.engine.test_families import LONG, SHORT
@@ -65,7 +66,7 @@ def test_the_parts_of_every_sum_sum_to_the_stream(name, dtype):
             if one.mlp is not None:
                 parts = parts + one.mlp
             if one.norms is not None:
-                pattern = stream.run.probe.kept["pattern"][layer][0]
+                pattern = stream.run.attention("pattern", layer)
                 sources = torch.einsum("hqk,hkm->hkqm", pattern, stream.carried(layer)).flatten(
                     0, 1
                 )
@@ -122,10 +123,10 @@ def test_parts_that_cancel_are_shared_by_norm():
     stream = ResidualStream(model, encoded(model))
     ones = torch.ones_like(stream.whole(0))
     one = ResidualSum(1, ones, 100 * ones, 0 * ones, -99 * ones)
-    found = part_shares(stream, one, [2, 3], "proximity")
-    assert found.by_norm.tolist() == [True, True]
-    assert found.residual.tolist() == pytest.approx([100 / 199] * 2)
-    assert found.mlp.tolist() == pytest.approx([99 / 199] * 2)
+    shares, by_norm = part_shares(stream, one, [2, 3], "proximity")
+    assert by_norm == 2 and shares.residual[4] == 0
+    assert shares.residual[2:4].tolist() == pytest.approx([100 / 199] * 2)
+    assert shares.mlp[2:4].tolist() == pytest.approx([99 / 199] * 2)
 
 
 @pytest.mark.parametrize(
@@ -203,7 +204,6 @@ def test_part_shares_are_those_computed_by_hand():
     zero = torch.zeros_like(stream.whole(0))
     residual, mlp = zero.clone(), zero.clone()
     residual[:, 0], mlp[:, 1] = 3.0, 1.0  # proximities 4 - 1 and 4 - 3
-    shares = part_shares(
-        stream, ResidualSum(1, residual + mlp, residual, zero, mlp), [5], "proximity"
-    )
-    assert shares.residual.item() == 0.75 and shares.mlp.item() == 0.25 and shares.bias.item() == 0
+    one = ResidualSum(1, residual + mlp, residual, zero, mlp)
+    shares, _ = part_shares(stream, one, [5], "proximity")
+    assert shares.residual[5] == 0.75 and shares.mlp[5] == 0.25 and shares.bias[5] == 0

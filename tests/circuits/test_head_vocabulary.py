@@ -109,7 +109,7 @@ def test_masked_model_has_qk_behind_all_norms_before_the_layer(layer: int) -> No
 def test_shipped_model_by_dense_matrices_and_small_blocks(monkeypatch) -> None:
     model = mv.load("tiny-gpt2")
     words = ["cat", "dog", "red", "the"]
-    monkeypatch.setattr(factored_matrix, "_CELLS", 7 * model.d_vocab)  # 14 rows at a time
+    monkeypatch.setattr(factored_matrix, "_CELLS", 14 * model.d_vocab)  # 14 rows at a time
     told, matrices = [], token_matrices(model, 2, 4, [*words, "cat"])
     found = head_vocabulary(
         model, 2, 4, top_k=30, n_random=2, on_progress=lambda *news: told.append(news)

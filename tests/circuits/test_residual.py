@@ -5,7 +5,7 @@ import torch
 import transformers as tf
 
 import mha_viz as mv
-from mha_viz.circuits.attribution.residual import ResidualStream
+from mha_viz.circuits.attribution.residual_stream import ResidualStream
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import ArgumentError, AttentionUnavailableError
 from tests.engine.test_families import BERT_LIKE, LONG, SINGLE, small_tokenizer
@@ -93,6 +93,6 @@ def test_too_many_positions_are_refused():
     model = mv.load("tiny-gpt2")
     stream_of = "many words " * 60
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("mha_viz.circuits.attribution.residual.MAX_BYTES", 2**20)
+        patch.setattr("mha_viz.circuits.attribution.residual_stream.MAX_BYTES", 2**20)
         with pytest.raises(ArgumentError):
             ResidualStream(model, encoded(model, stream_of))

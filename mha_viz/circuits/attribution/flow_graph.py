@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 import torch
 
-from mha_viz.circuits.attribution.residual import ResidualStream
-from mha_viz.circuits.attribution.residual_sums import MEASURES, Measure, part_shares, residual_sums
-from mha_viz.circuits.attribution.walk import Walk, edge_table, node_table
+from mha_viz.circuits.attribution.graph_tables import edge_table, name_nodes, node_table, part_rows
+from mha_viz.circuits.attribution.part_shares import MEASURES, Measure, part_shares
+from mha_viz.circuits.attribution.residual_stream import ResidualStream
+from mha_viz.circuits.attribution.residual_sums import Parts, ResidualSum, residual_sums
 from mha_viz.core.attention.checks import Given, Number
 from mha_viz.core.record.fields import Token
 from mha_viz.core.reprs import table_html
@@ -165,16 +166,15 @@ def flow_graph(
     n = at + 1 if model.causal else len(encoded.input_ids)
     _check_size(model, n)
     stream = ResidualStream(model, encoded, range(n))
-    walk = _walk(stream, at, float(threshold), known)
-    parts = walk.parts()
+    parts, kept, cut, notes = _walk(stream, at, float(threshold), known)
     nodes = node_table(parts, ("residual", "source", "MLP"), (at, 1.0), encoded.tokens)
     nodes.insert(2, "stage", nodes.node.str.extract(r"\b(in|mid|out) @", expand=False).fillna(""))
     nodes = nodes.sort_values("layer", ascending=False, na_position="first", kind="stable")
     return FlowGraph(
         nodes=nodes.reset_index(drop=True),
         edges=edge_table(parts),
-        kept=walk.kept,
-        cut=walk.cut,
+        kept=kept,
+        cut=cut,
         position=at,
         threshold=float(threshold),
         measure=known,
@@ -183,27 +183,73 @@ def flow_graph(
         n_heads=model.n_heads,
         model=model.name,
         text=text,
-        notes=(*model.notes, *text_notes(model.name, encoded), *walk.notes()),
+        notes=(*model.notes, *text_notes(model.name, encoded), *notes),
     )
 
 
-def _walk(stream: ResidualStream, at: int, threshold: float, measure: Measure) -> Walk:
-    """Walk down from the chosen token; what is not reached is not computed."""
-    walk = Walk(at, len(stream.positions), stream.model.n_layers, threshold)
+def _walk(
+    stream: ResidualStream, at: int, threshold: float, measure: Measure
+) -> tuple[pd.DataFrame, float, float, tuple[str, ...]]:
+    """Walk down from the chosen token; what is not reached is not computed.
+
+    Return the parts kept of each sum, the topmost first, the shares of the chosen state that were
+    followed to input tokens and biases and that were cut, and a note where shares are by norm.
+    """
+    flow = torch.zeros(len(stream.positions), dtype=torch.float64, device=stream.whole(0).device)
+    flow[at] = 1.0
+    reached, blocks, n_parts = flow > 0, list[pd.DataFrame](), 0
+    biases, cut, by_norm, n_tokens = 0.0, 0.0, 0, 0
     for layer in reversed(range(stream.model.n_layers)):
         sums = residual_sums(stream, layer)
-        seen = stream.run.probe.allowed[layer]
         for one in reversed(sums):
-            places = walk.places()
-            found = part_shares(stream, one, places, measure)
-            pattern = stream.run.probe.kept["pattern"][layer][0][:, places].transpose(0, 1)
-            walk.step(one, len(sums) == 1, found, pattern, None if seen is None else seen[0])
-            if walk.n_parts > MAX_PARTS:
+            tokens = reached.nonzero().flatten().tolist()
+            shares, lost = part_shares(stream, one, tokens, measure)
+            by_norm, n_tokens = by_norm + lost, n_tokens + len(tokens)
+            marked = _at_least(threshold, stream, one, shares).times(reached)
+            flows = shares.times(flow).where(marked)
+            blocks.append(_rows_of(stream, one, len(sums) == 1, marked, (shares, flows)))
+            n_parts += len(blocks[-1])
+            if n_parts > MAX_PARTS:
                 raise ArgumentError(
                     f"More than {MAX_PARTS:,} edges have a share of {threshold:g} or more: choose "
                     "a higher threshold or a shorter text."
                 )
-    return walk
+            below = flows.residual + flows.mlp + flows.heads.sum((0, 1))
+            cut += max(0.0, float(flow.sum() - below.sum() - flows.bias.sum()))
+            biases += float(flows.bias.sum())
+            flow, reached = below, marked.residual | marked.mlp | marked.heads.any(0).any(0)
+    parts = pd.concat(blocks, ignore_index=True)
+    note = (
+        f"At {by_norm} of {n_tokens} places no part lies nearer to the sum than zero does; shares "
+        "there are by norm."
+    )
+    named = name_nodes(parts, parts.step.to_numpy(int), stream.model.n_layers)
+    return named, float(flow.sum()) + biases, cut, (note,) * (by_norm > 0)
+
+
+def _at_least(threshold: float, stream: ResidualStream, one: ResidualSum, shares: Parts) -> Parts:
+    """Mark the parts that a sum has, with a share of `threshold` or more."""
+    residual, heads, mlp, bias = (share >= threshold for share in shares)
+    seen, n = stream.run.probe.allowed[one.layer], len(residual)
+    if seen is not None:
+        heads &= seen[0, list(stream.positions), :n]
+    return Parts(residual, heads, mlp & (one.mlp is not None), bias & bool(one.bias.any()))
+
+
+def _rows_of(
+    stream: ResidualStream, one: ResidualSum, both: bool, marked: Parts, values: tuple[Parts, Parts]
+) -> pd.DataFrame:
+    """Make the rows of a sum, which attention and MLP both write into or one of them.
+
+    `values` are shares and flows. The share of a source's whole head is the column head_share.
+    """
+    shares, flows = values
+    none = torch.full_like(shares.residual, torch.nan)
+    heads = shares.heads.sum(2, keepdim=True).expand_as(shares.heads)
+    columns = {"share": shares, "head_share": Parts(none, heads, none, none), "flow": flows}
+    level = 2 * one.layer + (1 if one.norms is not None and not both else 2)
+    weight = stream.run.attention("pattern", one.layer)[: len(heads), :, : len(none)]
+    return part_rows(marked, columns, weight, layer=one.layer, level=level, step=1 + both)
 
 
 # -- checks ----------------------------------------------------------------------------------------

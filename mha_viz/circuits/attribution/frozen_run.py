@@ -1,31 +1,100 @@
 """One run of a model, recorded at some positions, and the same run again as a linear map."""
 
 import inspect
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
+from itertools import repeat
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from mha_viz.circuits.attribution import frozen
 from mha_viz.circuits.attribution.layout import (
     PROJECTION_BIAS,
     Layout,
+    Site,
     layout_of,
     stack_of,
     unknown_layout,
 )
-from mha_viz.engine.layer_activations import CallRecorder, replace_modules, with_replaced
+from mha_viz.circuits.attribution.linear_maps import LinearNorm
+from mha_viz.engine.layer_activations import (
+    CallRecorder,
+    ModuleProxy,
+    replace_modules,
+    with_replaced,
+)
 from mha_viz.engine.model import AttentionModel
 from mha_viz.engine.probe import EverythingKept, Probe
+from mha_viz.engine.projections import in_out
 from mha_viz.engine.run import padded, within_memory
 from mha_viz.errors import MhaVizError
 from mha_viz.prediction.logits import OF_TEXTS, objective
 from mha_viz.text.cleaning import visible
 from mha_viz.text.tokens import Encoded
+
+
+class Recorder(ModuleProxy):
+    """A stand-in that records the first argument and output of every call at some positions."""
+
+    gives_more = False  # than one tensor
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """Call the original, and record."""
+        output = self.original(*args, **kwargs)
+        given = args[0] if args else next(iter(kwargs.values()))
+        self.__dict__["gives_more"] = isinstance(output, tuple)
+        first = output[0] if isinstance(output, tuple) else output
+        self.calls.append((self._at(given, given), self._at(first, given)))
+        return output
+
+    def _at(self, tensor: Any, given: Any) -> Tensor | None:
+        """Select the positions on the tokens' axis; None for a tensor without one."""
+        if not isinstance(tensor, Tensor):
+            return None
+        # Memory tells axes apart: what has the input's shape has its axes, whatever its memory.
+        like = given if isinstance(given, Tensor) and given.shape == tensor.shape else tensor
+        if tensor.ndim > 2 and len(tensor) == 1:
+            tensor, like = tensor[0], like[0]
+        axes = [axis for axis in range(tensor.ndim - 1) if tensor.shape[axis] == self.n_tokens]
+        if not axes:
+            return None
+        # With as many heads as tokens both axes fit. Projections lay out token after token.
+        axis = max(axes, key=like.stride)
+        return tensor.index_select(axis, torch.tensor(list(self.positions), device=tensor.device))
+
+
+class PositionRecorder(Recorder):
+    """A stand-in for a projection that computes at some positions alone, and records."""
+
+    def forward(self, hidden: Tensor) -> Tensor:
+        """Call the original at the positions."""
+        given = hidden[..., list(self.positions), :]
+        output: Tensor = self.original(given)
+        self.calls.append((given.flatten(0, -2), output.flatten(0, -2)))
+        return output
+
+
+class AffineRows(ModuleProxy):
+    """A stand-in that is linear on rows, of which each constant that it adds has its own.
+
+    `calls` has for each call the linear map of all rows, and the constants by the components'
+    names. With `gives_more` the original returns a tuple, whose first member this is.
+    """
+
+    gives_more = False
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """Map the rows, and add each constant to its row, if it has one."""
+        linear, constants = next(self.calls)
+        rows = linear(*args, **kwargs)
+        for name, value in constants.items():
+            if name in self.row:
+                by_row = rows.view(self.n_rows, -1, rows.shape[-1])
+                by_row[self.row[name]] += value.reshape(-1, rows.shape[-1])
+        return (rows, None) if self.gives_more else rows
 
 
 @dataclass
@@ -76,8 +145,8 @@ class FrozenRun:
         # A classifier of texts picks the position itself, behind its last module.
         narrowed = () if objective(model.network) in OF_TEXTS else beyond[-1:]
 
-        def recorder(module: nn.Module) -> frozen.Recorder:
-            kind = frozen.PositionRecorder if module in narrowed else frozen.Recorder
+        def recorder(module: nn.Module) -> Recorder:
+            kind = PositionRecorder if module in narrowed else Recorder
             return kind(module, calls=[], positions=self.positions, n_tokens=n)
 
         self._recorders = {module: recorder(module) for module in modules}
@@ -95,6 +164,10 @@ class FrozenRun:
         self.entering = self.layout.entering({path: one.calls for path, one in layers.items()})
         self.last_gives_more: bool = layers[self.layout.layers[-1]].gives_more
 
+    def attention(self, name: str, layer: int) -> Tensor:
+        """Return one layer's pattern, z, query, key or value, heads first."""
+        return self.probe.kept[name][layer][0]
+
     def rows(
         self,
         values: Mapping[str, Tensor],
@@ -108,7 +181,17 @@ class FrozenRun:
         are their biases alone.
         """
         n_rows = 1 + max(row.values())
-        made = with_replaced(self.model.network, self._replacements(values, row, n_rows, read))
+        affine = {
+            site.module: AffineRows(
+                site.module,
+                calls=calls,
+                gives_more=self._recorders[site.module].gives_more,
+                row=row,
+                n_rows=n_rows,
+            )
+            for site, calls in self._affine(values, n_rows, read)
+        }
+        made = with_replaced(self.model.network, affine)
         layer_calls: dict[str, list[Any]] = {path: [] for path in self.layout.layers}
         layers = {
             path: CallRecorder(made.get_submodule(path), calls=calls)
@@ -124,33 +207,31 @@ class FrozenRun:
             output = _call(stack, inputs, probe)
         return self.layout.entering(layer_calls), output.last_hidden_state
 
-    def _replacements(
-        self, values: Mapping[str, Tensor], row: Mapping[str, int], n_rows: int, read: Sequence[int]
-    ) -> dict[nn.Module, nn.Module]:
-        made: dict[nn.Module, nn.Module] = {}
-        heads, rows = range(self.model.n_heads), {"row": row, "n_rows": n_rows}
-        for site in (*self.layout.embeddings, *self.layout.mlps):
-            calls = [{name: values[name]} for name in site.writes if name in values]
-            more = self._recorders[site.module].gives_more
-            made[site.module] = frozen.ComponentRows(
-                site.module, calls=iter(calls), gives_more=more, **rows
-            )
-        for site in self.layout.outputs:
-            of = [name.split(" ")[0] for name in site.writes]
-            written = [
-                [f"{layer} attention bias", *(f"{layer} H{head}" for head in heads)] for layer in of
-            ]
-            calls = [{name: values[name] for name in one if name in values} for one in written]
-            made[site.module] = frozen.ComponentRows(site.module, calls=iter(calls), **rows)
-        for site in self.layout.norms:
+    def _affine(
+        self, values: Mapping[str, Tensor], n_rows: int, read: Sequence[int]
+    ) -> Iterator[tuple[Site, Iterator[tuple[Callable[..., Tensor], dict[str, Tensor]]]]]:
+        """Yield each module with the map and the constants of each of its calls."""
+        layout = self.layout
+        for site in layout.embeddings + layout.mlps + layout.outputs:
+            of_heads = site in layout.outputs
+            names = [self._of_attention(name) if of_heads else [name] for name in site.writes]
+            written = [{one: values[one] for one in call if one in values} for call in names]
+            rows = n_rows if isinstance(site.module, nn.Embedding) else None
+            yield site, iter([(partial(_nothing, call, rows), call) for call in written if call])
+        for site in layout.norms:
             norms = zip(self._norms[site.module], site.writes, strict=False)
-            made[site.module] = frozen.NormRows(site.module, calls=norms, **rows)
-        of_readers = tuple(f"{self.layout.layers[layer]}." for layer in read)
-        for site in self.layout.projections:
+            yield site, iter([(_by_norm(norm), _bias(norm, name)) for norm, name in norms])
+        of_readers = tuple(f"{layout.layers[layer]}." for layer in read)
+        for site in layout.projections:
             (name,) = site.writes
+            # Of what a layer's attention reads nothing reaches the stream: heads write as before.
             unread = name == PROJECTION_BIAS and not site.path.startswith(of_readers)
-            made[site.module] = frozen.ProjectionRows(site.module, name=name, unread=unread, **rows)
-        return made
+            yield site, repeat((partial(_project, site.module, unread), _bias(site.module, name)))
+
+    def _of_attention(self, bias: str) -> list[str]:
+        """Name what a layer's attention writes: its bias and its heads."""
+        heads = range(self.model.n_heads)
+        return [bias, *(f"{bias.split(' ')[0]} H{head}" for head in heads)]
 
     def _check_calls(self) -> None:
         """Refuse a network in which a module is called more or less often than known."""
@@ -162,16 +243,40 @@ class FrozenRun:
                 raise unknown_layout(self.model, why)
 
     @cached_property
-    def _norms(self) -> dict[nn.Module, list[frozen.FrozenNorm]]:
-        found: dict[nn.Module, list[frozen.FrozenNorm]] = {}
-        for site in self.layout.norms:
-            found[site.module] = []
-            for x, y in self.calls[site.module]:
-                norm = None if x is None or y is None else frozen.frozen(site.module, x, y)
-                if norm is None:
-                    raise unknown_layout(self.model, f"{site.path} is no LayerNorm and no RMSNorm")
-                found[site.module].append(norm)
-        return found
+    def _norms(self) -> dict[nn.Module, list[LinearNorm]]:
+        return {
+            site.module: [self.norm(site, x, y) for x, y in self.calls[site.module]]
+            for site in self.layout.norms
+        }
+
+    def norm(self, site: Site, x: Tensor | None, y: Tensor | None) -> LinearNorm:
+        """Return the linear map that a norm was; AttentionUnavailableError for another kind."""
+        norm = None if x is None or y is None else LinearNorm.of_run(site.module, x, y)
+        if norm is None:
+            raise unknown_layout(self.model, f"{site.path} is no LayerNorm and no RMSNorm")
+        return norm
+
+
+def _nothing(written: Mapping[str, Tensor], n_rows: int | None, *args: Any, **kw: Any) -> Tensor:
+    """Return zeros in the shape of a writer's output; its input is ignored."""
+    like = next(iter(written.values()))
+    if n_rows is not None:  # of an embedding, whose positions may have no rows
+        return like.new_zeros(n_rows, *like.shape)
+    # OPT takes the tokens of all rows together.
+    return like.new_zeros(*args[0].shape[:-1], like.shape[-1])
+
+
+def _by_norm(norm: LinearNorm) -> Callable[[Tensor], Tensor]:
+    return lambda x: norm.carry(x.reshape(-1, *norm.factor.shape)).reshape(x.shape)
+
+
+def _project(module: Any, unread: bool, x: Tensor) -> Tensor:
+    W = in_out(module)
+    return x.new_zeros(*x.shape[:-1], W.shape[1]) if unread else x @ W
+
+
+def _bias(module: Any, name: str) -> dict[str, Tensor]:
+    return {} if module.bias is None else {name: module.bias}
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from mha_viz.circuits.attribution.layout import Component
 from mha_viz.circuits.attribution.readout import Readout, read_at, token_pair
-from mha_viz.circuits.attribution.residual import on_cpu
+from mha_viz.circuits.attribution.residual_stream import on_cpu
 from mha_viz.core.record.record import Token
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import ArgumentError
@@ -224,7 +224,7 @@ def component_shares(
 def _sources(made: Readout, direction: Float[Tensor, " d"]) -> Float[Tensor, "layer head key"]:
     """Compute each head's share by the token that it comes from."""
     stream = made.stream
-    directions = stream.directions(lambda given: made.linear(given)[0] @ direction)
+    *by_layer, _ = stream.gradients(lambda output: made.linear(output)[0] @ direction)
     with torch.no_grad():
-        layers = [stream.source_shares(i, one)[:, 0] for i, one in enumerate(directions)]
+        layers = [stream.source_shares(i, one)[:, 0] for i, one in enumerate(by_layer)]
     return on_cpu(torch.stack(layers))

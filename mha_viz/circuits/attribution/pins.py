@@ -6,7 +6,8 @@ from typing import NamedTuple
 
 import torch
 
-from mha_viz.circuits.attribution.frozen_paths import FrozenPaths, Parts
+from mha_viz.circuits.attribution.paths import FrozenPaths
+from mha_viz.circuits.attribution.residual_sums import Parts
 from mha_viz.errors import ArgumentError
 
 _NAME = re.compile(r"L(\d{1,4}) ?(in|mid|MLP|H(\d{1,4})) ?@(\d{1,5}|\*)", re.ASCII)
@@ -47,14 +48,12 @@ class Pin(NamedTuple):
         return f"L{self.layer} {what} @{'*' if self.position < 0 else self.position}"
 
 
-def on_pinned_paths(paths: FrozenPaths, pins: Sequence[Pin]) -> list[Parts] | None:
-    """Mark the parts on paths through a pin of every level that has pins; None without pins.
+def on_pinned_paths(paths: FrozenPaths, pins: Sequence[Pin]) -> list[Parts]:
+    """Mark the parts on paths through a pin of every level that has pins; all without pins.
 
     A path crosses each level at one node, so that two pins of one level are alternatives. Raises
     ArgumentError: a pin that the model or the text does not have.
     """
-    if not pins:
-        return None
     places, nodes = _by_sum(paths, pins)
     marked: list[Parts] = []
     open_below = False  # whether a level below has pins that a path from here would miss

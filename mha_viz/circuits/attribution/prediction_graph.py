@@ -8,13 +8,14 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from mha_viz.circuits.attribution.frozen_paths import FrozenPaths, Parts, strongest
+from mha_viz.circuits.attribution.graph_tables import part_rows
 from mha_viz.circuits.attribution.logit_attribution import component_shares, logit_weights
+from mha_viz.circuits.attribution.paths import FrozenPaths, strongest
 from mha_viz.circuits.attribution.pins import Pin, on_pinned_paths
 from mha_viz.circuits.attribution.readout import Readout, read_at, token_pair
-from mha_viz.circuits.attribution.residual import ResidualStream, on_cpu
-from mha_viz.circuits.attribution.signed_graph import COLUMNS, PredictionGraph, named_edges
-from mha_viz.circuits.attribution.walk import KINDS
+from mha_viz.circuits.attribution.residual_stream import ResidualStream
+from mha_viz.circuits.attribution.residual_sums import Parts
+from mha_viz.circuits.attribution.signed_graph import PredictionGraph, named_edges
 from mha_viz.core.attention.checks import Given, Number
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import ArgumentError
@@ -125,9 +126,8 @@ class PathsToLogit:
         self.paths, self.place = FrozenPaths(ResidualStream(model, encoded, range(n))), place
         # Of the number by what leaves the last layer, at the token that predicts.
         self.gradient, direction = torch.zeros_like(self.paths.start), made.W_U @ weights
-        self.gradient[place] = made.stream.final_gradient(lambda x: made.linear(x)[0] @ direction)[
-            0
-        ]
+        *_, behind = made.stream.gradients(lambda output: made.linear(output)[0] @ direction)
+        self.gradient[place] = behind[0]
         value = made.logits[token] - (0.0 if versus is None else made.logits[versus])
         self.value, self.rest = float(value), _behind_the_stack(made, weights)
 
@@ -218,25 +218,13 @@ def _edges(
 
     Attention weights are those of the paths' run, where `weighted`.
     """
-    blocks: dict[str, list[Any]] = {name: [] for name in (*COLUMNS[:7], *columns)}
+    blocks = []
     for i, one in reversed(list(enumerate(paths.sums))):
-        for kind in KINDS:
-            name = {"source": "heads", "MLP": "mlp"}.get(kind, kind)
-            mask = getattr(kept[i], name)
-            index = [at.cpu().numpy() for at in mask.nonzero(as_tuple=True)]
-            none = np.full(len(index[0]), -1)
-            head, query, key = index if kind == "source" else (none, index[0], none)
-            weight = np.full(len(none), np.nan)
-            if kind == "source" and weighted and one.pattern is not None:
-                weight = on_cpu(one.pattern[mask]).double().numpy()
-            each = (getattr(parts[i], name)[mask] for parts in columns.values())
-            carried = (on_cpu(values).double() for values in each)
-            of_all = [(i + 1) * paths.step, kind, one.layer]
-            row = [np.full(len(none), value) for value in of_all]
-            row += [head, query, key, weight, *(values.numpy() for values in carried)]
-            for column, values in zip(blocks.values(), row, strict=True):
-                column.append(values)
-    return pd.DataFrame({name: np.concatenate(values) for name, values in blocks.items()})
+        values = {name: parts[i] for name, parts in columns.items()}
+        weight = one.pattern if weighted else None
+        level = (i + 1) * paths.step
+        blocks.append(part_rows(kept[i], values, weight, level=level, layer=one.parts.layer))
+    return pd.concat(blocks, ignore_index=True)
 
 
 def _check_size(model: AttentionModel, n: int) -> None:

@@ -8,9 +8,9 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from transformers.pytorch_utils import Conv1D
 
-from mha_viz.circuits.attribution.frozen import FrozenNorm, frozen
 from mha_viz.circuits.attribution.layout import is_norm, stack_of, unknown_layout
-from mha_viz.circuits.attribution.residual import ResidualStream
+from mha_viz.circuits.attribution.linear_maps import LinearNorm
+from mha_viz.circuits.attribution.residual_stream import ResidualStream
 from mha_viz.engine.model import AttentionModel
 from mha_viz.engine.projections import in_out
 from mha_viz.engine.run import rounding
@@ -51,7 +51,7 @@ class Readout:
     dense: Any  # of the transform, or None
     # what its activation multiplied each number with; None without one.
     gate: Float[Tensor, " d"] | None
-    norm: FrozenNorm | None  # of the transform, or None
+    norm: LinearNorm | None  # of the transform, or None
     unembedding: Any  # from d_model to the vocabulary
     raw: Float[Tensor, " d_vocab"]  # what the unembedding gave
     logits: Float[Tensor, " d_vocab"]  # what the model gave
@@ -63,7 +63,7 @@ class Readout:
 
     def _behind_dense(self, rows: Tensor) -> Tensor:
         rows = rows if self.gate is None else rows * self.gate
-        return rows if self.norm is None else self.norm.linear(rows[:, None])[:, 0]
+        return rows if self.norm is None else self.norm.carry(rows[:, None])[:, 0]
 
     @property
     def bias(self) -> Float[Tensor, " d"] | None:
@@ -119,7 +119,7 @@ def readout(model: AttentionModel, encoded: Encoded, position: int) -> Readout:
     last = next(
         (m for m in beyond if m is not dense and calls[m] and _near(calls[m][-1][1], read)), None
     )
-    norm = None if last is None else frozen(last, *calls[last][-1])
+    norm = None if last is None else LinearNorm.of_run(last, *calls[last][-1])
     if last is not None and norm is None:
         raise unknown_layout(model, f"its {type(last).__name__} is no norm that is known here")
     gate = _gate(model, made, read if last is None else calls[last][-1][0])

@@ -9,7 +9,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from mha_viz.circuits.attribution.layout import Component
-from mha_viz.circuits.attribution.residual import ResidualStream, on_cpu
+from mha_viz.circuits.attribution.residual_stream import ResidualStream, on_cpu
 from mha_viz.core.record.record import Token
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import ArgumentError

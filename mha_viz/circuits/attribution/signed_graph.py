@@ -11,7 +11,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 import pandas as pd
 
-from mha_viz.circuits.attribution.walk import KINDS, name_nodes, node_table, whole_numbers
+from mha_viz.circuits.attribution.graph_tables import KINDS, name_nodes, node_table, whole_numbers
 from mha_viz.core.json_file import JsonKind, is_finite, is_text, is_whole
 from mha_viz.core.output_file import write_file
 from mha_viz.core.record.fields import Token, merge

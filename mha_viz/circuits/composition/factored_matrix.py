@@ -1,113 +1,21 @@
-"""Matrices of many heads as products of two thin factors, and norms between them as linear maps.
+"""Matrices of many heads as products of two thin factors, and the largest cells of such products.
 
-The products are never multiplied out. A norm is x -> C x * gain / scale + bias. Of these the scale
-differs from token to token and is but a factor, which turns no direction; centring C and gain are
-the same for all of them.
+The products are never multiplied out.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import chain
 
 import torch
 from jaxtyping import Complex, Float, Int
-from torch import Tensor, nn
+from torch import Tensor
 
-from mha_viz.errors import NotKeptError
+from mha_viz.circuits.composition.norm_placement import NormPlacement
+from mha_viz.core.attention.multi_head import AttentionWeights
+from mha_viz.engine.model import AttentionModel
+from mha_viz.engine.projections import repeat_heads
 
-_CELLS = 2**22  # of a table in between: 16 MiB of float32
-_SMALLEST_TILE = 16
-_LIKE = 1e-3  # by how much a norm may differ from its fold, of its own output's size
-
-
-@dataclass(frozen=True, eq=False)
-class Fold:
-    """The linear part of a norm."""
-
-    gain: Float[Tensor, " d_model"]  # (d_model,)
-    centred: bool  # whether the mean over d_model is taken away first (LayerNorm; RMSNorm does not)
-
-    @classmethod
-    def of(cls, norm: nn.Module, dtype: torch.dtype) -> "Fold":
-        """Read the linear part off a norm, and check on a vector that the norm does just that.
-
-        Families differ in what their weights mean (the gain, or what is added to 1) and whether
-        they centre: of these four the norm's own output selects one.
-        """
-        weight = getattr(norm, "weight", None)
-        if isinstance(weight, Tensor) and weight.ndim == 1:
-            gain = weight.detach().to(dtype)
-            # cos, not a random draw: the same everywhere, far from centred, and no two alike
-            probe = 1 + torch.arange(1.0, len(gain) + 1, dtype=dtype, device=gain.device).cos()
-            bias = getattr(norm, "bias", None)
-            with torch.inference_mode():
-                made = norm(probe.to(weight.dtype))
-                made = (made if bias is None else made - bias).to(dtype)
-            tolerance = max(_LIKE, 4 * torch.finfo(weight.dtype).eps)
-            for fold in (cls(g, c) for g in (gain, 1 + gain) for c in (True, False)):
-                expected = fold.carry(probe)
-                expected = expected * (made.norm() / expected.norm())
-                if (made - expected).norm() <= tolerance * made.norm():
-                    return fold
-        raise NotKeptError(
-            f"{type(norm).__name__} is neither a LayerNorm nor an RMSNorm with a gain, as expected "
-            "between two heads: what one reads of the other cannot be told by weights here."
-        )
-
-    def carry(self, written: Float[Tensor, "*rest d_model"]) -> Float[Tensor, "*rest d_model"]:
-        """Map vectors before the norm to vectors behind it."""
-        return (centre(written) if self.centred else written) * self.gain
-
-    def pull_back(self, read: Float[Tensor, "*rest d_model k"]) -> Float[Tensor, "*rest d_model k"]:
-        """Map weights that read behind the norm to weights before it: `carry`, transposed."""
-        read = read * self.gain[:, None]
-        return read - read.mean(-2, keepdim=True) if self.centred else read
-
-
-@dataclass(frozen=True, eq=False)
-class Passage:
-    """Several folds one after the other as one linear map: a diagonal and thin factors beside it.
-
-    A fold takes off a mean, which is a product of two vectors: so many folds are carried by one
-    multiplication of each number and a thin product, not by many steps through memory.
-    """
-
-    diagonal: Float[Tensor, " d_model"]
-    left: Float[Tensor, "d_model rank"]
-    right: Float[Tensor, "rank d_model"]
-
-    @classmethod
-    def of(cls, folds: Iterable[Fold], like: Tensor) -> "Passage":
-        """Multiply the folds, in their order; `like` has d_model, dtype and device."""
-        ones = like.new_ones(like.shape[-1])
-        return cls(ones, ones[:, None][:, :0], ones[None][:0]).then(folds)
-
-    def then(self, folds: Iterable[Fold]) -> "Passage":
-        """Multiply by further folds."""
-        made = self
-        for fold in folds:
-            diagonal, left, right = made.diagonal * fold.gain, made.left, made.right * fold.gain
-            if fold.centred:
-                mean = (made.diagonal + made.left @ made.right.sum(-1)) / len(diagonal)
-                left = torch.cat([left, mean[:, None]], dim=1)
-                right = torch.cat([right, -fold.gain[None]])
-            made = Passage(diagonal, left, right)
-        return made
-
-    def carry(self, written: Float[Tensor, "*rest d_model"]) -> Float[Tensor, "*rest d_model"]:
-        """Map vectors before the first norm to vectors behind the last one."""
-        # In the memory of what heads read: the factors of what they write are its transpose.
-        across = written.mT * self.diagonal[:, None]
-        return across.add_(self.right.T @ (self.left.T @ written.mT)).mT
-
-    def pull_back(self, read: Float[Tensor, "*rest d_model k"]) -> Float[Tensor, "*rest d_model k"]:
-        """Map weights that read behind the last norm to weights before the first: transposed."""
-        return (read * self.diagonal[:, None]).add_(self.left @ (self.right @ read))
-
-
-def centre(vectors: Float[Tensor, "*rest d_model"]) -> Float[Tensor, "*rest d_model"]:
-    """Subtract the mean over d_model."""
-    return vectors - vectors.mean(-1, keepdim=True)
+_CELLS = 2**23  # of a block of rows: 32 MiB of float32
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,6 +77,21 @@ class FactoredMatrix:
         return torch.linalg.eigvals(self.B @ self.A)
 
 
+def folded(
+    model: AttentionModel, placement: NormPlacement, layer: int
+) -> tuple[FactoredMatrix, FactoredMatrix]:
+    """Return W_Q W_K^T and W_V W_O of each query head, the layer's own norms folded in."""
+    dtype = torch.promote_types(model.dtype, torch.float32)
+    weights: AttentionWeights = model.attention_weights(layer)
+    reading, writing = placement.reading[layer], placement.writing[layer]
+    read = [getattr(weights, name).to(dtype) for name in ("W_Q", "W_K", "W_V")]
+    read = [W if reading is None else reading.pull_back(W.mT).mT for W in read]
+    W_Q, W_K, W_V = (repeat_heads(W[None], model.n_heads)[0] for W in read)
+    W_O = weights.W_O.to(dtype)
+    W_O = W_O if writing is None else writing.carry(W_O)
+    return FactoredMatrix(W_Q, W_K.mT), FactoredMatrix(W_V, W_O)
+
+
 def n_blocks(left: Float[Tensor, "m k"], right: Float[Tensor, "n k2"]) -> int:
     """Count the blocks that `product_blocks` gives."""
     return -(-len(left) // _rows(right))
@@ -177,18 +100,18 @@ def n_blocks(left: Float[Tensor, "m k"], right: Float[Tensor, "n k2"]) -> int:
 def product_blocks(
     left: Float[Tensor, "m k"], right: Float[Tensor, "n k"]
 ) -> Iterator[Float[Tensor, "block n"]]:
-    """Yield left @ right^T, some rows at a time, which take 32 MiB of float32."""
+    """Yield left @ right^T, some rows at a time."""
     return (rows @ right.mT for rows in left.split(_rows(right)))
 
 
 def _rows(right: Tensor) -> int:
-    return max(1, 2 * _CELLS // len(right))
+    return max(1, _CELLS // len(right))
 
 
 def largest(
     blocks: Iterable[Float[Tensor, "block n"]], top: int
 ) -> tuple[Float[Tensor, " top"], Int[Tensor, " top"]]:
-    """Find the largest cells of a matrix given by blocks of rows, and their places in it, flat."""
+    """Find the largest cells of a matrix by blocks of rows, and their flat positions in it."""
     values, places, first = torch.empty(0), torch.empty(0, dtype=torch.long), 0
     for block in blocks:
         least = values[-1] if len(values) == top else -torch.inf
@@ -204,83 +127,3 @@ def largest(
         values, places = values[order], places[order]
         first += block.numel()
     return values, places
-
-
-def squared_products(
-    writes: Sequence[Float[Tensor, "head k d_model"]],
-    reads: Sequence[Float[Tensor, "head d_model k2"]],
-    passing: Sequence[Sequence[Fold]],
-) -> Float[Tensor, "sender receiver"]:
-    """Compute ||write @ T @ read||_F^2 of all heads with those of later layers, NaN for the rest.
-
-    The heads are in order of layer. T is all that stands in the stream between both layers. Where
-    norms stand there, it differs for any two layers; so the layers are halved, what the first half
-    writes is carried to the middle, what the second half reads is pulled back to it, and the halves
-    are treated alike.
-    """
-    n_layers, n_heads = len(writes), len(writes[0])
-    found = writes[0].new_full((n_layers * n_heads,) * 2, torch.nan)
-    if not any(passing):  # one T for all: what is worked out for a head serves all its pairs
-        later = torch.ones(n_layers, n_layers, dtype=torch.bool, device=found.device).triu(1)
-        later = later.repeat_interleave(n_heads, 0).repeat_interleave(n_heads, 1)
-        return all_squared_norms(torch.cat([*writes]), torch.cat([*reads])).where(later, found)
-
-    def between(layer: int, later: int) -> Passage:
-        return Passage.of(chain.from_iterable(passing[layer:later]), writes[0])
-
-    for first, middle, last in _halves(0, n_layers):
-        early, late = (
-            slice(a * n_heads, b * n_heads) for a, b in ((first, middle), (middle, last))
-        )
-        arriving = [between(i, middle).carry(writes[i]) for i in range(first, middle)]
-        read = [between(middle, i).pull_back(reads[i]) for i in range(middle, last)]
-        found[early, late] = all_squared_norms(torch.cat(arriving), torch.cat(read))
-    return found
-
-
-def _halves(first: int, last: int) -> Iterator[tuple[int, int, int]]:
-    """Yield (first, middle, last) of blocks that hold any two layers, earlier and later, once."""
-    if last - first > 1:
-        middle = (first + last) // 2
-        yield first, middle, last
-        yield from _halves(first, middle)
-        yield from _halves(middle, last)
-
-
-def all_squared_norms(
-    left: Float[Tensor, "m j d_model"], right: Float[Tensor, "n d_model k"]
-) -> Float[Tensor, "m n"]:
-    """Compute ||left_i @ right_j||_F^2 of any two, by whichever way multiplies less.
-
-    Either the products themselves, j x k for each pair; or, where there are many pairs, by
-    ||A B||_F^2 = <A^T A, B B^T>, tile by tile of these symmetric matrices, which takes one
-    multiplication for each of their cells and pair. Multiplications in tiles take twice as long.
-    """
-    (m, j, d_model), (n, _, k) = left.shape, right.shape
-    products = 2 * m * n * j * k * d_model
-    tiles = 2 * d_model**2 * (m * j + n * k + m * n)
-    return (_by_tiles if tiles < products else _by_products)(left, right)
-
-
-def _by_products(left: Tensor, right: Tensor) -> Tensor:
-    m, j, _ = left.shape
-    rows, k = left.flatten(0, 1), right.shape[-1]
-    found = []
-    for part in right.split(max(1, 4 * _CELLS // (m * j * k))):
-        product = rows @ part.transpose(0, 1).flatten(1)
-        found.append(product.square_().view(m, j, len(part), k).sum((1, 3)))
-    return torch.cat(found, dim=1)
-
-
-def _by_tiles(left: Tensor, right: Tensor) -> Tensor:
-    (m, _, d_model), n = left.shape, len(right)
-    side = min(d_model, max(_SMALLEST_TILE, int((_CELLS / (m + n)) ** 0.5)))
-    total = left.new_zeros(m, n)
-    for i in range(0, d_model, side):
-        across = slice(i, i + side)
-        for j in range(0, i + 1, side):
-            down = slice(j, j + side)
-            a = (left[:, :, across].mT @ left[:, :, down]).flatten(1)
-            b = (right[:, across] @ right[:, down].mT).flatten(1)
-            total += (1 if i == j else 2) * (a @ b.mT)  # the tile above the diagonal is the same
-    return total.clamp_(min=0.0)

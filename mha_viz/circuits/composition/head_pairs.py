@@ -9,19 +9,12 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from mha_viz.circuits.composition.factored_matrix import (
-    FactoredMatrix,
-    Fold,
-    Passage,
-    centre,
-    squared_products,
-)
+from mha_viz.circuits.composition.factored_matrix import FactoredMatrix, folded
 from mha_viz.circuits.composition.norm_placement import NormPlacement, norm_placement
+from mha_viz.circuits.composition.pair_products import StreamFrame, squared_products
 from mha_viz.core.amounts import of_bytes
-from mha_viz.core.attention.multi_head import AttentionWeights
 from mha_viz.core.reprs import table_html
 from mha_viz.engine.model import AttentionModel
-from mha_viz.engine.projections import repeat_heads
 from mha_viz.errors import ArgumentError, NotKeptError
 
 Kind = Literal["Q", "K", "V"]
@@ -157,21 +150,6 @@ def composition(model: AttentionModel, kind: Kind | str = "K") -> Composition:
     )
 
 
-def folded(
-    model: AttentionModel, placement: NormPlacement, layer: int
-) -> tuple[FactoredMatrix, FactoredMatrix]:
-    """Return W_Q W_K^T and W_V W_O of each query head, the layer's own norms folded in."""
-    dtype = torch.promote_types(model.dtype, torch.float32)
-    weights: AttentionWeights = model.attention_weights(layer)
-    reading, writing = placement.reading[layer], placement.writing[layer]
-    read = [getattr(weights, name).to(dtype) for name in ("W_Q", "W_K", "W_V")]
-    read = [W if reading is None else reading.pull_back(W) for W in read]
-    W_Q, W_K, W_V = (repeat_heads(W[None], model.n_heads)[0] for W in read)
-    W_O = weights.W_O.to(dtype)
-    W_O = W_O if writing is None else writing.carry(W_O)
-    return FactoredMatrix(W_Q, W_K.mT), FactoredMatrix(W_V, W_O)
-
-
 def _writes_and_reads(
     model: AttentionModel, placement: NormPlacement, kind: Kind | str
 ) -> tuple[list[Tensor], list[Tensor]]:
@@ -179,7 +157,9 @@ def _writes_and_reads(
     writes, reads = [], []
     for layer in range(len(placement.reading)):
         QK, OV = folded(model, placement, layer)
-        written = FactoredMatrix(OV.A, centre(OV.B) if placement.centred else OV.B)
+        written = FactoredMatrix(
+            OV.A, OV.B - OV.B.mean(-1, keepdim=True) if placement.centred else OV.B
+        )
         writes.append(written.T.column_factor.mT)
         reads.append({"Q": QK, "K": QK.T, "V": written}[kind].column_factor)
     return writes, reads
@@ -191,11 +171,11 @@ def _compare(
     """Return score, zscore, and the number of dimensions in which heads may be rotated."""
     n_heads, _, d_model = writes[0].shape
     n = d_model - 1 if placement.centred else d_model
+    frame = StreamFrame.of(placement.passing, writes[0])
     size, purity = (
-        at_layer.repeat_interleave(n_heads, dim=1)
-        for at_layer in _as_they_arrive(writes, placement.passing)
+        at_layer.repeat_interleave(n_heads, dim=1) for at_layer in _as_they_arrive(writes, frame)
     )
-    squares = squared_products(writes, reads, placement.passing) / size**2
+    squares = squared_products(writes, reads, frame) / size**2
     read_purity = torch.cat([_purity(read) for read in reads])
     variance = 2 * (purity - 1 / n) * (read_purity - 1 / n) / max(1, (n - 1) * (n + 2))
     deviation = variance.where(variance > 0, torch.nan).sqrt()  # a sphere is the same, turned
@@ -203,22 +183,18 @@ def _compare(
 
 
 def _as_they_arrive(
-    writes: Sequence[Tensor], passing: Sequence[Sequence[Fold]]
+    writes: Sequence[Tensor], frame: StreamFrame
 ) -> tuple[Float[Tensor, "sender layer"], Float[Tensor, "sender layer"]]:
     """Compute norm and purity of what heads write, at each later layer; NaN for the others."""
     n_layers, n_heads = len(writes), len(writes[0])
     size = writes[0].new_full((n_layers, n_heads, n_layers), torch.nan)
     purity = size.clone()
     for layer, written in enumerate(writes[:-1]):
-        passage = Passage.of((), written)
-        for later in range(layer + 1, n_layers):
-            passage = passage.then(passing[later - 1])
-            if passing[later - 1] or later == layer + 1:  # else it arrives as one layer before
-                arriving = passage.carry(written)
-                gram = arriving @ arriving.mT
-                norm = gram.diagonal(dim1=-2, dim2=-1).sum(-1).sqrt()
-                pure = torch.linalg.matrix_norm(gram) ** 2 / norm**4
-            size[layer, :, later], purity[layer, :, later] = norm, pure
+        for later, arriving in frame.arrivals(written, layer):
+            gram = arriving @ arriving.mT
+            norm = gram.diagonal(dim1=-2, dim2=-1).sum(-1).sqrt()
+            size[layer, :, later:] = norm[:, None]
+            purity[layer, :, later:] = (torch.linalg.matrix_norm(gram) ** 2 / norm**4)[:, None]
     return size.flatten(0, 1), purity.flatten(0, 1)
 
 

@@ -1,28 +1,25 @@
 """Norms between what one layer's heads write and what another layer's heads read.
 
-Families call and place their norms differently. Here one short text is run, and the norms are found
-by what came in and went out of them; a layer whose sums do not come out so is refused.
+Families call and place their norms differently. They are found by what one run of a short text
+gave each of them.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
 import torch
-from torch import Tensor, nn
-from transformers.pytorch_utils import Conv1D
+from torch import nn
 
-from mha_viz.circuits.composition.factored_matrix import Fold
-from mha_viz.engine.layer_activations import ModuleProxy, replace_modules
+from mha_viz.circuits.attribution.layout import Site, unknown_layout
+from mha_viz.circuits.attribution.linear_maps import LinearNorm
+from mha_viz.circuits.attribution.residual_stream import ResidualStream
+from mha_viz.circuits.attribution.residual_sums import LayerCalls, residual_sums, same
 from mha_viz.engine.model import AttentionModel
-from mha_viz.engine.run import run
-from mha_viz.errors import MhaVizError, NotKeptError
-from mha_viz.text.cleaning import visible
+from mha_viz.errors import AttentionUnavailableError, NotKeptError
 from mha_viz.text.encoding import encode_texts
 
-LINEAR = (nn.Linear, Conv1D)
 _SAMPLE = "A short text."
 
 
@@ -31,14 +28,14 @@ class NormPlacement:
     """The norms of a stack of layers, as their linear parts."""
 
     # before queries, keys and values of each layer; None where it reads the stream itself
-    reading: tuple[Fold | None, ...]
-    writing: tuple[Fold | None, ...]  # behind W_O of each layer, before the sum; None for most
+    reading: tuple[LinearNorm | None, ...]
+    writing: tuple[LinearNorm | None, ...]  # behind W_O of each layer, before the sum; mostly None
     # in the stream between a layer's heads and the next layer; empty where norms stand beside it
-    passing: tuple[tuple[Fold, ...], ...]
+    passing: tuple[tuple[LinearNorm, ...], ...]
     # between the last sum and the output, (None,) for none; empty where that is not known
-    final: tuple[Fold | None, ...]
-    # between embeddings and stream, as modules; None where more than norms stands there
-    entering: tuple[nn.Module, ...] | None
+    final: tuple[LinearNorm | None, ...]
+    # between embeddings and stream; None where more than norms stands there
+    entering: tuple[LinearNorm, ...] | None
     normed_heads: bool  # whether queries and keys are normed once more, head by head
     rotary: bool  # whether queries and keys are turned by their positions
 
@@ -46,223 +43,101 @@ class NormPlacement:
     def centred(self) -> bool:
         """True if nothing behind the first layer sees the mean of what was written."""
         behind = self.reading[1:]
-        return not any(self.passing) and all(fold is not None and fold.centred for fold in behind)
+        return not any(self.passing) and all(norm is not None and norm.centred for norm in behind)
 
 
-class _Call(NamedTuple):
-    """A call of a module: its input and its output."""
+class _LayerNorms(NamedTuple):
+    """The norms of one layer, still as modules."""
 
-    module: nn.Module
-    given: Tensor
-    made: Tensor
-
-    @property
-    def is_norm(self) -> bool:
-        return "norm" in type(self.module).__name__.lower()
+    reading: nn.Module | None
+    writing: nn.Module | None
+    passing: tuple[nn.Module, ...]
 
 
-# One layer's norms, still as modules: reading, writing and passing.
-_Step = tuple[nn.Module | None, nn.Module | None, tuple[nn.Module, ...]]
+class _Norms(NamedTuple):
+    """The norms of a stack as modules; their gains are read anew each time, as they may change."""
 
-
-class _Found(NamedTuple):
-    """All that one run shows; gains are read anew each time, as weights may be changed."""
-
-    steps: tuple[_Step, ...]
+    layers: tuple[_LayerNorms, ...]
     final: tuple[nn.Module | None, ...]
     entering: tuple[nn.Module, ...] | None
     normed_heads: bool
 
 
-_FOUND: WeakKeyDictionary[AttentionModel, _Found] = WeakKeyDictionary()
+_NORMS: WeakKeyDictionary[AttentionModel, _Norms] = WeakKeyDictionary()
 
 
 def norm_placement(model: AttentionModel, dtype: torch.dtype) -> NormPlacement:
     """Find the norms between the layers of a model's first part; NotKeptError where unknown."""
-    if model not in _FOUND:
-        _FOUND[model] = _find(model)
-    found = _FOUND[model]
+    if model not in _NORMS:
+        _NORMS[model] = _norms(model)
+    norms = _NORMS[model]
 
     @cache  # layers may share a norm
-    def fold(norm: nn.Module | None) -> Fold | None:
-        return None if norm is None else Fold.of(norm, dtype)
+    def linear(norm: nn.Module) -> LinearNorm:
+        return LinearNorm.of_weights(norm, dtype)
 
-    reading, writing, passing = zip(*found.steps, strict=True)
+    def each(norms: tuple[nn.Module | None, ...]) -> tuple[LinearNorm | None, ...]:
+        return tuple(None if norm is None else linear(norm) for norm in norms)
+
     return NormPlacement(
-        reading=tuple(map(fold, reading)),
-        writing=tuple(map(fold, writing)),
-        passing=tuple(tuple(Fold.of(norm, dtype) for norm in norms) for norms in passing),
-        final=tuple(map(fold, found.final)),
-        entering=found.entering,
-        normed_heads=found.normed_heads,
+        reading=each(tuple(layer.reading for layer in norms.layers)),
+        writing=each(tuple(layer.writing for layer in norms.layers)),
+        passing=tuple(tuple(map(linear, layer.passing)) for layer in norms.layers),
+        final=each(norms.final),
+        entering=None if norms.entering is None else tuple(map(linear, norms.entering)),
+        normed_heads=norms.normed_heads,
         rotary=model.is_rotary,
     )
 
 
-def _find(model: AttentionModel) -> _Found:
-    calls, hidden = _calls(model)
-    reads, writes = _places(model, calls)
-    ends = [*reads[1:], len(calls)]
-    steps = [
-        _step(model, calls, *places, layer)
-        for layer, places in enumerate(zip(reads, writes, ends, strict=True))
-    ]
-    within = [call for r, w in zip(reads, writes, strict=True) for call in calls[r:w]]
-    before = [call for call in calls[: reads[0]] if call.is_norm or isinstance(call.module, LINEAR)]
-    entering = [call for call in before if call.module is not steps[0][0]]
-    final: tuple[nn.Module | None, ...] = ()
-    if hidden is not None and not any(passing for _, _, passing in steps):
-        _, stream = _norm_before(calls[: reads[-1]], calls[reads[-1]].given)
-        norm, after = _norm_before(calls, hidden)
-        final = (norm,) * len(_writing(stream, calls[writes[-1]].made, after, calls[writes[-1] :]))
-    return _Found(
-        tuple(steps),
-        final=final,
-        entering=tuple(call.module for call in entering)
-        if all(call.is_norm for call in entering)
-        else None,
-        normed_heads=any(call.is_norm for call in within),
-    )
-
-
-def _step(
-    model: AttentionModel, calls: Sequence[_Call], read: int, write: int, end: int, layer: int
-) -> _Step:
-    """Find one layer's norms by what came before and after its attention.
-
-    `read` and `write` number the calls that make its queries and apply its W_O; `end` is the call
-    that makes the next layer's queries, or lies behind the last call.
-    """
-    seen, output, behind = calls[read].given, calls[write].made, calls[write:end]
-    following = calls[end].given if end < len(calls) else None
-    passing = _in_the_stream(behind, seen, output, following)
-    if passing:
-        return None, None, passing
-    reading, stream = _norm_before(calls[:read], seen)
-    _, after = (None, None) if following is None else _norm_before(calls[:end], following)
-    if after is None:  # the last layer: no further sum to compare with
-        normed = next((c.module for c in behind if c.is_norm and _same(c.given, output)), None)
-        return reading, normed, ()
-    for writing in _writing(stream, output, after, behind):
-        return reading, writing, ()
-    raise NotKeptError(
-        f"Layer {layer} of {model.name} ({model.family}) adds up its attention and its MLP in a "
-        "way that is not known here, expected were norms before or behind both: choose a BERT, "
-        "GPT-2, Llama or a close relative."
-    )
-
-
-def _writing(
-    stream: Tensor, output: Tensor, after: Tensor, behind: Sequence[_Call]
-) -> tuple[nn.Module | None, ...]:
-    """Find the norm between W_O and the stream, or (None,); empty if the sum is unknown."""
-    normed = [call for call in behind if call.is_norm and _same(call.given, output)]
-    for norm, written in ((None, output), *((call.module, call.made) for call in normed)):
-        so_far = stream + written
-        if any(_same(after, so_far + call.made) for call in behind if _fits(call.made, after)):
-            return (norm,)
-    return ()
-
-
-def _in_the_stream(
-    behind: Sequence[_Call], seen: Tensor, output: Tensor, following: Tensor | None
-) -> tuple[nn.Module, ...]:
-    """Find the norms of a layer that norms its sums: what it reads plus what it adds.
-
-    The first is of input + attention; each of the others of the norm before + what was made since.
-    Empty where the layer is of another kind.
-    """
-    passed: list[nn.Module] = []
-    stream, added = seen, [output]
-    for call in behind:
-        fits = call.is_norm and _fits(call.given, stream)
-        if fits and any(_same(call.given, stream + one) for one in added):
-            passed.append(call.module)
-            stream, added = call.made, []
-        if _fits(call.made, stream):
-            added.append(call.made)
-    whole = following is None or _same(stream, following)
-    return tuple(passed) if whole else ()
-
-
-def _norm_before(calls: Sequence[_Call], read: Tensor) -> tuple[nn.Module | None, Tensor]:
-    """Find the norm that made what is read, and its input; without one that is the stream."""
-    for call in reversed(calls):
-        if call.is_norm and _same(call.made, read):
-            return call.module, call.given
-    return None, read
-
-
-def _places(model: AttentionModel, calls: Sequence[_Call]) -> tuple[list[int], list[int]]:
-    """Find for each layer the call that makes its queries, and the call of W_O."""
-    used: set[int] = set()
-
-    def next_of(module: nn.Module) -> int:
-        place = next(i for i, c in enumerate(calls) if c.module is module and i not in used)
-        used.add(place)  # a family may run one module again and again
-        return place
-
-    pairs = [layer.modules() for layer in model.layers()]
-    return [next_of(q) for q, _, _ in pairs], [next_of(o) for _, _, o in pairs]
-
-
-def _calls(model: AttentionModel) -> tuple[list[_Call], Tensor | None]:
-    """List every call of an innermost module, embeddings aside, in one pass over a short text.
-
-    The second value is what a single stack made of it in the end.
-    """
-    calls: list[_Call] = []
-    replacements = {
-        path: _Recording(module, calls=calls)
-        for path, module in model.network.named_modules(remove_duplicate=False)
-        if not any(module.children()) and not isinstance(module, nn.Embedding)
-    }
-    source, target = encode_texts(model.reader, _SAMPLE)
+def _norms(model: AttentionModel) -> _Norms:
+    attention = model.layers()  # AttentionUnavailableError where it is not ours
     try:
-        left = run(
-            replace_modules(model.network, replacements),
-            model.backend,
-            [source],
-            None if target is None else [target],
-            pad=model.tokenizer.pad_token_id or 0,
-        )
-    except MhaVizError:
-        raise
-    except Exception as error:  # of the family's own code, which has other modules in it here
-        raise NotKeptError(
-            f"The norms of {model.name} ({model.family}) cannot be found: a pass that records each "
-            f"part ends in {visible(f'{type(error).__name__}: {error}')[:200]!r}. Choose a BERT, "
-            "GPT-2, Llama or a close relative."
-        ) from error
-    hidden = left["self"].hidden if "self" in left else None
-    return calls, None if hidden is None else _rows(hidden)
+        stream = ResidualStream(model, encode_texts(model.reader, _SAMPLE)[0])
+        layers = tuple(_of_layer(stream, layer) for layer in range(model.n_layers))
+        layout, calls = stream.run.layout, stream.run.calls
+    except AttentionUnavailableError as error:
+        raise NotKeptError(f"The norms of {model.name} cannot be found. {error}") from error
+
+    def called(sites: tuple[Site, ...], start: str) -> tuple[nn.Module, ...]:
+        return tuple(s.module for s in sites if s.writes[0].startswith(start) and calls[s.module])
+
+    between = {norm for layer in layers for norm in (*layer[:2], *layer.passing)}
+    inside = {part for layer in attention for part in layer.module.modules()} - between
+    projected = called(layout.projections, "embedding ")
+    return _Norms(
+        layers,
+        final=() if any(layer.passing for layer in layers) else _final(stream),
+        entering=None if projected else called(layout.norms, "embedding "),
+        normed_heads=any(norm in inside for norm in called(layout.norms, "L")),
+    )
 
 
-class _Recording(ModuleProxy):
-    """A stand-in that records input and output where both are vectors."""
-
-    def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """Call the original, and record."""
-        given = args[0].clone() if args and isinstance(args[0], Tensor) else None
-        output = self.original(*args, **kwargs)
-        if given is not None and isinstance(output, Tensor):
-            # copies: a family may add to them in place
-            self.calls.append(_Call(self.original, _rows(given), _rows(output.clone())))
-        return output
-
-
-def _rows(tensor: Tensor) -> Tensor:
-    """Flatten to (token, width); OPT's MLP sees all tokens in one axis."""
-    return tensor.flatten(0, -2) if tensor.ndim > 2 else tensor
-
-
-def _fits(one: Tensor, other: Tensor) -> bool:
-    return one.shape == other.shape and one.is_floating_point()
+def _of_layer(stream: ResidualStream, layer: int) -> _LayerNorms:
+    """Find one layer's norms by its sums, and by what its queries are made from."""
+    heads, *_ = sums = residual_sums(stream, layer)
+    if heads.factor != 1:
+        raise unknown_layout(stream.model, "it adds a multiple of what its heads write")
+    passing = tuple(one.passing.module for one in sums if one.passing is not None)
+    writing = [norm.module for norm in heads.norms or () if norm is not heads.passing]
+    layers, x = stream.model.layers(), stream.whole(layer)
+    query, *_ = layers[layer].modules()
+    turn = sum(other.modules()[0] is query for other in layers[:layer])
+    read = stream.run.calls[query][turn][0]
+    norms = LayerCalls(stream, layer).norms
+    reading = next((s.module for s, given, y in norms if same(given, x) and same(read, y)), None)
+    if reading is None and not same(read, x):
+        raise unknown_layout(stream.model, f"what queries of layer {layer} read is not known")
+    return _LayerNorms(reading, writing[0] if writing else None, passing)
 
 
-def _same(one: Tensor, other: Tensor) -> bool:
-    """Compare two tensors but for the rounding of a sum or two."""
-    if not _fits(one, other):
-        return False
-    tolerance = max(1e-5, 2 * float(torch.finfo(one.dtype).eps))
-    return bool((one - other).norm() <= tolerance * other.norm())
+def _final(stream: ResidualStream) -> tuple[nn.Module | None, ...]:
+    """Find the norm behind the last layer: none where the stack gives its stream itself."""
+    whole, run = stream.whole(stream.model.n_layers), stream.run
+    output = run.output.last_hidden_state[0]
+    for site in run.layout.norms:
+        if site.writes[0].startswith("final ") and run.calls[site.module]:
+            x, y = run.calls[site.module][0]
+            if same(x, whole) and y is not None and same(output, y):
+                return (site.module,)
+    return (None,) if same(output, whole) else ()

@@ -9,8 +9,12 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from mha_viz.circuits.composition.factored_matrix import FactoredMatrix, largest, product_blocks
-from mha_viz.circuits.composition.head_pairs import folded
+from mha_viz.circuits.composition.factored_matrix import (
+    FactoredMatrix,
+    folded,
+    largest,
+    product_blocks,
+)
 from mha_viz.circuits.composition.norm_placement import NormPlacement, norm_placement
 from mha_viz.core.reprs import head_rows, table_html
 from mha_viz.engine.model import AttentionModel
@@ -233,7 +237,7 @@ def vocabulary_ends(model: AttentionModel) -> tuple[NormPlacement, Tensor, Tenso
     embedding, unembedding = (end.weight.detach()[:n].to(dtype) for end in (E, U))
     (final,) = placement.final
     if final is not None:
-        unembedding = final.pull_back(unembedding.T).T
+        unembedding = final.pull_back(unembedding)
     return placement, embedding, unembedding - unembedding.mean(0)
 
 

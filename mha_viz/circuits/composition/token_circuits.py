@@ -11,8 +11,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from mha_viz.circuits.composition.factored_matrix import FactoredMatrix, Fold
-from mha_viz.circuits.composition.head_pairs import folded
+from mha_viz.circuits.composition.factored_matrix import FactoredMatrix, folded
 from mha_viz.circuits.composition.norm_placement import NormPlacement, norm_placement
 from mha_viz.circuits.composition.ov_circuit import vocabulary_ends
 from mha_viz.engine.model import AttentionModel
@@ -141,15 +140,14 @@ def _qk_ends(
         )
     QK, _ = folded(model, placement, layer)
     seen = E.detach()[: len(model.tokenizer)].to(QK.A)
-    entering = (Fold.of(norm, seen.dtype) for norm in placement.entering)
-    for fold in (*entering, *chain(*placement.passing[:layer])):
-        seen = fold.carry(seen)
+    for norm in (*placement.entering, *chain(*placement.passing[:layer])):
+        seen = norm.carry(seen)
     reading = placement.reading[layer]
 
     def draw(rng: torch.Generator) -> FactoredMatrix:
         W_Q, W_K = (_normal(matrix.A, rng) for _ in range(2))
         if reading is not None:
-            W_Q, W_K = reading.pull_back(W_Q), reading.pull_back(W_K)
+            W_Q, W_K = reading.pull_back(W_Q.mT).mT, reading.pull_back(W_K.mT).mT
         return FactoredMatrix(W_Q, W_K.mT).scaled_to(matrix.norm)
 
     matrix = QK.only(head)
@@ -164,7 +162,7 @@ def _ov_ends(
 
     def draw(rng: torch.Generator) -> FactoredMatrix:
         W_V, W_O = _normal(matrix.A, rng), _normal(matrix.B, rng)
-        W_V = W_V if reading is None else reading.pull_back(W_V)
+        W_V = W_V if reading is None else reading.pull_back(W_V.mT).mT
         return FactoredMatrix(W_V, W_O if writing is None else writing.carry(W_O)).scaled_to(
             matrix.norm
         )

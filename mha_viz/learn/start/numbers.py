@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from mha_viz.circuits.attribution.residual import ResidualStream
+from mha_viz.circuits.attribution.residual_stream import ResidualStream
 from mha_viz.core.record.fields import Token
 from mha_viz.engine.model import AttentionModel
 from mha_viz.engine.probe import HeadEdits, Probe

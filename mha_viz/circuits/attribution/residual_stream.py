@@ -9,7 +9,6 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from mha_viz.circuits.attribution.frozen import LinearMap
 from mha_viz.circuits.attribution.frozen_run import FrozenRun
 from mha_viz.circuits.attribution.layout import (
     PROJECTION_BIAS,
@@ -17,6 +16,7 @@ from mha_viz.circuits.attribution.layout import (
     components_of,
     unknown_layout,
 )
+from mha_viz.circuits.attribution.linear_maps import LinearMap
 from mha_viz.core.amounts import of_bytes
 from mha_viz.engine.model import AttentionModel
 from mha_viz.engine.probe import EverythingKept, Probe
@@ -127,8 +127,8 @@ class ResidualStream:
         with suppress(EverythingKept):
             self.run.rows(self.values, {name: i for i, name in enumerate(names)}, probe, [layer])
         query, key = probe.kept["query"][layer], probe.kept["key"][layer]
-        self.check_sum(query.sum(0), self.run.probe.kept["query"][layer][0])
-        self.check_sum(key.sum(0), self.run.probe.kept["key"][layer][0][:, list(self.positions)])
+        self.check_sum(query.sum(0), self.run.attention("query", layer))
+        self.check_sum(key.sum(0), self.run.attention("key", layer)[:, list(self.positions)])
         return query, key
 
     # -- what heads write ------------------------------------------------------------------------
@@ -153,31 +153,18 @@ class ResidualStream:
 
         pattern * (v - b_V) . (W_O direction); over the keys they sum to the head's share.
         """
-        pattern, value = (self.run.probe.kept[name][layer][0] for name in ("pattern", "value"))
-        moved = repeat_heads((value - self.b_V[layer][:, None])[None], len(pattern))[0]
-        through = torch.einsum("hkd,hdm,qm->hqk", moved, self.W_O(layer), direction)
-        return pattern * through
+        W_O, moved = self.W_O(layer), self._values_moved(layer)
+        through = torch.einsum("hkd,hdm,qm->hqk", moved, W_O, direction)
+        return self.run.attention("pattern", layer) * through
 
     def carried(self, layer: int) -> Float[Tensor, "head key d_model"]:
         """Compute what each head would write if it looked at one token alone, without biases."""
-        value = self.run.probe.kept["value"][layer][0]
-        moved = value - self.b_V[layer][:, None]
-        moved = repeat_heads(moved[None], self.model.n_heads)[0]
-        return torch.einsum("hkd,hdm->hkm", moved, self.W_O(layer))
+        return torch.einsum("hkd,hdm->hkm", self._values_moved(layer), self.W_O(layer))
 
-    def directions(
-        self, read: Callable[[Float[Tensor, "position d_model"]], Float[Tensor, ""]]
-    ) -> list[Float[Tensor, "position d_model"]]:
-        """Differentiate an affine function of the stack's output by each layer's attention.
-
-        For a vector that a head of that layer writes, its product with this is its share.
-        """
-        zero = torch.zeros_like(self.run.entering[0])
-        written = [zero.clone().requires_grad_() for _ in self.run.layout.layers]
-        values = {f"L{i} attention bias": value for i, value in enumerate(written)}
-        with torch.enable_grad():
-            _, rows = self.run.rows(self.values | values, dict.fromkeys(values, 0))
-            return list(torch.autograd.grad(read(rows[0]), written))
+    def _values_moved(self, layer: int) -> Float[Tensor, "head key d_head"]:
+        """Return the values that each query head takes, less the bias."""
+        values = self.run.attention("value", layer) - self.b_V[layer][:, None]
+        return repeat_heads(values[None], self.model.n_heads)[0]
 
     def _recorded_outputs(self) -> dict[str, Tensor]:
         """Return the outputs of embeddings and MLPs, by the components' names."""
@@ -191,7 +178,7 @@ class ResidualStream:
 
     def _attention(self, layer: int) -> tuple[Tensor, Tensor]:
         """Return a layer's heads (head, position, d_model), and its bias (position, d_model)."""
-        z, pattern = (self.run.probe.kept[name][layer][0] for name in ("z", "pattern"))
+        z, pattern = (self.run.attention(name, layer) for name in ("z", "pattern"))
         W_O = self.W_O(layer)
         b_V = repeat_heads(self.b_V[layer][None], len(z))[0]
         constant = pattern.sum(-1)[..., None] * b_V[:, None]
@@ -215,32 +202,42 @@ class ResidualStream:
             self.run.rows(self._nothing(), {PROJECTION_BIAS: 0}, probe)
         return [value[0, :, 0] for value in probe.kept["value"]]
 
+    # -- derivatives of the linear run -----------------------------------------------------------
+
+    def gradients(
+        self, read: Callable[[Float[Tensor, "position d_model"]], Float[Tensor, ""]]
+    ) -> list[Float[Tensor, "position d_model"]]:
+        """Differentiate an affine function of the stack's output by what each attention writes.
+
+        For a vector that a head of that layer writes, its product with this is its share. The last
+        gradient is that by what leaves the last layer.
+        """
+        written, entering, _, final = self._linear_pass(())
+        ends = [written[f"L{i} attention bias"] for i in range(len(entering) - 1)]
+        with torch.enable_grad():
+            found = torch.autograd.grad(read(final[0]), [*ends, entering[-1]])
+        return [one.reshape(-1, one.shape[-1]) for one in found]
+
     def value_maps(self) -> list[LinearMap]:
         """Return the maps from what enters each layer to its values, without biases.
 
         From (1, position, d_model) to (1, n_kv_heads, position, d_head).
         """
-        entering, probe, _ = self._linear_pass()
-        maps = zip(entering, probe.kept["value"], strict=False)
-        return [LinearMap(given, made) for given, made in maps]
+        _, entering, values, _ = self._linear_pass(range(len(self.run.layout.layers)))
+        return [LinearMap(x, y) for x, y in zip(entering, values, strict=False)]
 
-    def final_gradient(
-        self, read: Callable[[Float[Tensor, "position d_model"]], Float[Tensor, ""]]
-    ) -> Float[Tensor, "position d_model"]:
-        """Differentiate an affine function of the stack's output by what leaves the last layer."""
-        entering, _, final = self._linear_pass()
-        with torch.enable_grad():
-            (found,) = torch.autograd.grad(read(final[0]), entering[-1])
-        return found.reshape(-1, found.shape[-1])
+    def _linear_pass(
+        self, read: Sequence[int]
+    ) -> tuple[dict[str, Tensor], list[Tensor], Sequence[Tensor], Tensor]:
+        """Run the stack on zeros under gradients, with the values of some layers made of them.
 
-    def _linear_pass(self) -> tuple[list[Tensor], Probe, Tensor]:
-        """Run the stack on a stream of zeros, under gradients; what enters layers, and the end."""
-        probe = Probe(("value",))
+        Return what is written, by name, what enters each layer, all values, and the output.
+        """
         written = {name: zero.requires_grad_() for name, zero in self._nothing().items()}
+        probe = Probe(("value",))
         with torch.enable_grad():
-            layers = range(len(self.run.layout.layers))
-            entering, final = self.run.rows(written, dict.fromkeys(written, 0), probe, layers)
-        return entering, probe, final
+            entering, final = self.run.rows(written, dict.fromkeys(written, 0), probe, read)
+        return written, entering, list(probe.kept["value"]), final
 
     def _nothing(self) -> dict[str, Tensor]:
         """Return zeros in place of what embeddings, attention and MLPs write."""
