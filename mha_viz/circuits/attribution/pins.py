@@ -1,6 +1,7 @@
 """Pinned nodes of a graph: which parts of each sum lie on paths through them."""
 
 import re
+from collections import defaultdict
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -54,48 +55,45 @@ def on_pinned_paths(paths: FrozenPaths, pins: Sequence[Pin]) -> list[Parts]:
     A path crosses each level at one node, so that two pins of one level are alternatives. Raises
     ArgumentError: a pin that the model or the text does not have.
     """
-    places, nodes = _by_sum(paths, pins)
+    by_sum = defaultdict[int, list[Pin]](list)
+    for pin in pins:
+        by_sum[_sum_of(paths, pin)].append(pin)
     marked: list[Parts] = []
     open_below = False  # whether a level below has pins that a path from here would miss
     for i, one in enumerate(paths.sums):
         residual, heads, mlp, bias = one.every()
-        if i in places:
-            residual, heads = residual & places[i], heads & places[i]
-        ends = not open_below and i not in places
-        if i in nodes:
-            residual, bias = residual & False, bias & False
-            heads, mlp = heads & nodes[i].heads, mlp & nodes[i].mlp
+        before = [pin for pin in by_sum[i] if pin.what in ("in", "mid")]
+        if before:
+            at = _at(torch.zeros_like(residual), before)
+            residual, heads = residual & at, heads & at
+        nodes = [pin for pin in by_sum[i] if pin not in before]
+        if nodes:
+            mlp = _at(torch.zeros_like(mlp), [pin for pin in nodes if pin.what == "MLP"])
+            through = torch.zeros_like(heads)
+            for pin in nodes:
+                if pin.what == "H":
+                    _at(through[pin.head], [pin])
+            residual, heads, bias = residual & False, heads & through, bias & False
+        ends = not open_below and not before
         marked.append(Parts(residual, heads, mlp & ends, bias & ends))
-        open_below = open_below or i in places or i in nodes
+        open_below = open_below or bool(by_sum[i])
     return marked
 
 
-def _by_sum(
-    paths: FrozenPaths, pins: Sequence[Pin]
-) -> tuple[dict[int, torch.Tensor], dict[int, Parts]]:
-    """Return pinned tokens before each sum, and pinned heads and MLPs of it."""
-    places: dict[int, torch.Tensor] = {}
-    nodes: dict[int, Parts] = {}
-    n, per_layer = paths.n, len(paths.sums) // paths.n_layers
+def _at(mask: torch.Tensor, pins: Sequence[Pin]) -> torch.Tensor:
+    """Mark the positions of some pins."""
     for pin in pins:
-        late = pin.what in ("mid", "MLP") and per_layer == 2
-        i = per_layer * pin.layer + late
-        known = pin.layer < paths.n_layers and pin.head < paths.n_heads and pin.position < n
-        if not known or (pin.what == "mid" and per_layer == 1):
-            raise ArgumentError(
-                f"The graph has no node {pin}: it has {paths.n_layers} layers of "
-                f"{paths.n_heads} heads and {n} tokens"
-                + (", and no “mid”." if per_layer == 1 else ".")
-            )
-        at = slice(None) if pin.position < 0 else pin.position
-        if pin.what in ("in", "mid"):
-            nothing = torch.zeros(n, dtype=torch.bool, device=paths.start.device)
-            places.setdefault(i, nothing)[at] = True
-            continue
-        if i not in nodes:
-            nodes[i] = Parts(*(~every for every in paths.sums[i].every()))
-        if pin.what == "H":
-            nodes[i].heads[pin.head, at] = True
-        else:
-            nodes[i].mlp[at] = True
-    return places, nodes
+        mask[slice(None) if pin.position < 0 else pin.position] = True
+    return mask
+
+
+def _sum_of(paths: FrozenPaths, pin: Pin) -> int:
+    """Return the number of the sum that a pin is a part of, or whose stream before it."""
+    per_layer = len(paths.sums) // paths.n_layers
+    is_known = pin.layer < paths.n_layers and pin.head < paths.n_heads and pin.position < paths.n
+    if not is_known or (pin.what == "mid" and per_layer == 1):
+        raise ArgumentError(
+            f"The graph has no node {pin}: it has {paths.n_layers} layers of {paths.n_heads} heads "
+            f"and {paths.n} tokens" + (", and no “mid”." if per_layer == 1 else ".")
+        )
+    return per_layer * pin.layer + (pin.what in ("mid", "MLP") and per_layer == 2)
