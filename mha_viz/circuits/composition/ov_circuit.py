@@ -15,12 +15,12 @@ from mha_viz.circuits.composition.factored_matrix import (
     largest,
     product_blocks,
 )
-from mha_viz.circuits.composition.norm_placement import NormPlacement, norm_placement
+from mha_viz.circuits.composition.norm_placement import NormPlacement
+from mha_viz.circuits.composition.token_circuits import ov_ends, vocabulary_ends
 from mha_viz.core.reprs import head_rows, table_html
 from mha_viz.engine.model import AttentionModel
-from mha_viz.errors import ArgumentError, AttentionUnavailableError
+from mha_viz.errors import ArgumentError
 from mha_viz.prediction.arguments import check_index
-from mha_viz.prediction.logits import check_predicts
 from mha_viz.text.encoding import label_of
 
 CELLS = 2**26  # pairs of tokens that are looked at: all of 8,192 x 8,192
@@ -173,15 +173,13 @@ def favoured_pairs(
     check_index("head", head, model.n_heads)
     if top < 1:
         raise ArgumentError(f"top must be 1 or more, got {top}.")
-    placement, E, U = vocabulary_ends(model)
-    d_vocab = len(E)
-    n = min(d_vocab, max(1, CELLS // d_vocab))
-    drawn = torch.randperm(d_vocab, generator=torch.Generator().manual_seed(seed))[:n]
-    sources = drawn.sort().values.to(E.device)
     with torch.inference_mode():
-        _, OV = folded(model, placement, layer)
-        read, written = E @ OV.A[head], U @ OV.B[head].T  # (d_vocab, d_head)
-        mean_square = ((read.T @ read) * (written.T @ written)).sum() / d_vocab**2
+        circuit = ov_ends(model, layer, head)
+        read, written = circuit.read(circuit.matrix)
+        d_vocab = len(read)
+        n = min(d_vocab, max(1, CELLS // d_vocab))
+        drawn = torch.randperm(d_vocab, generator=torch.Generator().manual_seed(seed))[:n]
+        sources = drawn.sort().values.to(read.device)
         strongest, places, own = _strongest(read[sources], written, sources, min(top, n * d_vocab))
     source, destination = sources[places // d_vocab].tolist(), (places % d_vocab).tolist()
     copied = own / n
@@ -189,7 +187,7 @@ def favoured_pairs(
         {
             "source": [label_of(model.tokenizer, token) for token in source],
             "destination": [label_of(model.tokenizer, token) for token in destination],
-            "strength": (strongest / mean_square.sqrt()).cpu().numpy(),
+            "strength": strongest.cpu().numpy(),
             "source_id": source,
             "destination_id": destination,
             "n_as_strong": [rank * d_vocab / n for rank in range(1, len(source) + 1)],
@@ -205,40 +203,6 @@ def favoured_pairs(
         n_sources=n,
         d_vocab=d_vocab,
     )
-
-
-def vocabulary_ends(model: AttentionModel) -> tuple[NormPlacement, Tensor, Tensor]:
-    """Return the placement, the embedding and the centred unembedding, (d_vocab, d_model) each.
-
-    Rows that no token has are left out. The mean over the vocabulary is taken off the unembedding:
-    one vector added to all its rows raises all logits alike, and changes no probability.
-    """
-    dtype = torch.promote_types(model.dtype, torch.float32)
-    if check_predicts(model.network) == "masked":
-        raise AttentionUnavailableError(
-            f"{model.name} ({model.family}) predicts tokens through a transform that is not "
-            "linear, so that its heads have no weights from token to token: choose a causal model."
-        )
-    placement = norm_placement(model, dtype)
-    E, U = model.network.get_input_embeddings(), model.network.get_output_embeddings()
-    bare = (
-        placement.final
-        and placement.entering == ()
-        and U is not None
-        and not any(placement.passing)
-    )
-    if not bare or not E.weight.shape == U.weight.shape == (len(E.weight), model.d_model):
-        raise AttentionUnavailableError(
-            f"{model.name} ({model.family}) has more than a last norm between its stream and its "
-            "tokens, so that its heads have no weights from token to token: choose a GPT-2, a "
-            "Llama or a close relative."
-        )
-    n = min(len(E.weight), len(model.tokenizer))
-    embedding, unembedding = (end.weight.detach()[:n].to(dtype) for end in (E, U))
-    (final,) = placement.final
-    if final is not None:
-        unembedding = final.pull_back(unembedding)
-    return placement, embedding, unembedding - unembedding.mean(0)
 
 
 def _copying(

@@ -13,10 +13,10 @@ from torch import Tensor
 
 from mha_viz.circuits.composition.factored_matrix import FactoredMatrix, folded
 from mha_viz.circuits.composition.norm_placement import NormPlacement, norm_placement
-from mha_viz.circuits.composition.ov_circuit import vocabulary_ends
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import ArgumentError, AttentionUnavailableError, NotKeptError
 from mha_viz.prediction.arguments import check_index
+from mha_viz.prediction.logits import check_predicts
 from mha_viz.text.encoding import id_of, label_of
 
 MAX_WORDS = 64
@@ -111,9 +111,9 @@ def token_circuits(
     check_index("head", head, model.n_heads)
     placement = norm_placement(model, torch.promote_types(model.dtype, torch.float32))
     circuits, notes = {}, []
-    for name, ends in (("QK", _qk_ends), ("OV", _ov_ends)):
+    for name, ends in (("QK", _qk_ends), ("OV", ov_ends)):
         try:
-            circuits[name] = ends(model, placement, layer, head)
+            circuits[name] = ends(model, layer, head)
         except (AttentionUnavailableError, NotKeptError) as refusal:
             notes.append(f"There is no {name} circuit from token to token. {refusal}")
     if not circuits:
@@ -124,9 +124,8 @@ def token_circuits(
     return circuits, (*notes, _LEFT_OUT)
 
 
-def _qk_ends(
-    model: AttentionModel, placement: NormPlacement, layer: int, head: int
-) -> TokenCircuit:
+def _qk_ends(model: AttentionModel, layer: int, head: int) -> TokenCircuit:
+    placement = norm_placement(model, torch.promote_types(model.dtype, torch.float32))
     if placement.normed_heads:
         raise NotKeptError(
             f"{model.name} ({model.family}) norms its queries and keys once more, so that "
@@ -154,10 +153,9 @@ def _qk_ends(
     return TokenCircuit(seen, seen - seen.mean(0), range(len(seen)), matrix, draw)
 
 
-def _ov_ends(
-    model: AttentionModel, placement: NormPlacement, layer: int, head: int
-) -> TokenCircuit:
-    _, E, U = vocabulary_ends(model)
+def ov_ends(model: AttentionModel, layer: int, head: int) -> TokenCircuit:
+    """Return a head's OV circuit; AttentionUnavailableError where the family has none."""
+    placement, E, U = vocabulary_ends(model)
     reading, writing = placement.reading[layer], placement.writing[layer]
 
     def draw(rng: torch.Generator) -> FactoredMatrix:
@@ -169,6 +167,40 @@ def _ov_ends(
 
     matrix = folded(model, placement, layer)[1].only(head)
     return TokenCircuit(E, U, range(len(E)), matrix, draw)
+
+
+def vocabulary_ends(model: AttentionModel) -> tuple[NormPlacement, Tensor, Tensor]:
+    """Return the placement, the embedding and the centred unembedding, (d_vocab, d_model) each.
+
+    Rows that no token has are left out. The mean over the vocabulary is taken off the unembedding:
+    one vector added to all its rows raises all logits alike, and changes no probability.
+    """
+    dtype = torch.promote_types(model.dtype, torch.float32)
+    if check_predicts(model.network) == "masked":
+        raise AttentionUnavailableError(
+            f"{model.name} ({model.family}) predicts tokens through a transform that is not "
+            "linear, so that its heads have no weights from token to token: choose a causal model."
+        )
+    placement = norm_placement(model, dtype)
+    E, U = model.network.get_input_embeddings(), model.network.get_output_embeddings()
+    bare = (
+        placement.final
+        and placement.entering == ()
+        and U is not None
+        and not any(placement.passing)
+    )
+    if not bare or not E.weight.shape == U.weight.shape == (len(E.weight), model.d_model):
+        raise AttentionUnavailableError(
+            f"{model.name} ({model.family}) has more than a last norm between its stream and its "
+            "tokens, so that its heads have no weights from token to token: choose a GPT-2, a "
+            "Llama or a close relative."
+        )
+    n = min(len(E.weight), len(model.tokenizer))
+    embedding, unembedding = (end.weight.detach()[:n].to(dtype) for end in (E, U))
+    (final,) = placement.final
+    if final is not None:
+        unembedding = final.pull_back(unembedding)
+    return placement, embedding, unembedding - unembedding.mean(0)
 
 
 def _normal(like: Tensor, rng: torch.Generator) -> Tensor:
