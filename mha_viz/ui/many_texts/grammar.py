@@ -34,7 +34,7 @@ def draw(study: Study, view: ManyTexts) -> None:
         return
     _best(study, view)
     name = words.head_name(*view.chosen)
-    st.subheader(f"What {name} finds", anchor=False)
+    st.header(f"What {name} finds", anchor=False)
     _sentences(study, view)
     look.beside([3, 2], partial(_relations, study, view), partial(_parts_of_speech, study, view))
 

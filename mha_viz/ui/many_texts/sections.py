@@ -52,7 +52,7 @@ def _views(study: Study) -> None:
     """Draw the chosen view in a fragment: a click reruns nothing else on the page."""
     with stop_on_error():
         view = fitting.fit(study, state.of(ManyTexts))
-        with st.container(horizontal=True, vertical_alignment="center", key="study-tabs"):
+        with st.container(horizontal=True, vertical_alignment="center", key="tabs"):
             choosing.segments("tab", "View", TABS, label_visibility="collapsed")
             looks: dict[str, Any] = {"width": 85, "label_visibility": "collapsed"}
             choosing.menu("layer", "Layer", choosing.layers(study.n_layers), **looks)

@@ -94,9 +94,9 @@ def _choose_what(study: Study, other: Study, view: ManyTexts) -> str:
 def controls(study: Study, view: ManyTexts) -> None:
     """Draw the choice of a second study."""
     choosing.menu("corpus_model_b", "Against", _models(view), width=230)
-    off, hint = not view.corpus_model_b, TEXTS("two.on")
-    choosing.menu("corpus_b", "On", _texts(view), width=230, disabled=off, help=hint)
-    if not view.corpus_model_b:
+    if view.corpus_model_b:  # random weights are run over the texts of each study, with it
+        choosing.menu("corpus_b", "On", _texts(view), width=230)
+    else:
         _metric_menu(study)
 
 
