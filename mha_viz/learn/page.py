@@ -63,7 +63,9 @@ def start() -> None:
     look.projector()
     frame.sidebar()
     choices = Choices(START)
+    session().shown_problems = []
     st.title(START.title, anchor=False)
+    problems = st.container()
     with messages.stop_on_error():
         memory.await_torch()
         from mha_viz.learn.start.page import draw
@@ -71,6 +73,8 @@ def start() -> None:
         with one_thread():
             draw(choices)
         choices.publish()
+    with problems:
+        messages.problems(session().shown_problems)
 
 
 def _routes() -> None:

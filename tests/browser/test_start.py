@@ -8,10 +8,10 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.ready import next_run
+from tests.browser.ready import next_run, wait_ready
 from tests.browser.tabs import OpenPage
 
-LAST = 14  # steps
+LAST = 15  # steps
 
 
 @pytest.mark.journey
@@ -32,10 +32,19 @@ def test_start_with_a_sentence_of_ones_own_leads_to_a_lab(open_page: OpenPage) -
         onward.click()
         expect(count).to_have_text(f"{step} of {LAST}")
     expect(onward).to_be_disabled()
+    expect(page).to_have_url(re.compile(f"step={LAST}"))
+    with next_run(page):
+        page.go_back()
+    expect(count).to_have_text(f"{LAST - 1} of {LAST}")
+    page.reload()
+    wait_ready(page)
+    expect(count).to_have_text(f"{LAST - 1} of {LAST}")
     words = page.locator(".words .word").first
     before = words.inner_text()
     page.locator(".first-sentence .switch").nth(1).click()
     expect(words).not_to_have_text(before)
     with next_run(page):
-        page.locator("a[href*='lab-soft-lookup']").last.click()
+        onward.click()
+    with next_run(page):
+        page.locator(".way[href*='lab-soft-lookup']").click()
     expect(page).to_have_url(re.compile("/lab-soft-lookup"))

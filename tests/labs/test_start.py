@@ -155,7 +155,7 @@ def test_the_payload_holds_every_number(found, model):
     assert len(codes) == sum(8 * (3 - layer) * 8 for layer in range(4)) * n * n
     last = found.guesses.patterns[2, 7, 3].numpy()  # the last of them
     np.testing.assert_allclose(decode(codes[-8 * n * n :]).reshape(8, n, n), last, atol=5e-3)
-    assert len(header["steps"]) == 14 and len(body) < 2**20
+    assert len(header["steps"]) == 15 and len(body) < 2**20
 
 
 @pytest.mark.parametrize("text", ["A", "é 🙂", "<b>bold</b> $x$", "word " * 20])

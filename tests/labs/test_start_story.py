@@ -32,3 +32,20 @@ def test_steps_tell_score_weight_and_probability_of_the_run(text: str) -> None:
     assert any(abs(number - probability) < 0.01 for number in told) or any(
         abs(number - 100 * probability) < 1 for number in told
     )
+
+
+def test_steps_claim_no_idea_where_the_likeliest_token_has_less_than_five_percent() -> None:
+    model = mv.load(numbers.MODEL)
+    for text in ("qq zz xv", numbers.SENTENCE):
+        run = numbers.follow(model, text)
+        labels = report(model.trace(text, keep=KEEP), model, untrained=False).labels
+        steps = {step["key"]: step["text"] for step in story.steps(run, labels)}
+        is_sure = float(run.guesses.with_all[0]) >= 0.05
+        assert is_sure == (text == numbers.SENTENCE)
+        assert ("no idea" not in steps["question"]) == is_sure
+        assert ("no idea" not in steps["prediction"]) == is_sure
+        lens = [place[0][1] >= 0.05 for place in run.lens]
+        assert steps["layers"].count("no idea") == lens.count(False)
+        assert text != numbers.SENTENCE or steps["head"].index("layers") < steps["head"].index(
+            "L1 H7"
+        )

@@ -5,6 +5,7 @@ from streamlit.testing.v1 import AppTest
 
 from mha_viz.learn.start import numbers
 from tests.ui.compare_app import check
+from tests.ui.lab_app import link
 
 
 def _page() -> None:
@@ -33,6 +34,14 @@ def test_a_typed_sentence_is_carried_by_the_link_and_opens_again():
     app.text_input[0].set_value("Once upon a").run()
     check(app)
     assert app.query_params["sentence"] == "Once upon a"
+
+
+def test_a_link_opens_a_step_and_one_that_is_not_there_is_named():
+    app = opened(step="7")
+    check(app)
+    assert link(app)["step"] == "7" and not app.warning
+    app = opened(step="16")
+    assert "step" in app.warning[0].value and "step" not in app.query_params
 
 
 @pytest.mark.parametrize("typed", ["  ", "cat " * 40])

@@ -1,13 +1,18 @@
 """The first page of Learn: pick a sentence, run it once, draw it; no server between the steps."""
 
+from collections.abc import Mapping
+
 import streamlit as st
 
 from mha_viz.learn.frame.choices import Choices
 from mha_viz.learn.start import numbers, story
 from mha_viz.reports.report import KEEP, report
+from mha_viz.ui.pages import FIRST
 from mha_viz.ui.run import memory
-from mha_viz.ui.state.session import session
-from mha_viz.ui.widgets.components.component import LateComponent
+from mha_viz.ui.state import views
+from mha_viz.ui.state.faults import guarded
+from mha_viz.ui.state.session import from_browser, session
+from mha_viz.ui.widgets.components.component import LateComponent, validate_step
 
 TEXTS = story.TEXTS
 MAX_LETTERS = 240
@@ -33,26 +38,28 @@ def draw(choices: Choices) -> None:
         return story.payload(found, earned.labels)
 
     made = memory.cache().get(("start", text), make, len)
+    n_steps, key = len(story.STEPS), choices.key("picture")
+    choices.get("step", 1, views.whole(1, n_steps))  # the browser reads it in the address
+
+    @guarded
+    def go() -> None:
+        sent = validate_step(from_browser(key), n_steps)
+        if sent is not None:
+            choices.set("step", sent[0] + 1)
+
     with st.container(gap=None):
         _sentence.bring(choices.key("script"))
-        _sentence(key=choices.key("picture"), data=made)
-    _end(text)
+        # Streamlit reports a component's trigger only to a callback.
+        told = _sentence(key=key, data=made, on_step_change=go, on_way_change=lambda: None)
+    _end()
+    way, pages = told.get("way") if isinstance(told, Mapping) else None, session().pages
+    if way in pages and way in story.WAYS.values():
+        params = {"model": numbers.MODEL, "text": text} if way == FIRST else None
+        st.switch_page(pages[way], query_params=params)
 
 
-def _end(text: str) -> None:
-    pages = session().pages
+def _end() -> None:
     st.header(TEXTS("end.heading"), anchor=False)
     st.markdown("\n".join(f"- {one}" for one in TEXTS.labels("end")["learned"]))
-    st.header(TEXTS("end.onward"), anchor=False)
-    ways = {
-        "lab": ("lab-soft-lookup", None),
-        "circuit": ("lab-induction-circuit", None),
-        "heads": ("heads", {"model": numbers.MODEL, "text": text}),
-    }
-    for column, (key, (page, params)) in zip(st.columns(3), ways.items(), strict=True):
-        with column, st.container(border=True, height="stretch", gap="xxsmall"):
-            if page in pages:
-                st.page_link(pages[page], label=f"**{TEXTS(f'end.{key}')}**", query_params=params)
-            st.caption(TEXTS(f"end.{key}_about"))
     with st.expander(TEXTS("end.elsewhere")):
         st.markdown(TEXTS("end.others"))

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
+from urllib.parse import urlencode
 
 import numpy as np
 
@@ -9,12 +10,15 @@ from mha_viz.core.metrics import EarnedLabel, Label
 from mha_viz.core.record.fields import merge
 from mha_viz.core.reprs import count
 from mha_viz.learn.frame.texts import read_texts
-from mha_viz.learn.start.numbers import Followed, Head
+from mha_viz.learn.start.numbers import MODEL, Followed, Head
+from mha_viz.ui.pages import FIRST as FIRST_PAGE
 from mha_viz.web.labels import clean, head_name
 from mha_viz.web.payload import encode, pack
 
 TEXTS = read_texts(__package__)
 CARRIES = 0.5  # the share of the first guess that a head must take along to be said to carry it
+SURE = 0.05  # a likeliest token below this is no idea of what comes next
+WAYS = {"lab": "lab-soft-lookup", "circuit": "lab-induction-circuit", "heads": FIRST_PAGE}  # pages
 ENDING = 4  # words that the question repeats
 Labels = Sequence[Sequence[Sequence[EarnedLabel]]]
 # Labels in the order in which they say most about a head; the others say how far it looks.
@@ -38,8 +42,19 @@ def payload(found: Followed, labels: Labels) -> bytes:
         "logits": guesses.logits,
         "losses": guesses.losses,
     }
+    query = urlencode({"model": MODEL, "text": found.text})
+    ways = [
+        {
+            "page": page,
+            "address": f"./?{query}" if page == FIRST_PAGE else page,
+            "label": TEXTS(f"ways.{key}"),
+            "about": TEXTS(f"ways.{key}_about"),
+        }
+        for key, page in WAYS.items()
+    ]
     header = {
         "kind": "sentence",
+        "ways": ways,
         "tokens": [clean(token.text) for token in found.tokens],
         "ids": [token.id for token in found.tokens],
         "author": found.author,
@@ -68,25 +83,30 @@ _ARRAYS = (
 def steps(found: Followed, labels: Labels) -> Iterator[Mapping[str, str]]:
     """Yield key, title, text and formula ("" without one) of each step."""
     values, chosen = _values(found, labels), _chosen(found)
-    for key in _STEPS:
+    for key in STEPS:
         known = TEXTS.labels(key)
         text = TEXTS(f"{key}.{chosen.get(key, 'text')}", **values)
         formula = known.get("rule", "")
         yield {"key": key, "title": known["title"], "text": text, "formula": formula}
 
 
-_STEPS = (
+STEPS = (
     *("question", "tokens", "vectors", "head", "scores", "mask", "softmax", "values", "heads"),
-    *("sum", "layers", "prediction", "carrier", "off"),
+    *("sum", "layers", "prediction", "carrier", "off", "ways"),
 )
 
 
 def _chosen(found: Followed) -> dict[str, str]:
     """Return the texts of those steps whose text depends on what was found."""
     guesses = found.guesses
+    without = guesses.without[found.carrier]
+    known = "text" if float(guesses.with_all[0]) >= SURE else "unsure"
+    off = "gone" if int(without.argmax()) else "stays"
     return {
+        "question": known,
+        "prediction": known,
         "carrier": "text" if float(guesses.losses[found.carrier]) >= CARRIES else "none",
-        "off": "gone" if int(guesses.without[found.carrier].argmax()) else "stays",
+        "off": off if float(without.max()) >= SURE else "unsure",
     }
 
 
@@ -110,6 +130,10 @@ def _values(found: Followed, labels: Labels) -> dict[str, Any]:
         "percent": _percent(float(guesses.with_all[0])),
         "split": _split(found),
         "author": author,
+        "head": head,
+        "n_layers": len(found.pattern),
+        "n_heads": found.pattern.shape[1],
+        "other_percent": _percent(float(carrier.max())),
         "layer": layer,
         "best": names[best],
         "score": float(query @ key) / len(key) ** 0.5,
@@ -117,9 +141,7 @@ def _values(found: Followed, labels: Labels) -> dict[str, Any]:
         "share": _percent(float(row[best])),
         "weight_off": float(guesses.patterns[*found.carrier, layer, head, -1, best]),
         "named": _named(labels[layer]),
-        "lens": ", ".join(
-            f"“{clean(place[0][0])}” {_percent(place[0][1])}" for place in found.lens
-        ),
+        "lens": ", ".join(_idea(*place[0]) for place in found.lens),
         "runs": found.shares.numel(),
         "carrier": carrying,
         "without": float(carrier[0]),
@@ -128,8 +150,14 @@ def _values(found: Followed, labels: Labels) -> dict[str, Any]:
     return values | {"why": _why(found, labels, values)}
 
 
+def _idea(label: str, p: float) -> str:
+    """Name the likeliest token with its probability, or say that there is no idea."""
+    return f"“{clean(label)}” {_percent(p)}" if p >= SURE else TEXTS("layers.unsure")
+
+
 def _percent(share: float) -> str:
-    return f"{100 * share:.0f}\N{NO-BREAK SPACE}%"
+    digits = 0 if share >= 0.1 else 1
+    return f"{100 * share:.{digits}f}\N{NO-BREAK SPACE}%"
 
 
 def _why(found: Followed, labels: Labels, values: Mapping[str, Any]) -> str:

@@ -220,12 +220,30 @@ test("a number that is pointed at shows its story, and what it was made from", (
   assert.equal(page.find(".tip").hidden, true);
 });
 
-test("the last step switches heads off: other words, other weights, said aloud", () => {
+test("steps are told to Python, Back leads to the step of the address, the last one leads on", () => {
+  const page = shown();
+  press("End");
+  const last = page.all(".dot").length - 1;
+  assert.deepEqual(page.told.at(-1), ["step", { to: last, playing: false }]);
+  assert.equal(page.all(".way").length, 3);
+  assert.equal(page.find(".ways").hidden, false);
+  click(page.all(".way")[0]);
+  assert.deepEqual(page.told.at(-1), ["way", "lab-soft-lookup"]);
+  const told = page.told.length;
+  history.pushState(null, "", "?step=3");
+  document.defaultView.dispatchEvent(new document.defaultView.Event("popstate"));
+  assert.equal(page.text(".count"), `3 of ${last + 1}`);
+  assert.equal(page.told.length, told);
+  history.pushState(null, "", "?");
+});
+
+test("the step of switches turns heads off: other words, other weights, said aloud", () => {
   const page = shown();
   const { view } = page;
   const [layer, head] = view.model.header.carrier;
   page.canvas.focus();
   press("End");
+  press("ArrowLeft");
   pass(3000);
   assert.equal(view.model.off, 8 * layer + head);
   assert.equal(page.all(".switch[aria-pressed=true]").length, 1);

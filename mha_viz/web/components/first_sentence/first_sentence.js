@@ -20,6 +20,12 @@ const LONGEST = 1700;
 const PHONE_HEIGHT = 400; // pixels
 const TALLEST = 660;
 
+/** The step that the address names, counted from 0. @param {number} count of the steps */
+function stepInAddress(count) {
+  const step = Number(new URLSearchParams(location.search).get("step") ?? 1);
+  return Number.isInteger(step) && step >= 1 && step <= count ? step - 1 : 0;
+}
+
 const lessMotion = () => matchMedia("(prefers-reduced-motion: reduce)").matches;
 
 class FirstSentence {
@@ -29,7 +35,13 @@ class FirstSentence {
     this.canvas = keyedCanvas("picture", "picture of one sentence in a model");
     this.tip = make("div", "tip");
     this.tip.hidden = true;
-    this.panel = new StoryPanel({ go: (step) => this.go(step), off: (head) => this.switchOff(head) });
+    this.panel = new StoryPanel({
+      go: (step) => this.go(step),
+      off: (head) => this.switchOff(head),
+      open: (page) => this.tell("way", page),
+    });
+    /** Tells Python, which writes the step into the address. @type {(name: string, value: any) => void} */
+    this.tell = () => {};
     this.tools = make("div", "tools");
     this.tools.append(
       this.tool("+", "Zoom in", () => this.zoom(1.6)),
@@ -57,6 +69,8 @@ class FirstSentence {
     this.root.addEventListener("keydown", this.onKey);
     this.onPageKey = (event) => document.activeElement === document.body && this.key(event);
     addEventListener("keydown", this.onPageKey);
+    this.onHistory = () => this.model && this.show(stepInAddress(this.model.header.steps.length));
+    addEventListener("popstate", this.onHistory);
     this.resized = new ResizeObserver(() => this.resize());
     this.resized.observe(this.root);
   }
@@ -69,7 +83,9 @@ class FirstSentence {
     return button;
   }
 
-  update(bytes) {
+  /** @param {Uint8Array} bytes @param {(name: string, value: any) => void} tell */
+  update(bytes, tell) {
+    this.tell = tell;
     const { header, body } = unpack(bytes);
     if (header.id !== this.id) {
       this.id = header.id;
@@ -86,7 +102,7 @@ class FirstSentence {
           "and reads the number in its middle, Escape goes back to the step.",
       );
       this.size = { width: 0, height: 0 };
-      this.start(0);
+      this.start(stepInAddress(header.steps.length));
       this.prepare();
     }
     this.resize();
@@ -98,6 +114,14 @@ class FirstSentence {
     this.scene = sceneOf(this.world, this.stepKey());
     this.look = { ...this.scene.look };
     this.panel.show(step, false);
+    this.offAt(this.stepKey());
+    this.root.dataset.step = this.stepKey();
+  }
+
+  /** Switches off what the step is about. @param {string} key */
+  offAt(key) {
+    const [layer, head] = this.model.header.carrier;
+    this.setOff(key === "off" ? layer * this.model.heads + head : null);
   }
 
   stepKey() {
@@ -109,14 +133,18 @@ class FirstSentence {
   go(step) {
     const { steps } = this.model.header;
     if (step < 0 || step >= steps.length) return;
+    if (step !== this.step) this.tell("step", { to: step, playing: false });
+    this.show(step);
+  }
+
+  show(step) {
     this.step = step;
     const key = this.stepKey();
     this.scene = sceneOf(this.world, key);
     this.panel.show(step, true);
     this.point(null);
     this.crosshair = false;
-    const [layer, head] = this.model.header.carrier;
-    this.setOff(key === "off" ? layer * this.model.heads + head : null);
+    this.offAt(key);
     if (innerWidth < 640) this.root.scrollIntoView({ block: "start" }); // else the picture may be out of sight
     this.travel(this.target());
     this.root.dataset.step = key;
@@ -299,14 +327,15 @@ class FirstSentence {
 
   close() {
     removeEventListener("keydown", this.onPageKey);
+    removeEventListener("popstate", this.onHistory);
     this.resized.disconnect();
     cancelAnimationFrame(this.frame);
     clearTimeout(this.preparing);
   }
 }
 
-export default function firstSentence({ parentElement, data }) {
+export default function firstSentence({ parentElement, data, setTriggerValue }) {
   const view = viewOf(parentElement, "firstSentence", () => new FirstSentence(parentElement));
-  if (data instanceof Uint8Array) view.update(data);
+  if (data instanceof Uint8Array) view.update(data, setTriggerValue);
   return endOf(parentElement, "firstSentence");
 }

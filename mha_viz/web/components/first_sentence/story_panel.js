@@ -7,7 +7,7 @@ const SHOWN = 5; // next words beside the switches
 
 export class StoryPanel {
   /**
-   * @param {{ go: (step: number) => void, off: (head: number | null) => void }} told what was chosen
+   * @param {{ go: (step: number) => void, off: (head: number | null) => void, open: (page: string) => void }} told what was chosen
    */
   constructor(told) {
     this.told = told;
@@ -18,6 +18,7 @@ export class StoryPanel {
     this.formula = make("div", "formula");
     this.switches = make("div", "switches");
     this.words = make("div", "words");
+    this.ways = make("div", "ways");
     this.back = make("button", "button", "Back");
     this.next = make("button", "button primary", "Next");
     this.dots = make("div", "dots");
@@ -25,7 +26,7 @@ export class StoryPanel {
     this.live.setAttribute("aria-live", "polite");
     const nav = make("div", "nav");
     nav.append(this.back, this.next);
-    this.root.append(this.count, this.title, this.text, this.formula, this.switches, this.words, nav, this.dots, this.live);
+    this.root.append(this.count, this.title, this.text, this.formula, this.switches, this.words, this.ways, nav, this.dots, this.live);
     this.back.addEventListener("click", () => told.go(this.step - 1));
     this.next.addEventListener("click", () => told.go(this.step + 1));
     this.step = 0;
@@ -42,6 +43,7 @@ export class StoryPanel {
       dot.addEventListener("click", () => this.told.go(i));
       return dot;
     }));
+    this.ways.replaceChildren(...model.header.ways.map((way) => this.way(way)));
     const { layers, heads } = model;
     this.switches.style.setProperty("--heads", String(heads));
     this.switches.setAttribute("role", "group");
@@ -58,6 +60,19 @@ export class StoryPanel {
     }));
   }
 
+  /** A way on: a link, which the session follows. @param {{ page: string, address: string, label: string, about: string }} way */
+  way({ page, address, label, about }) {
+    const link = /** @type {HTMLAnchorElement} */ (make("a", "way"));
+    link.href = address;
+    link.append(make("strong", "", label), make("span", "", about));
+    link.addEventListener("click", (event) => {
+      if (event.ctrlKey || event.metaKey || event.shiftKey || event.altKey) return;
+      event.preventDefault();
+      this.told.open(page);
+    });
+    return link;
+  }
+
   /** Shows a step. @param {number} step @param {boolean} aloud */
   show(step, aloud) {
     const { steps } = this.model.header;
@@ -71,6 +86,7 @@ export class StoryPanel {
     this.back.disabled = step === 0;
     this.next.disabled = step === steps.length - 1;
     this.switches.hidden = this.words.hidden = key !== "off";
+    this.ways.hidden = key !== "ways";
     [...this.dots.children].forEach((dot, i) => {
       dot.setAttribute("aria-current", i === step ? "step" : "false");
       dot.classList.toggle("done", i < step);

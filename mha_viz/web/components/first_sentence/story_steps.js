@@ -6,7 +6,7 @@ import { around } from "./world_layout.js";
 const PARTS = ["query", "key", "value", "score", "weight", "z"];
 // The first of the head's parts are there at a step; at all other steps all of them.
 const REVEALED = { head: 3, scores: 4, mask: 4, softmax: 5, values: 6 };
-const OPEN = new Set(["layers", "carrier", "off"]); // the steps that show everything alike
+const OPEN = new Set(["layers", "carrier", "off", "ways"]); // the steps that show everything alike
 
 /**
  * @param {import("./world_layout.js").World} world
