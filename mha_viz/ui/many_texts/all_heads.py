@@ -25,7 +25,7 @@ from mha_viz.paper.all_heads import (
 from mha_viz.paper.figures import StudyFigure, metric_map, source_line, value_map
 from mha_viz.paper.report import NOTES, titled
 from mha_viz.plots.head_scatter import Measure
-from mha_viz.ui.many_texts import TEXTS, arcs, pairs
+from mha_viz.ui.many_texts import TEXTS, arcs, measures, pairs
 from mha_viz.ui.many_texts.fitting import RELATION
 from mha_viz.ui.many_texts.study_figure import show
 from mha_viz.ui.state import state
@@ -68,23 +68,19 @@ def _controls(study: Study, view: ManyTexts) -> None:
 
 def _colour_menu(study: Study, view: ManyTexts) -> None:
     """Draw the menu of what heads are coloured by: a metric, a label, or a gold relation."""
-    measured = set(study.heads["metric"])
-    offered = {key: METRICS[key].title for key in METRICS if key in measured}
-    offered |= {f"label {key}": f"Label: {label.title}" for key, label in LABELS.items()}
+    offered = measures.metrics_and_labels(study)
     offered |= {RELATION: "A gold relation"} if study.has_trees and arcs.measured(study) else {}
-    of_kind = {"": view.metric, RELATION: RELATION}
     looks: dict[str, Any] = {"format_func": offered.__getitem__, "width": 220}
-    looks |= {"value": of_kind.get(view.kind, f"label {view.kind}"), "take": _colour_by}
-    looks["help"] = TEXTS("all_heads.colour")
+    looks |= {"value": RELATION if view.kind == RELATION else measures.selected(view)}
+    looks |= {"take": _colour_by, "help": TEXTS("all_heads.colour")}
     state.control("colour", st.selectbox, "Coloured by", list(offered), **looks)
 
 
 def _colour_by(key: str) -> None:
-    label = key.removeprefix("label ")
-    if key == RELATION or label != key:
-        state.change(kind=label)
+    if key == RELATION:
+        state.change(kind=RELATION)
     else:
-        state.change(kind="", metric=key)
+        measures.select(key)
 
 
 def _picture(study: Study, view: ManyTexts) -> None:

@@ -26,7 +26,7 @@ def draw(study: Study, view: ManyTexts, link: Callable[..., str]) -> None:
 
     `link` returns the markdown of a link to Heads, by a text, a layer and a head.
     """
-    by_label = view.kind in LABELS and LABELS[view.kind].metric in set(study.heads["metric"])
+    by_label = view.kind in LABELS
     by = view.kind if by_label else view.metric
     matched = not view.any_length
     texts = study.examples(view.layer, view.head, by=by, k=_EXAMPLES, match_length=matched)

@@ -8,12 +8,11 @@ from urllib.parse import urlencode
 import pandas as pd
 import streamlit as st
 
-from mha_viz.core.metrics import LABELS, METRICS
 from mha_viz.corpus.query.study import Study
 from mha_viz.corpus.treebank.parts_of_speech import PARTS
 from mha_viz.paper.all_heads import arc_title, split_arc
 from mha_viz.paper.figures import source_line
-from mha_viz.ui.many_texts import TEXTS, arcs, examples
+from mha_viz.ui.many_texts import TEXTS, arcs, examples, measures
 from mha_viz.ui.many_texts.marked_text import Mark, marked
 from mha_viz.ui.state import state
 from mha_viz.ui.state.views import FINDS, ManyTexts, View
@@ -45,25 +44,13 @@ def draw(study: Study, view: ManyTexts) -> None:
 
 
 def _score_controls(study: Study, view: ManyTexts) -> None:
-    measured = set(study.heads["metric"])
-    offered = {key: METRICS[key].title for key in METRICS if key in measured}
-    offered |= {
-        f"label {key}": f"Label: {label.title}"
-        for key, label in LABELS.items()
-        if label.metric in measured
-    }
+    offered = measures.metrics_and_labels(study)
     looks: dict[str, Any] = {"format_func": offered.__getitem__, "width": 240}
-    is_label = f"label {view.kind}" in offered
-    looks["value"] = f"label {view.kind}" if is_label else view.metric
-    state.control("score", st.selectbox, "Score", list(offered), take=_score_by, **looks)
+    looks |= {"value": measures.selected(view), "take": measures.select}
+    state.control("score", st.selectbox, "Score", list(offered), **looks)
     state.bound("any_length", st.toggle, "Of any length")
     if study.has_trees:
         state.bound("gold", st.toggle, "With the gold tree")
-
-
-def _score_by(key: str) -> None:
-    label = key.removeprefix("label ")
-    state.change(kind=label) if label != key else state.change(kind="", metric=key)
 
 
 def _pair_controls() -> None:

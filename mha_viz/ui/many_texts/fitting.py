@@ -6,13 +6,13 @@ from typing import Any
 
 import streamlit as st
 
-from mha_viz.core.metrics import LABELS, METRICS
+from mha_viz.core.metrics import METRICS
 from mha_viz.corpus.query.study import Study
 from mha_viz.corpus.run.sample_study import training_steps
 from mha_viz.corpus.treebank.parts_of_speech import PARTS
 from mha_viz.paper.all_heads import scatter_axes
 from mha_viz.paper.figures import default_head
-from mha_viz.ui.many_texts import arcs
+from mha_viz.ui.many_texts import arcs, measures
 from mha_viz.ui.state import state
 from mha_viz.ui.state.views import ManyTexts, two_runs
 
@@ -55,14 +55,13 @@ def _head(study: Study, view: ManyTexts) -> ManyTexts:
 
 def _measured(study: Study, view: ManyTexts) -> ManyTexts:
     """Replace metrics that were not measured."""
-    axes = scatter_axes(study)
-    known = [key for key in METRICS if key in axes]
+    axes, known = scatter_axes(study), measures.metrics(study)
     if view.metric not in known:
         title = METRICS[view.metric].title if view.metric in METRICS else repr(view.metric)
         instead = _first(("entropy", *known), known)
         st.info(f"{title} is not in this study. Showing {METRICS[instead].title}.")
         view = replace(view, metric=instead)
-    if view.kind not in ("", *LABELS, RELATION):
+    if view.kind not in ("", *measures.labels(study), RELATION):
         view = replace(view, kind="")
     x = view.x_axis if view.x_axis in axes else _first(_AXES, axes)
     others = [axis for axis in (*_AXES, *axes) if axis != x]

@@ -17,7 +17,7 @@ from mha_viz.errors import MhaVizError
 from mha_viz.paper.figures import StudyFigure, by_head, source_line
 from mha_viz.paper.report import titled
 from mha_viz.plots.difference import head_changes
-from mha_viz.ui.many_texts import TEXTS, texts
+from mha_viz.ui.many_texts import TEXTS, measures, texts
 from mha_viz.ui.many_texts.study_figure import show
 from mha_viz.ui.run import memory, reporting
 from mha_viz.ui.run.studies import studies
@@ -63,18 +63,12 @@ def draw(study: Study, view: ManyTexts) -> None:
         with st.container(horizontal=True, vertical_alignment="bottom"):
             by = _choose_what(study, beside, view)
             if by == "metrics":
-                _metric_menu(study)
+                measures.metric_menu(study)
         if by == "metrics":
             _by_metric(study, view, _cached(comparison.compare, beside, study))
         else:
             compare = _BY.get(by, partial(comparison.compare_trees, by=by))
             _table(study, view, by, _cached(compare, beside, study))
-
-
-def _metric_menu(study: Study) -> None:
-    measured = set(study.heads["metric"])
-    offered = {key: METRICS[key].title for key in METRICS if key in measured}
-    choosing.menu("metric", "Metric", offered, width=280)
 
 
 def _choose_what(study: Study, other: Study, view: ManyTexts) -> str:
@@ -97,7 +91,7 @@ def controls(study: Study, view: ManyTexts) -> None:
     if view.corpus_model_b:  # random weights are run over the texts of each study, with it
         choosing.menu("corpus_b", "On", _texts(view), width=230)
     else:
-        _metric_menu(study)
+        measures.metric_menu(study)
 
 
 def _models(view: ManyTexts) -> dict[str, str]:

@@ -1,0 +1,46 @@
+"""What heads and texts of a study are measured by: metrics and labels, as menus offer them."""
+
+from mha_viz.core.metrics import LABELS, METRICS
+from mha_viz.corpus.query.study import Study
+from mha_viz.ui.state import state
+from mha_viz.ui.state.views import ManyTexts
+from mha_viz.ui.widgets.controls import choosing
+
+_LABEL = "label "  # before the key of a label, which may be that of a metric as well
+
+
+def metrics(study: Study) -> dict[str, str]:
+    """Return the metrics of a study by their keys, and their titles."""
+    measured = set(study.heads["metric"])
+    return {key: METRICS[key].title for key in METRICS if key in measured}
+
+
+def labels(study: Study) -> dict[str, str]:
+    """Return the labels that a study's metrics decide, likewise."""
+    measured = metrics(study)
+    return {key: label.title for key, label in LABELS.items() if label.metric in measured}
+
+
+def metrics_and_labels(study: Study) -> dict[str, str]:
+    """Return both, as `select` takes them."""
+    titles = {f"{_LABEL}{key}": f"Label: {title}" for key, title in labels(study).items()}
+    return metrics(study) | titles
+
+
+def selected(view: ManyTexts) -> str:
+    """Return the label that a view has chosen, else its metric; as `select` takes it."""
+    return f"{_LABEL}{view.kind}" if view.kind in LABELS else view.metric
+
+
+def select(key: str) -> None:
+    """Choose a metric or label."""
+    label = key.removeprefix(_LABEL)
+    if label != key:
+        state.change(kind=label)
+    else:
+        state.change(kind="", metric=key)
+
+
+def metric_menu(study: Study) -> None:
+    """Draw the menu of a study's metrics."""
+    choosing.menu("metric", "Metric", metrics(study), width=280)
