@@ -1,11 +1,10 @@
-"""The Circuits page as a person uses it, in a real Chromium."""
+"""The Why page as a person uses it, in a real Chromium."""
 
 import re
 
 import pytest
 from playwright.sync_api import Page, expect
 
-from mha_viz.ui.state.views import CIRCUITS, TITLES
 from tests.browser.compare_page import query
 from tests.browser.ready import next_run, wait_ready
 from tests.browser.tabs import OpenPage
@@ -14,7 +13,7 @@ TEXT = "The cat saw the dog. The cat saw the"
 
 
 def click_head(page: Page) -> tuple[int, int]:
-    """Click the first head of the drawn graph; return its layer and number."""
+    """Click the name of the first head of the drawn graph; return its layer and number."""
     x, y, layer, head = page.locator(".flow-graph").evaluate(
         """root => {
             const { model, picture: { items, scroller } } = root.parentNode.mhaViews.flowGraph;
@@ -22,18 +21,18 @@ def click_head(page: Page) -> tuple[int, int]:
             return [node.x - scroller.scrollLeft, node.y, model.layerOf(node.rows[0]), node.head];
         }"""
     )
-    page.locator(".flow-graph .over").click(position={"x": x, "y": y})
+    page.locator(".flow-graph .over").click(position={"x": x, "y": y + 10})
     return layer, head
 
 
 @pytest.mark.journey
-def test_circuits_from_a_pair_in_explore_to_its_scores_and_back(open_page: OpenPage) -> None:
+def test_why_a_head_looks_there_is_asked_from_a_pair_on_heads_and_back(open_page: OpenPage) -> None:
     page = open_page(f"/?model=tiny-gpt2&text={TEXT}&layer=2&head=4&show=pair&query=8&key=3")
     with next_run(page):
         page.get_by_role("button", name="Why this head looks there").click()
     expect(page.get_by_text("the score of L2 H4 from “saw” to “the”")).to_be_visible()
     address = query(page)
-    assert (address["circuit"], address["query"], address["key"]) == ("looks", "8", "3")
+    assert (address["why"], address["query"], address["key"]) == ("score", "8", "3")
     with next_run(page):
         page.get_by_role("button", name="Open in Heads").click()
     expect(page.get_by_role("button", name="Why this head looks there")).to_be_visible()
@@ -41,15 +40,22 @@ def test_circuits_from_a_pair_in_explore_to_its_scores_and_back(open_page: OpenP
 
 
 @pytest.mark.journey
-def test_circuits_graph_of_a_state_opens_the_clicked_head(open_page: OpenPage) -> None:
-    page = open_page(f"/circuits?text={TEXT}&layer=2&head=4")
+def test_why_from_a_prediction_over_its_graph_to_a_heads_score(open_page: OpenPage) -> None:
+    page = open_page(f"/why?model=tiny-gpt2&text={TEXT}&layer=0&head=0")
     with next_run(page):
-        page.get_by_role("radio", name=CIRCUITS["graph"], exact=True).click()
-    with next_run(page):
-        page.get_by_role("radio", name=TITLES["graphs"]["state"]).click()
+        page.get_by_role("radio", name="Graph").click()
     layer, head = click_head(page)
-    expect(page.get_by_role("heading", name=f"What L{layer} H{head} writes")).to_be_visible()
+    expect(page.get_by_role("heading", name=f"L{layer} H{head}", exact=True)).to_be_visible()
     expect(page).to_have_url(re.compile(f"layer={layer}&head={head}"))
     wait_ready(page)
-    copy = open_page(page.url)
-    expect(copy.get_by_role("heading", name=f"What L{layer} H{head} writes")).to_be_visible()
+    older = open_page(page.url.replace("/why?", "/circuits?circuit=graph&"))
+    expect(older.get_by_role("heading", name=f"L{layer} H{head}", exact=True)).to_be_visible()
+    with next_run(page):
+        page.get_by_role("button", name="Why it looks there").click()
+    expect(page.get_by_text(f"the score of L{layer} H{head} from")).to_be_visible()
+    with next_run(page):  # a task's own pairs need no sentence
+        page.get_by_role("radio", name="Test", exact=True).click()
+    expect(page.get_by_label("Sentence", exact=True)).to_have_count(0)
+    with next_run(page):
+        page.get_by_role("radio", name="Patching", exact=True).click()
+    expect(page.get_by_label("Sentence", exact=True)).to_have_value(TEXT)
