@@ -2,8 +2,10 @@
 
 import random
 import re
+import tomllib
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from importlib.resources import files
 from typing import NamedTuple
 
 from mha_viz.engine.model import AttentionModel
@@ -32,48 +34,16 @@ class Pair(NamedTuple):
 
 MAX_SLOTS = 100  # of a template's four cells together, each time that one stands there
 _SLOT = re.compile(r"\{(\w+)(?:=([^{}]*))?\}")  # {place}, or {place=park/store} with own words
-_SUBJECTS = [
-    pair.split("/")
-    for pair in (
-        "boy/boys girl/girls man/men woman/women child/children friend/friends animal/animals "
-        "tree/trees bird/birds dog/dogs cat/cats"
-    ).split()
-]
-_FORMS = [("was", "were"), ("is", "are")]
-_SIGNS = [('"', '"'), ("(", ")"), ("[", "]")]
-_ADJECTIVES = "red blue green big small little happy sad old new good bad cold hot".split()
-_NOUNS = "cat dog bird horse boy girl man woman king friend tree house car box door".split()
-_NAMES = "Tom Tim Ben Sam Jack Jane Emma Bob Anna Lily Mia Max".split()
-_VERBS = "saw found took made had wanted".split()
-VOCABULARIES = {
-    "adjective": _ADJECTIVES,
-    "noun": _NOUNS,
-    "verb": _VERBS,
-    "name": [*_NAMES, *"Mary John James David Paul Mark Peter Sara Lucy Kate Alice Henry".split()],
-    "place": "store park school house garden forest beach river farm shop market zoo".split(),
-    "object": "ball book box toy drink cake flower ring hat cup gift key".split(),
-}
-_SAW = "The {adjective1} {noun1} {verb} the"
-_MET = "When {%s} and {%s} went to the {place}, {%s} gave a {object} to [MASK]."
-ROWS = {
-    "phrase": (
-        Pair(
-            f"{_SAW} {{adjective2}} {{noun2}}. {_SAW} [MASK] {{noun2}}.",
-            f"{_SAW} {{adjective3}} {{noun2}}. {_SAW} [MASK] {{noun2}}.",
-            "{adjective2}",
-            "{adjective3}",
-        ),
-    ),
-    "ioi": tuple(
-        Pair(_MET % (*names, "B"), _MET % (*names, "A"), "{A}", "{B}") for names in ("AB", "BA")
-    ),
-}
+_WORDS = tomllib.loads((files(__package__) / "words.toml").read_text("utf-8"))
+VOCABULARIES: dict[str, list[str]] = _WORDS["vocabularies"]
+ROWS = {name: tuple(Pair(*row) for row in rows) for name, rows in _WORDS["rows"].items()}
 
 
 def agreement(generator: random.Random) -> Pair:
     """Draw a subject, a clause about it, and the verb that must agree with the subject."""
-    subjects, verbs = generator.choice(_SUBJECTS), generator.choice(_FORMS)
-    clause = f"that {generator.choice(_NAMES)} {generator.choice(_VERBS)} [MASK] here."
+    subjects, verbs = generator.choice(_WORDS["subjects"]), generator.choice(_WORDS["forms"])
+    name, verb = generator.choice(_WORDS["people"]), generator.choice(VOCABULARIES["verb"])
+    clause = f"that {name} {verb} [MASK] here."
     number = generator.randrange(2)
     clean, corrupt = (f"The {subjects[n]} {clause}" for n in (number, 1 - number))
     return Pair(clean, corrupt, verbs[number], verbs[1 - number])
@@ -81,10 +51,10 @@ def agreement(generator: random.Random) -> Pair:
 
 def closing(generator: random.Random) -> Pair:
     """Draw a bracket or a quote that was opened, as far as the sign that closes it."""
-    (opened, right), (instead, wrong) = generator.sample(_SIGNS, 2)
-    name, noun = generator.choice(_NAMES), generator.choice(_NOUNS)
-    inside = f"the {generator.choice(_ADJECTIVES)} {noun}[MASK]."
-    clean, corrupt = (f"{name} {_VERBS[0]} {sign}{inside}" for sign in (opened, instead))
+    (opened, right), (instead, wrong) = generator.sample(_WORDS["signs"], 2)
+    name, noun = generator.choice(_WORDS["people"]), generator.choice(VOCABULARIES["noun"])
+    inside = f"the {generator.choice(VOCABULARIES['adjective'])} {noun}[MASK]."
+    clean, corrupt = (f"{name} saw {sign}{inside}" for sign in (opened, instead))
     return Pair(clean, corrupt, right, wrong)
 
 
