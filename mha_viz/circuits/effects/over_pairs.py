@@ -1,9 +1,9 @@
 """Means over a task's pairs: of the attribution of a logit, its graph, and paths between heads."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar
+from typing import ClassVar, TypeVar
 
 import pandas as pd
 import torch
@@ -34,6 +34,8 @@ from mha_viz.engine.head_changes import part_size
 from mha_viz.engine.model import AttentionModel
 from mha_viz.interventions.importance import t_interval
 from mha_viz.prediction.replay import OnProgress, Progress
+
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,10 +80,9 @@ class TaskAttribution:
     @property
     def heads(self) -> Float[Tensor, "layer head"]:
         """The mean shares of the heads."""
-        named = zip(self.components, self.shares, strict=True)
-        found = {(one.layer, one.head): share for one, share in named if one.kind == "head"}
-        n_heads = 1 + max(head for _, head in found if head is not None)
-        return torch.stack([found[at] for at in sorted(found)]).reshape(-1, n_heads)
+        is_head = [component.kind == "head" for component in self.components]
+        n_layers = 1 + max(one.layer or 0 for one in self.components)
+        return self.shares[torch.tensor(is_head)].unflatten(0, (n_layers, -1))
 
     def table(self) -> pd.DataFrame:
         """Make a row for each component: component, kind, layer, head, share, low, high."""
@@ -128,24 +129,16 @@ def task_attribution(
     >>> found.heads.shape, round(found.remainder, 3)
     (torch.Size([4, 8]), 0.0)
     """
-    task.check_model(model)
-    progress = Progress(on_progress, len(task.examples))
-    rows, values = list[Tensor](), list[Tensor]()
-    components: tuple[Component, ...] = ()
-    for example in task.examples:
-        made = readout(model, example.clean, example.place)
-        weights = logit_weights(made.logits, example.right, example.wrong, "logit")
+
+    def shares_of(pair: Example) -> tuple[tuple[Component, ...], Tensor, Tensor]:
+        made = readout(model, pair.clean, pair.place)
+        weights = logit_weights(made.logits, pair.right, pair.wrong, "logit")
         components, shares = component_shares(made, weights, made.W_U @ weights, "logit")
-        rows.append(shares)
-        values.append((made.logits[example.right] - made.logits[example.wrong]).detach().cpu())
-        progress.add(1)
-    return TaskAttribution(
-        model.name,
-        task.name,
-        components,
-        torch.stack(rows).double(),
-        torch.stack(values).double(),
-    )
+        return components, shares, (made.logits[pair.right] - made.logits[pair.wrong]).detach()
+
+    components, shares, values = zip(*_each_pair(model, task, shares_of, on_progress), strict=True)
+    by_pair, values_by_pair = (torch.stack(one).double().cpu() for one in (shares, values))
+    return TaskAttribution(model.name, task.name, components[0], by_pair, values_by_pair)
 
 
 @torch.no_grad()
@@ -187,13 +180,13 @@ def task_graph(
     >>> abs(graph.held + graph.rest - graph.value) < 1e-3
     True
     """
-    task.check_model(model)
     chosen_pins = checked(share, pins)
-    progress, runs = Progress(on_progress, len(task.examples)), list[PathsToLogit]()
-    for pair in task.examples:
+
+    def paths_of(pair: Example) -> PathsToLogit:
         made = readout(model, pair.clean, pair.place)
-        runs.append(PathsToLogit(model, made, pair.place, pair.right, pair.wrong))
-        progress.add(1)
+        return PathsToLogit(model, made, pair.place, pair.right, pair.wrong)
+
+    runs = _each_pair(model, task, paths_of, on_progress)
     pairs = count(len(runs), "pair")
     return graph_of(
         model,
@@ -206,6 +199,21 @@ def task_graph(
         text=f"{task.name}, mean over {pairs}",
         notes=tuple(model.notes),
     )
+
+
+def _each_pair(
+    model: AttentionModel,
+    task: Task,
+    measure: Callable[[Example], Result],
+    on_progress: OnProgress | None,
+) -> list[Result]:
+    """Measure each pair of a model's task, and report how many are done."""
+    task.check_model(model)
+    progress, results = Progress(on_progress, len(task.examples)), list[Result]()
+    for pair in task.examples:
+        results.append(measure(pair))
+        progress.add(1)
+    return results
 
 
 def shared_tokens(pairs: Sequence[Example]) -> tuple[Token, ...]:
