@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from mha_viz.circuits.attribution.layout import layer_and_mlp_paths, unknown_layout
-from mha_viz.circuits.effects.patched_run import Patch, run_patched
+from mha_viz.circuits.effects.patched_run import patch_cells, run_patched
 from mha_viz.engine.layer_activations import CallRecorder
 from mha_viz.engine.model import AttentionModel
 from mha_viz.engine.probe import Probe
@@ -85,6 +85,6 @@ class ActivationRuns:
         """Compute the logits with the masked cells of a layer patched, a setting each."""
         start, site = layer if self._replays else 0, self._sites[layer]
         call = self._sites[start:layer].count(site)
-        patch = Patch(layer, site, self._other[layer][None, None], mask[:, None], call)
+        patch = patch_cells(layer, site, self._other[layer][None, None], mask[:, None], call)
         with torch.inference_mode(False), torch.no_grad():
             return run_patched(self._pass, len(mask), [patch], start)

@@ -13,10 +13,9 @@ from torch import Tensor, nn
 from mha_viz.circuits.effects.behaviour import Behaviour, Metric
 from mha_viz.circuits.effects.edge_graph import EdgeGraph
 from mha_viz.circuits.effects.edge_sites import EdgeSites, Recording, first, no_edges
+from mha_viz.circuits.effects.patched_run import Patch, run_patched
 from mha_viz.circuits.tasks.task import Example, passes, targets_of
-from mha_viz.engine.layer_activations import ModuleProxy
 from mha_viz.engine.model import AttentionModel
-from mha_viz.engine.probe import Changed, HeadEdits, Probe
 from mha_viz.engine.run import rounding
 from mha_viz.errors import ArgumentError
 from mha_viz.prediction.replay import Progress, ReplayingPass
@@ -71,23 +70,20 @@ class EdgePass:
 
     def logits(self) -> Float[Tensor, "setting pair d_vocab"]:
         """Run it."""
-        inside: dict[str, nn.Module] = {}
-        network = self.pairs.runs.model.network
-
-        def put(path: str, call: Callable[..., Any]) -> None:
-            inside[path] = _Instead(network.get_submodule(path), call=call)
-
+        patches = [Patch(0, self.sites.final.path, self._logits_read)]
         for layer, site in enumerate(self.sites.layers):
             shared = site.norm.path == site.mlp_norm.path
-            put(site.norm.path, partial(self._attention_reads, layer, shared))
+            changes: dict[str, Callable[..., Any]] = {
+                "z": self._heads_write,
+                site.norm.path: partial(self._attention_reads, shared),
+                site.mlp.path: self._mlp_writes,
+            }
             if not shared:
-                put(site.mlp_norm.path, partial(self._mlp_reads, layer))
+                changes[site.mlp_norm.path] = self._mlp_reads
             for one in site.projections:
-                put(one.path, partial(self._project, layer, one.laid_out))
-            put(site.mlp.path, partial(self._mlp_writes, layer))
-        put(self.sites.final.path, self._logits_read)
-        probe = Probe((), edits=HeadEdits(change=self._heads_write))
-        return self.pairs.runs.logits(len(self.kept), probe, inside=inside)
+                changes[one.path] = partial(self._project, one.laid_out)
+            patches += [Patch(layer, at, partial(change, layer)) for at, change in changes.items()]
+        return run_patched(self.pairs.runs, len(self.kept), patches)
 
     def _reads(self, n_blocks: int, readers: slice, stream: Tensor, given: Tensor) -> Tensor:
         """Compute what some readers get, with a row for each: (reader, row, position, d_model)."""
@@ -100,50 +96,41 @@ class EdgePass:
         written = torch.cat(self._written[:n_blocks])
         return (stream + torch.einsum("csr,scbnd->rcbnd", kept, written)).flatten(1, 2)
 
-    def _attention_reads(self, layer: int, shared: bool, given: Tensor) -> Tensor:
+    def _attention_reads(self, shared: bool, layer: int, norm: nn.Module, given: Tensor) -> Tensor:
         readers, site = self.graph.of_attention(layer), self.sites.layers[layer]
         stream = self.pairs.corrupt.attention[layer]
         self.read[layer] = self._reads(2 * layer + 1, readers, stream, given)
-        self.projected[layer] = site.read(site.norm.module(self.read[layer]))
-        return self._mlp_reads(layer, given) if shared else given
+        self.projected[layer] = site.read(norm(self.read[layer]))
+        return self._mlp_reads(layer, norm, given) if shared else given
 
-    def _project(self, layer: int, laid_out: Callable[[Tensor], Tensor], given: Tensor) -> Tensor:
+    def _project(self, laid_out: Callable[[Tensor], Tensor], layer: int, *_: Any) -> Tensor:
         return laid_out(self.projected[layer])
 
-    def _heads_write(self, layer: int, z: Tensor, pattern: Tensor | None, *_: Any) -> Changed:
+    def _heads_write(self, layer: int, z: Tensor) -> Tensor:
         self.z[layer] = z
         change = z.unflatten(0, (len(self.kept), -1)) - self.pairs.corrupt.z[layer]
         self._written[2 * layer + 1] = torch.einsum(
             "cbhnw,hwd->hcbnd", change, self.sites.layers[layer].W_O
         )
-        return z, pattern
+        return z
 
-    def _mlp_reads(self, layer: int, given: Tensor) -> Tensor:
+    def _mlp_reads(self, layer: int, norm: nn.Module, given: Tensor) -> Tensor:
         reader = self.graph.of_attention(layer).stop
         blocks = 2 * layer + (1 if self.graph.parallel else 2)
         stream = self.pairs.corrupt.mlp[layer]
         self.mlp[layer] = self._reads(blocks, slice(reader, reader + 1), stream, given)[0]
-        normed: Tensor = self.sites.layers[layer].mlp_norm.module(self.mlp[layer])
-        return normed.reshape(given.shape)
+        return norm(self.mlp[layer]).reshape(given.shape)
 
-    def _mlp_writes(self, layer: int, *args: Any) -> Any:
-        output = self.sites.layers[layer].mlp.module(*args)
+    def _mlp_writes(self, layer: int, mlp: nn.Module, *args: Any) -> Any:
+        output = mlp(*args)
         was = self.pairs.corrupt.mlp_output[layer]
         self._written[2 * layer + 2] = (first(output).reshape(-1, *was.shape) - was)[None]
         return output
 
-    def _logits_read(self, given: Tensor) -> Tensor:
+    def _logits_read(self, norm: nn.Module, given: Tensor) -> Tensor:
         stream, blocks = self.pairs.corrupt.final, len(self._written)
         self.final = self._reads(blocks, slice(-1, None), stream, given)[0]
-        normed: Tensor = self.sites.final.module(self.final)
-        return normed.reshape(given.shape)
-
-
-class _Instead(ModuleProxy):
-    """A proxy that calls something else."""
-
-    def forward(self, *args: Any, **kwargs: Any) -> Any:
-        return self.call(*args, **kwargs)
+        return norm(self.final).reshape(given.shape)
 
 
 class EdgeRuns:

@@ -1,13 +1,15 @@
 """MLPs and output projections frozen at the outputs of one run, whatever they read in others."""
 
 from collections.abc import Collection
+from functools import partial
 from typing import Any
 
 from torch import nn
 from transformers.pytorch_utils import Conv1D
 
 from mha_viz.circuits.attribution.layout import layer_and_mlp_paths
-from mha_viz.engine.layer_activations import CallRecorder, ModuleProxy
+from mha_viz.circuits.effects.patched_run import Patch
+from mha_viz.engine.layer_activations import CallRecorder
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import AttentionUnavailableError
 from mha_viz.prediction.replay import repeated
@@ -36,10 +38,8 @@ class FrozenModules:
         get = self.model.network.get_submodule
         return {path: CallRecorder(get(path), calls=calls) for path, calls in self._calls.items()}
 
-    def frozen(
-        self, start: int, n_settings: int, senders: Collection[int] = ()
-    ) -> dict[str, nn.Module]:
-        """Make stand-ins that give the recorded outputs, whatever their input.
+    def patches(self, start: int, n_settings: int, senders: Collection[int] = ()) -> list[Patch]:
+        """Make the patches by which modules give the recorded outputs, whatever their input.
 
         `start` is the first layer that is run; each row is repeated `n_settings` times in the
         batch. With the senders' layers the output projections of all others are frozen, too.
@@ -55,24 +55,19 @@ class FrozenModules:
                 "here, so that a path cannot be cut out of the rest: take a BERT, GPT-2, Llama or "
                 "one of their relatives."
             )
-        outputs: dict[str, list[Any]] = {}
+        patches = []
         for layer in range(start, len(self._mlps)):
-            path = self._mlps[layer]
-            turn = self._mlps[:layer].count(path)
-            given = self._calls[path][turn][1]
-            outputs.setdefault(path, []).append(repeated(given, n_settings))
-            for path in self._others[layer] if senders else ():
-                # One row, which is added to each row of the stream; None: what it makes itself.
-                given = None if layer in senders else repeated(self._calls[path][turn][1], 1)
-                outputs.setdefault(path, []).append(given)
-        get = self.model.network.get_submodule
-        return {path: _Frozen(get(path), outputs=iter(one)) for path, one in outputs.items()}
+            mlp = self._mlps[layer]
+            call, turn = self._mlps[start:layer].count(mlp), self._mlps[:layer].count(mlp)
+            frozen = {mlp: n_settings}
+            if senders and layer not in senders:
+                # One row, which is added to each row of the stream.
+                frozen |= dict.fromkeys(self._others[layer], 1)
+            for path, times in frozen.items():
+                output = repeated(self._calls[path][turn][1], times)
+                patches.append(Patch(layer, path, partial(_give, output), call))
+        return patches
 
 
-class _Frozen(ModuleProxy):
-    """A module that gives one of its `outputs` after the other; where it is None, its own."""
-
-    def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """Return the next output."""
-        output = next(self.outputs)
-        return self.original(*args, **kwargs) if output is None else output
+def _give(output: Any, *_: Any, **__: Any) -> Any:
+    return output

@@ -7,7 +7,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from mha_viz.circuits.effects.behaviour import Behaviour
-from mha_viz.circuits.effects.patched_run import Patch, run_patched
+from mha_viz.circuits.effects.patched_run import patch_cells, run_patched
 from mha_viz.circuits.tasks.task import Example, Task, by_length, passes
 from mha_viz.engine.model import AttentionModel
 from mha_viz.engine.probe import Probe
@@ -53,10 +53,11 @@ class TaskRuns:
             for first, settings in runs.batches(kept.float(), progress.report):
                 replaced = ~kept[settings, :, None, :, None]  # at all positions of all rows
                 patches = [
-                    Patch(layer, "z", instead[layer][None], replaced[:, layer])
+                    patch_cells(layer, "z", instead[layer][None], replaced[:, layer])
                     for layer in range(first, self.model.n_layers)
                 ]
-                outcomes = run_patched(runs, len(settings), patches, first, progress.report)
+                probe = Probe((), progress.report)
+                outcomes = run_patched(runs, len(settings), patches, first, probe)
                 values[settings[:, None], rows] = behaviour.each(outcomes).cpu()
                 progress.add(len(settings) * len(rows))
         return values

@@ -10,16 +10,23 @@ its graph, for the gradients.
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from typing import Any
+from functools import partial
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from mha_viz.circuits.effects.frozen_modules import FrozenModules
-from mha_viz.circuits.effects.patched_run import INPUTS, Input, Patch, run_patched
+from mha_viz.circuits.effects.patched_run import (
+    INPUTS,
+    Input,
+    Patch,
+    head_edits,
+    patch_cells,
+    run_patched,
+)
 from mha_viz.engine.model import AttentionModel
-from mha_viz.engine.probe import Changed, EverythingKept, HeadEdits, LayerAttention, Probe
+from mha_viz.engine.probe import EverythingKept, LayerAttention, Probe
 from mha_viz.engine.projections import repeat_heads
 from mha_viz.prediction.replay import ReplayingPass
 from mha_viz.prediction.targets import PredictionTargets
@@ -44,7 +51,8 @@ class PathRuns:
         self._pass, self._frozen = ReplayingPass(model, targets), FrozenModules(model)
         self._attentions: list[LayerAttention] = []
         with torch.inference_mode(False), torch.set_grad_enabled(with_graph):
-            probe = _differentiable(("z", *INPUTS), attentions=self._attentions)
+            edits = head_edits(self._leaves())
+            probe = Probe(("z", *INPUTS), edits=edits, attentions=self._attentions)
             recorders = self._frozen.recorders()
             self._replays = self._pass.record(probe=probe, inside=recorders)
             logits = self._pass.plain
@@ -86,24 +94,21 @@ class PathRuns:
         for i, head in enumerate(senders):
             mask[(0 if together else i, *head)] = True
 
-        def read(at: int, *tensors: Tensor) -> tuple[Tensor, ...] | Tensor:
-            now = start + at
-            if now in readers:
-                inputs[now] = dict(zip(INPUTS, self._by_query_head(tensors), strict=True))
-                if now == max(readers) and not to_logits:
+        def read(layer: int, *tensors: Tensor) -> tuple[Tensor, ...] | Tensor:
+            if layer in readers:
+                inputs[layer] = dict(zip(INPUTS, self._by_query_head(tensors), strict=True))
+                if layer == max(readers) and not to_logits:
                     raise EverythingKept
-            return self.z[now].expand(n, -1, -1, -1) if direct else tensors
+            return self.z[layer].expand(n, -1, -1, -1) if direct else tensors
 
-        def change(at: int, z: Tensor, pattern: Tensor | None, *_: Any) -> Changed:
-            now = start + at
-            if now in layers:
-                z = torch.where(mask[:, now, :, None, None].to(z.device), self._other_z(now), z)
-            return z, pattern
-
-        probe, logits = Probe((), edits=HeadEdits(change=change, inputs=read)), None
+        every, logits = range(start, self.model.n_layers), None
+        patches = [Patch(layer, "inputs", partial(read, layer)) for layer in every]
+        for layer in layers:
+            other, at = self._other_z(layer)[None, None], mask[:, None, layer, :, None]
+            patches.append(patch_cells(layer, "z", other, at))
         with torch.inference_mode(False), torch.no_grad(), suppress(EverythingKept):
-            inside = self._frozen.frozen(start, n, layers) if direct else {}
-            logits = self._pass.logits(n, probe, start, inside)
+            patches += self._frozen.patches(start, n, layers) if direct else []
+            logits = run_patched(self._pass, n, patches, start)
         return inputs, logits
 
     def patch_receiver(
@@ -122,7 +127,7 @@ class PathRuns:
             some = read[names.index(name)]  # for other settings; widths of inputs may differ
             value = torch.stack([one if own else some for one, own in zip(read, here, strict=True)])
             mask = (at & torch.tensor(here)[:, None])[:, None, :, None]
-            patches.append(Patch(layer, name, value[:, None, None], mask))
+            patches.append(patch_cells(layer, name, value[:, None, None], mask))
         return self._patched(len(at), layer, patches)
 
     def patch_paths(
@@ -135,7 +140,8 @@ class PathRuns:
         inputs, _ = self.receiver_inputs(senders, True, [layer], to_logits=False, together=True)
         mask = torch.zeros(1, 1, self.model.n_heads, 1, dtype=torch.bool)
         mask[:, :, list(heads)] = True
-        return self._patched(1, layer, [Patch(layer, name, inputs[layer][name][None], mask)])
+        patch = patch_cells(layer, name, inputs[layer][name][None], mask)
+        return self._patched(1, layer, [patch])
 
     def gradients(
         self, behaviour: Callable[[Tensor], Tensor], *, direct: bool, first: int = 0
@@ -149,9 +155,14 @@ class PathRuns:
             if self._graph and not direct:
                 z, logits = self._graph.pop()
             else:
-                probe = _differentiable(("z",), self.z if direct else None)
-                mlps = self._frozen.frozen(0, 1) if direct else {}
-                logits = self._pass.logits(1, probe, inside=mlps)
+                probe, patches = Probe(("z",)), self._leaves()
+                if direct:
+                    patches += self._frozen.patches(0, 1)
+                    patches += [
+                        Patch(layer, "inputs", lambda *_, z=z[None]: z)
+                        for layer, z in enumerate(self.z)
+                    ]
+                logits = run_patched(self._pass, 1, patches, probe=probe)
                 z = probe.kept["z"]
             slopes = torch.autograd.grad(behaviour(logits).sum(), list(z[first:]))
         return torch.cat([torch.zeros_like(layer) for layer in z[:first]] + [*slopes])
@@ -178,6 +189,11 @@ class PathRuns:
         change = self._other_z(layer) - self.z[layer]
         return (change * gradient[layer]).double().sum((-1, -2))
 
+    def _leaves(self) -> list[Patch]:
+        """Make patches that change nothing, and by which a run can be differentiated at each z."""
+        add_zero = partial(torch.add, torch.zeros((), requires_grad=True))
+        return [Patch(layer, "z", add_zero) for layer in range(self.model.n_layers)]
+
     def _patched(self, n_settings: int, layer: int, patches: Sequence[Patch]) -> Tensor:
         with torch.inference_mode(False), torch.no_grad():
             return run_patched(self._pass, n_settings, patches, layer if self._replays else 0)
@@ -187,20 +203,3 @@ class PathRuns:
 
     def _by_query_head(self, tensors: Iterable[Tensor]) -> list[Tensor]:
         return [repeat_heads(one.detach(), self.model.n_heads) for one in tensors]
-
-
-def _differentiable(
-    keep: Sequence[str],
-    frozen: Z | None = None,
-    attentions: list[LayerAttention] | None = None,
-) -> Probe:
-    """Make a probe by whose z a run can be differentiated; `frozen` takes its place, if given."""
-    zero = torch.zeros((), requires_grad=True)
-
-    def read(layer: int, *tensors: Tensor) -> tuple[Tensor, ...] | Tensor:
-        return tensors if frozen is None else frozen[layer][None]
-
-    def change(layer: int, z: Tensor, pattern: Tensor | None, *_: Any) -> Changed:
-        return z + zero.to(z), pattern
-
-    return Probe(keep, edits=HeadEdits(change=change, inputs=read), attentions=attentions)
