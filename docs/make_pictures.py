@@ -15,7 +15,7 @@ from playwright.sync_api import Browser, ViewportSize
 
 from docs import film
 from docs.picture_compare import SEEN, differences, lasting
-from docs.real_app import CHROMIUM, answer_questions, app_and_browser, open_page, rest
+from docs.real_app import CHROMIUM, answer_questions, app_and_browser, open_page
 from mha_viz.core.output_file import write_file
 
 FOLDER = Path(__file__).parent / "images"
@@ -29,16 +29,12 @@ SCHEMES: dict[Literal["light", "dark"], str] = {"light": "", "dark": "-dark"}
 
 
 class Picture(NamedTuple):
-    """A page of the app: its path and view, its size, and what is there once it is drawn.
-
-    `begins` is a heading that is scrolled to the upper edge; "" is the top of the page.
-    """
+    """A page of the app: its path and view, its size, and what is there once it is drawn."""
 
     path: str
     view: dict[str, str]
     size: ViewportSize
     drawn: str
-    begins: str = ""
 
 
 BERT = {"model": "tiny-bert", "text": film.TEXT, "layer": "1", "head": "0"}
@@ -50,18 +46,17 @@ PICTURES = {
         {"width": 1280, "height": 1150},
         ".js-plotly-plot .heatmaplayer image",
     ),
-    "corpus": Picture(
-        "corpus",
-        BERT | {"kind": "relation", "arc": "det.to_head"},
-        {"width": 1280, "height": 1250},
-        ".js-plotly-plot .barlayer",
+    "many-texts": Picture(
+        "many_texts",
+        BERT,
+        {"width": 1280, "height": 900},
+        ".js-plotly-plot .scatterlayer .point",
     ),
-    "corpus-head": Picture(
-        "corpus",
-        BERT | {"gold": "1", "kind": "previous_token"},
-        {"width": 1280, "height": 1290},
-        ".sentence-arcs .arc",
-        begins="Grammar",
+    "many-texts-grammar": Picture(
+        "many_texts",
+        BERT | {"tab": "grammar"},
+        {"width": 1280, "height": 900},
+        ".js-plotly-plot .heatmaplayer image",
     ),
     "why": Picture(
         "why",
@@ -124,10 +119,6 @@ def taken(address: str, browser: Browser) -> Iterator[tuple[str, bytes]]:
             view = urlencode(SHARED | picture.view)
             open_page(page, f"{address}/{picture.path}?{view}", picture.drawn)
             answer_questions(page)
-            if picture.begins:
-                heading = page.get_by_role("heading", name=picture.begins, exact=True)
-                heading.evaluate("heading => heading.scrollIntoView()")
-                rest(page)
             seen = PngImagePlugin.PngInfo()
             seen.add_itxt(SEEN, lasting(page.locator("body").aria_snapshot()), zip=True)
             shot = Image.open(io.BytesIO(page.screenshot())).convert("RGB")
