@@ -45,7 +45,7 @@ def _labels(study: Study) -> str:
     title = LABELS[surest["label"]].title.lower()
     return (
         f"**{n_labelled} of {n_all} heads earn a label**: {', '.join(most)}; the surest is {name}, "
-        f"{title} on {surest['share_of_texts']:.0%} of texts."
+        f"{title} on {100 * surest['share_of_texts']:.0f} % of texts."
     )
 
 
