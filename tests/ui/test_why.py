@@ -141,6 +141,15 @@ def test_pairs_that_do_not_exist_are_never_among_the_largest():
     assert pairs._largest(values, 2)[0] == ((0, 1), (1, 1))
 
 
+def test_estimates_of_paths_that_take_long_begin_on_request(monkeypatch):
+    monkeypatch.setattr("mha_viz.interventions.importance.seconds_per_token", lambda *_: 1.0)
+    app = why(model="tiny-gpt2", text=TEXT, **PATHS, **PAIR)
+    assert "about 2 minutes" in app.info[0].value  # 10 tokens in 11 passes
+    assert not app.get("plotly_chart")
+    app.button(key="estimate_paths").click().run()
+    assert app.get("plotly_chart") and not app.info
+
+
 def test_path_is_measured_at_once_beside_its_estimate():
     app = why("path_effects", model="tiny-gpt2", text=TEXT, **PATHS, **PAIR)
     check(app)

@@ -50,6 +50,7 @@ class PathRuns:
         self.model, self.targets, self.other = model, targets, other
         self._pass, self._frozen = ReplayingPass(model, targets), FrozenModules(model)
         self._attentions: list[LayerAttention] = []
+        self._value_gradients: tuple[Z | None, dict[int, Tensor]] = (None, {})
         with torch.inference_mode(False), torch.set_grad_enabled(with_graph):
             edits = head_edits(self._leaves())
             probe = Probe(("z", *INPUTS), edits=edits, attentions=self._attentions)
@@ -172,17 +173,34 @@ class PathRuns:
     ) -> Float[Tensor, "sender head input"]:
         """Estimate the effect of what a sender makes each head of a layer read, float64.
 
-        The head's attention is computed again with what it would read. So the change of its z is
-        exact, however flat its softmax is at the clean run, and only what follows is linear.
+        The head's attention is computed again with the query or key that it would read. So the
+        change of its z is exact, however flat its softmax is at the clean run, and only what
+        follows is linear. In its values z is linear itself: their gradient says as much.
         """
         each = []
+        clean = {name: self.inputs[name][layer] for name in INPUTS}
         with torch.inference_mode(False), torch.no_grad():
-            for name in INPUTS:
-                read = {one: self.inputs[one][layer] for one in INPUTS} | {name: reads[name]}
+            for name in INPUTS[:2]:
+                read = clean | {name: reads[name]}
                 tensors = (one.expand(len(reads[name]), -1, -1, -1) for one in read.values())
                 z, _ = self._attentions[layer](*tensors, need_pattern=False)
                 each.append(((z - self.z[layer]) * gradient[layer]).double().sum((-1, -2)))
+            moved = reads["value"] - clean["value"]
+            each.append((moved * self._value_gradient(gradient, layer)).double().sum((-1, -2)))
         return torch.stack(each, -1)
+
+    def _value_gradient(self, gradient: Z, layer: int) -> Float[Tensor, "1 head key d_head"]:
+        """Differentiate by a layer's values what has this gradient by its z; kept for one such."""
+        if self._value_gradients[0] is not gradient:
+            self._value_gradients = gradient, {}
+        by_layer = self._value_gradients[1]
+        if layer not in by_layer:
+            with torch.inference_mode(False), torch.enable_grad():
+                query, key, value = (self.inputs[name][layer].detach() for name in INPUTS)
+                value.requires_grad_()
+                z, _ = self._attentions[layer](query, key, value, need_pattern=False)
+                (by_layer[layer],) = torch.autograd.grad(z, value, gradient[layer][None].to(z))
+        return by_layer[layer]
 
     def estimated_logit_effects(self, gradient: Z, layer: int) -> Float[Tensor, " head"]:
         """Estimate to first order each head's effect on the logits, float64."""

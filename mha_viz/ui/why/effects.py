@@ -13,7 +13,12 @@ from mha_viz.circuits.effects.over_pairs import task_paths
 from mha_viz.circuits.effects.patched_run import INPUTS
 from mha_viz.circuits.effects.patching_map import PatchingMap
 from mha_viz.circuits.effects.path_effect import path_effect
-from mha_viz.circuits.effects.path_effects import N_MEASURED, PathEffects, path_effects
+from mha_viz.circuits.effects.path_effects import (
+    N_MEASURED,
+    PathEffects,
+    expected_passes,
+    path_effects,
+)
 from mha_viz.plots.pair_scatter import MeasuredPairs, pair_scatter
 from mha_viz.ui.run import heavy, reporting
 from mha_viz.ui.run.page_lock import cancel_if_superseded, turn_for
@@ -27,6 +32,7 @@ from mha_viz.ui.widgets.controls import choosing
 from mha_viz.ui.widgets.exports import figures
 from mha_viz.ui.widgets.messages import progress, words
 
+AT_ONCE_SECONDS = 10.0  # longer estimates begin on request
 N_TEXTS = 4  # examples over which a head's mean is taken where no other text is typed
 LOW, HIGH = "95 % low", "95 % high"  # names of columns
 UNITS = {"logit_difference": "logits", "logit": "logits", "loss": "nats", "kl": "nats"}
@@ -119,7 +125,10 @@ def _paths(scene: Scene, view: Why, of: PathSettings | tasks.Chosen) -> PathEffe
     key, kept = (what, view.way), progress.results("paths")
     if key in kept:
         return cast(PathEffects, kept[key])
-    at_once = chosen is None and reporting.small(view)
+    seconds = None if chosen is not None else _expected_seconds(scene, view)
+    at_once = seconds is not None and seconds <= AT_ONCE_SECONDS and reporting.small(view)
+    if seconds is not None and not at_once:
+        st.info(TEXTS("paths.long", about=progress.about(seconds)))
     if not at_once and not st.button("Estimate all paths", key="estimate_paths"):
         return None
     if isinstance(of, PathSettings):
@@ -134,7 +143,16 @@ def _paths(scene: Scene, view: Why, of: PathSettings | tasks.Chosen) -> PathEffe
         paths = progress.done(work, "stop_paths", "Estimating …", of_pairs)
     kept.clear()  # they hold the model's runs: one is enough
     kept[key] = paths
+    if not at_once:
+        st.rerun()  # without the time that it takes
     return paths
+
+
+def _expected_seconds(scene: Scene, view: Why) -> float | None:
+    """Estimate how long all estimates take, from one timed pass of this text."""
+    model = targets.model(scene)
+    passes = expected_passes(model, view.way)
+    return progress.seconds((view.checkpoint, scene.key), model, (scene.text,), passes)
 
 
 def say_clean(found: PathEffects | PatchingMap) -> None:
