@@ -49,3 +49,17 @@ def test_steps_claim_no_idea_where_the_likeliest_token_has_less_than_five_percen
         assert text != numbers.SENTENCE or steps["head"].index("layers") < steps["head"].index(
             "L1 H7"
         )
+
+
+@pytest.mark.parametrize(
+    ("text", "is_english"),
+    [(numbers.SENTENCE, True), ("Die Katze sitzt auf der Matte", False), ("猫が座っている", False)],
+)
+def test_tokens_are_explained_by_whole_and_split_words(text: str, is_english: bool) -> None:
+    model = mv.load(numbers.MODEL)
+    run = numbers.follow(model, text)
+    labels = report(model.trace(text, keep=KEEP), model, untrained=False).labels
+    told = {step["key"]: step["text"] for step in story.steps(run, labels)}["tokens"]
+    assert ("English only" not in told) == is_english
+    assert f"cut into {'3: “Z”, “or”, “val”' if is_english else ''}" in told
+    assert not is_english or "whole tokens: “In”, “spring”, “Captain”" in told

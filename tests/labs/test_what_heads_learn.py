@@ -172,3 +172,14 @@ def test_scores_are_those_of_a_direct_count():
             hits += right > row[..., rivals].amax(-1)
     n_pairs = sum(len(s.pairs) for s in asked.sentences)
     close(found.score, hits / n_pairs)
+
+
+def test_typed_heads_have_the_largest_weight_of_their_pair(models):
+    model = mv.load("tiny-gpt2")
+    record = model.trace(lab.EXAMPLE).merge_words()
+    labels = list(record.labels)
+    for found in lab.typed_heads(model, None):
+        query, key = labels.index(found.query), labels.index(found.key)
+        largest = record.pattern[:, :, query, key]
+        assert found.weight == pytest.approx(float(largest.max())) and found.random is None
+        assert largest[found.head] == largest.max()

@@ -1,5 +1,6 @@
 """The steps of the first page in words, filled in with one sentence's numbers; and its payload."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import urlencode
@@ -19,6 +20,7 @@ TEXTS = read_texts(__package__)
 CARRIES = 0.5  # the share of the first guess that a head must take along to be said to carry it
 SURE = 0.05  # a likeliest token below this is no idea of what comes next
 WAYS = {"lab": "lab-soft-lookup", "circuit": "lab-induction-circuit", "heads": FIRST_PAGE}  # pages
+EXAMPLES = 3  # words that are whole tokens
 ENDING = 4  # words that the question repeats
 Labels = Sequence[Sequence[Sequence[EarnedLabel]]]
 # Labels in the order in which they say most about a head; the others say how far it looks.
@@ -175,15 +177,28 @@ def _why(found: Followed, labels: Labels, values: Mapping[str, Any]) -> str:
 
 
 def _split(found: Followed) -> str:
-    """Say of the first word that is several tokens what they are."""
+    """Say which words are whole tokens, what a word that is several consists of, and why."""
     places, words = merge(found.tokens, found.text, None)
-    pieces = [[clean(t.text) for t, at in zip(found.tokens, places, strict=True) if at == word]
-              for word in range(len(words))]  # fmt: skip
-    for word, parts in zip(words, pieces, strict=True):
-        if len(parts) > 1:
-            said = ", ".join(f"“{part}”" for part in parts)
-            return TEXTS("tokens.parts", word=clean(word.text), count=len(parts), pieces=said)
-    return TEXTS("tokens.whole")
+    counts = Counter(places.tolist())
+    typed = [(at, clean(word.text)) for at, word in enumerate(words) if _is_word(word.text)]
+    whole = [text for at, text in typed if counts[at] == 1]
+    lines = []
+    if whole:
+        examples = ", ".join(f"“{text}”" for text in dict.fromkeys(whole[:EXAMPLES]))
+        lines.append(TEXTS("tokens.whole", examples=examples))
+    if split := next(((at, text) for at, text in typed if counts[at] > 1), None):
+        pieces = [
+            token for token, at in zip(found.tokens, places.tolist(), strict=True) if at == split[0]
+        ]
+        written = ", ".join(f"“{clean(token.text)}”" for token in pieces)
+        lines.append(TEXTS("tokens.parts", word=split[1], count=len(pieces), pieces=written))
+    if 2 * len(whole) < len(typed):
+        lines.append(TEXTS("tokens.other_language"))
+    return " ".join(lines)
+
+
+def _is_word(text: str) -> bool:
+    return text.strip().isalpha()
 
 
 def _known(earned: Sequence[EarnedLabel]) -> list[EarnedLabel]:

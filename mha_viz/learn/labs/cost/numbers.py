@@ -104,6 +104,19 @@ class Costs:
     cache: int
 
 
+def textbook_memory(sizes: Sizes) -> int:
+    """Count the numbers that M_total = h (3 n d_k + m d_k + n m) states for one layer.
+
+    It gives three of the matrices Q, K, V and z n rows, and one m. `costs` gives Q and z n rows, K
+    and V m; without shared key heads both are the same where m = n.
+
+    >>> textbook_memory(Sizes(n=3, d_model=10, n_heads=2, n_read=7))
+    202
+    """
+    n, m = sizes.batch * sizes.n, sizes.batch * sizes.n_read
+    return sizes.n_heads * (3 * n * sizes.d_head + m * sizes.d_head + n * sizes.n_read)
+
+
 def costs(sizes: Sizes) -> Costs:
     """Count operations, parameters and bytes; softmax, masks and biases are left out.
 

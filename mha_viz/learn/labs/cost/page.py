@@ -23,6 +23,7 @@ from mha_viz.learn.labs.cost.numbers import (
     divisors,
     even_length,
     rows,
+    textbook_memory,
 )
 from mha_viz.plots.curves import ticks
 from mha_viz.ui.run import memory
@@ -112,6 +113,10 @@ def _bill(choices: Choices, sizes: Sizes) -> None:
         with column:
             st.dataframe(table, hide_index=True, width="content", key=choices.key(key))
     TEXTS.caption("calculator.even.text", even=even_length(sizes))
+    counted = (cost.pattern + cost.activations) / (sizes.n_layers * sizes.bytes_each)
+    TEXTS.markdown(
+        "calculator.total.text", textbook=short(textbook_memory(sizes)), counted=short(counted)
+    )
 
 
 def _operations(sizes: Sizes, cost: Costs) -> pd.DataFrame:

@@ -27,6 +27,13 @@ BATCH = 16  # sentences in one forward pass
 FOUND, UNSURE, NONE = "found", "not sure", "none here"
 _ROUNDING = 1e-6
 Words = Float[Tensor, "layer head query key"]
+EXAMPLE = "The cat that I saw yesterday ran away"
+TYPES = {  # of heads, with a pair of words of `EXAMPLE` that such a head would find
+    "relative-clause": ("ran", "cat"),
+    "semantic": ("saw", "cat"),
+    "positional": ("saw", "I"),
+    "coreference": ("that", "cat"),
+}
 
 
 @dataclass(frozen=True)
@@ -275,3 +282,41 @@ def _by_sentence(
     numbers = [pair.sentence for pair in trained.pairs]
     rows = torch.tensor([sorted(set(numbers)).index(number) for number in numbers])
     return torch.zeros(len(set(numbers)), values.shape[1]).index_add_(0, rows, values)
+
+
+@dataclass(frozen=True)
+class TypedHead:
+    """The head that gives a pair of words of `EXAMPLE` the most weight.
+
+    Args:
+        kind: a key of `TYPES`. query, key: the words.
+        head: (layer, head). weight: its weight, in [0, 1].
+        random: the largest weight of any head of the untrained model, None without one.
+    """
+
+    kind: str
+    query: str
+    key: str
+    head: tuple[int, int]
+    weight: float
+    random: float | None
+
+
+def typed_heads(model: AttentionModel, untrained: AttentionModel | None) -> list[TypedHead]:
+    """Find for each type of head the strongest one on `EXAMPLE`, parts of words merged.
+
+    Nothing is returned where the model's tokens do not make the words.
+    """
+    networks = (model,) if untrained is None else (model, untrained)
+    traced = [word_weights(network.trace(EXAMPLE, keep=("pattern",))) for network in networks]
+    weights, words = [part for part in traced if part is not None], words_of(EXAMPLE)
+    if len(weights) < len(networks):
+        return []
+    heads = []
+    for kind, pair in TYPES.items():
+        query, key = map(words.index, pair)
+        own, *others = (part[:, :, query, key] for part in weights)
+        layer, head = divmod(int(own.argmax()), own.shape[1])
+        random = float(others[0].max()) if others else None
+        heads.append(TypedHead(kind, *pair, (layer, head), float(own.max()), random))
+    return heads

@@ -19,7 +19,7 @@ from mha_viz.learn.labs.what_heads_learn import numbers as lab
 from mha_viz.plots.both_sides import Claim, both_sides
 from mha_viz.plots.head_values import importance_map
 from mha_viz.ui.heads import picking
-from mha_viz.ui.run import heavy
+from mha_viz.ui.run import heavy, memory
 from mha_viz.ui.state import allowed, links, state, views
 from mha_viz.ui.state.faults import guarded
 from mha_viz.ui.widgets import look
@@ -27,7 +27,7 @@ from mha_viz.ui.widgets.exports import figures
 from mha_viz.ui.widgets.messages import words
 from mha_viz.ui.widgets.messages.messages import plain
 from mha_viz.web.labels import head_name
-from mha_viz.web.theme import true_minus
+from mha_viz.web.theme import format_number, true_minus
 
 TEXTS = read_texts(__package__)
 
@@ -72,6 +72,8 @@ def draw(choices: Choices) -> None:
         if number is not None:
             _relation(choices, model.name, number, found[number])
     frame.fold(choices, "counting", TEXTS("question.title"), _counting)
+    drawn = partial(_types, choices, model)
+    TEXTS.fold(choices, "types", drawn, sentence=lab.EXAMPLE, model=model.name)
     frame.fold(choices, "larger", TEXTS("offer.title"), partial(_offer, model))
 
 
@@ -108,6 +110,26 @@ def _step_in_words(step: int) -> str:
     if abs(step) == 1:
         return "the next word" if step > 0 else "the word before"
     return f"{abs(step)} words {'on' if step > 0 else 'back'}"
+
+
+def _types(choices: Choices, model: AttentionModel) -> None:
+    """Draw for each type of head the strongest one on one sentence, beside chance."""
+    untrained = memory.untrained_copy(*state.current().checkpoint)
+    names = TEXTS.labels("types.pairs")
+    rows = [
+        {
+            "Type": names[found.kind],
+            "From → to": f"{found.query} → {found.key}",
+            "Strongest head": head_name(*found.head),
+            "Weight": format_number(found.weight),
+            "Random weights": words.UNDEFINED
+            if found.random is None
+            else format_number(found.random),
+        }
+        for found in lab.typed_heads(model, untrained)
+    ]
+    st.dataframe(pd.DataFrame(rows), hide_index=True, key=choices.key("types-table"))
+    TEXTS.caption("types.caption")
 
 
 def _offer(model: AttentionModel) -> None:
