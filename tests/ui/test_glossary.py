@@ -96,10 +96,10 @@ def test_the_search_finds_and_is_in_the_link():
     app.text_input(key="glossary-search").set_value("ENTROPY normal").run()
     text = listed(app)
     assert "`normalized_entropy`" in text and "`distance`" not in text and "n_kv_heads" not in text
-    assert app.query_params["find"] in ("ENTROPY normal", ["ENTROPY normal"])
+    assert app.query_params["search"] in ("ENTROPY normal", ["ENTROPY normal"])
     for asked in ("<script>alert(1)</script>", "$x$ **b** [a](b)", "x" * 900):
         app.text_input(key="glossary-search").set_value(asked[:60]).run()
         check(app)
         assert len(app.info) == 1
     app.text_input(key="glossary-search").set_value("").run()
-    assert "`distance`" in listed(app) and "find" not in app.query_params
+    assert "`distance`" in listed(app) and "search" not in app.query_params

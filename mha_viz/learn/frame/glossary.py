@@ -118,7 +118,9 @@ def draw() -> None:
 
 def _search() -> str:
     if SEARCH not in st.session_state:
-        st.session_state[SEARCH] = st.query_params.get("find", "")[:MAX_SEARCH]
+        former = st.query_params.get("find", "")  # now a choice of the page Many texts
+        words = st.query_params.get("search", "" if former in views.FINDS else former)
+        st.session_state[SEARCH] = words[:MAX_SEARCH]
     text = st.text_input(
         "Search",
         key=SEARCH,
@@ -129,9 +131,9 @@ def _search() -> str:
         persist_state="session",
     )
     if text.strip():
-        st.query_params["find"] = text.strip()
-    elif "find" in st.query_params:
-        del st.query_params["find"]
+        st.query_params["search"] = text.strip()
+    elif "search" in st.query_params:
+        del st.query_params["search"]
     return text
 
 
