@@ -63,6 +63,7 @@ def _explorer(record: Any) -> Any:
 
 
 display.study_paper = lambda: import_module("mha_viz.paper.report")
+display.study_atlas = lambda: import_module("mha_viz.atlas.atlas_files")
 display.record_bundle = _record_bundle
 display.explorer = _explorer
 display.head_plotter = _head_figure

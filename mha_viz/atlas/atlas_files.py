@@ -69,6 +69,7 @@ def atlas_files(
         n_heads_by_text.update(text_ids)
         yield head_file(study, (layer, head)), content
         progress.add(1)
+    n_heads_by_text.update(dict.fromkeys(pages.parts.sample.get("text", ()), 1))
     often = [text_id for text_id, _ in n_heads_by_text.most_common()]
     progress.total += len(often)
     n_bytes, with_weights = 0, set()
@@ -79,22 +80,29 @@ def atlas_files(
         with_weights.add(text_id)
         yield f"texts/{text_id}.js", content
         progress.add(1)
-    yield f"{ASSETS}/texts.js", _texts_script(study, often, with_weights)
+    shared = {
+        "names": pages.names,
+        "files": pages.files,
+        "sample": pages.parts.sample,
+        "texts": _tokens(study, often, with_weights),
+    }
+    yield f"{ASSETS}/shared.js", f"globalThis.mhaAtlas = {json.dumps(shared)};\n".encode()
     yield from page_assets()
     yield "index.html", index_page(study)
     progress.add(progress.total - progress.done)
 
 
-def _texts_script(study: Study, text_ids: list[int], with_weights: set[int]) -> bytes:
-    """Write the tokens of texts as a script: a page on a disk may read no other file."""
-    texts: dict[int, Any] = {}
-    if text_ids:
-        ids = ", ".join(map(str, text_ids))
-        query = f"SELECT text_id, tokens, is_special FROM sentences WHERE text_id IN ({ids})"
-        for row in study.sql(query).to_dict("records"):
-            texts[int(row["text_id"])] = {
-                "tokens": [clean(str(token)) for token in row["tokens"]],
-                "special": [int(flag) for flag in row["is_special"]],
-                "hasWeights": row["text_id"] in with_weights,
-            }
-    return f"globalThis.mhaAtlas = {json.dumps({'texts': texts})};\n".encode()
+def _tokens(study: Study, text_ids: list[int], with_weights: set[int]) -> dict[int, Any]:
+    """Return the tokens of texts, and whether there is a file with their weights."""
+    ids = ", ".join(map(str, text_ids)) or "NULL"
+    if not study.has_texts:
+        return {}
+    query = f"SELECT text_id, tokens, is_special FROM sentences WHERE text_id IN ({ids})"
+    return {
+        int(row["text_id"]): {
+            "tokens": [clean(str(token)) for token in row["tokens"]],
+            "special": [int(flag) for flag in row["is_special"]],
+            "hasWeights": row["text_id"] in with_weights,
+        }
+        for row in study.sql(query).to_dict("records")
+    }

@@ -3,37 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from mha_viz.atlas.bars import histogram_bars, kind_bars, offset_bars
+from mha_viz.atlas.model_parts import ModelParts
 from mha_viz.atlas.pages import head_file, page
-from mha_viz.core.amounts import format_number, true_minus
+from mha_viz.core.amounts import format_number
 from mha_viz.core.metrics import LABELS, METRICS
 from mha_viz.core.reprs import count
 from mha_viz.corpus.query.study import Study
+from mha_viz.corpus.treebank.parts_of_speech import PARTS
 from mha_viz.engine.model import AttentionModel
 from mha_viz.paper import figures
-from mha_viz.paper.figures import Head, StudyFigure, name_in, of_head
-from mha_viz.paper.report import NOTES, titled
+from mha_viz.paper.all_heads import UNTRAINED, has_untrained
+from mha_viz.paper.figures import Head, name_in, of_head
+from mha_viz.paper.head_sentence import head_sentence
+from mha_viz.paper.report import NOTES, head_relations, titled
 
 FALLBACK = "entropy"  # the score of a head without a label
+N_RELATIONS = 12
 MOST_ARCS = 24  # of a text, the heaviest
 
 
-class Bar(NamedTuple):
-    """A bar of a picture: shares of its width and height, and what it says."""
-
-    left: str
-    width: str
-    height: str
-    name: str
-    says: str
-
-
 class HeadPages:
-    """The pages of all heads of a study; `by` is the metric of their examples, None their labels'."""
+    """The pages of all heads of a study.
+
+    Args:
+        study: of any model.
+        model: the study's.
+        by: the metric that example texts are ranked by; None takes that of each head's label.
+    """
 
     def __init__(self, study: Study, model: AttentionModel, by: str | None) -> None:
         self.study, self.model, self.by = study, model, by
@@ -41,34 +43,42 @@ class HeadPages:
         self.names = [name_in(study, head) for head in self.heads]
         self.files = [head_file(study, head).removeprefix("heads/") for head in self.heads]
         self.labels, self.means = study.labels, study.heads
+        self.untrained = study.sql(f"SELECT * FROM {UNTRAINED}") if has_untrained(study) else None
+        self.relations = study.relations if study.has_trees else None
+        self.parts = ModelParts(study, model)
 
     def render(self, head: Head) -> tuple[bytes, list[int]]:
         """Return a head's page, and the texts that it shows."""
         at, (layer, number) = self.heads.index(head), head
         score = self._score(head)
+        histogram = figures.histogram(self.study, score, head)
         bands, arcs = self._examples(head, score)
         labels = titled(of_head(self.labels, head), self.study.layer_numbers)
         content = {
             "name": self.names[at],
-            "before": (self.files[at - 1], self.names[at - 1]) if at else None,
-            "behind": (self.files[at + 1], self.names[at + 1])
-            if at + 1 < len(self.files)
-            else None,
+            "sentence": head_sentence(self.study, head, self.relations),
+            "before": self._link(at - 1),
+            "behind": self._link(at + 1),
             "labels": labels.drop(columns="Head"),
-            "labels_note": NOTES["labels"],
-            "offsets": _offset_bars(figures.profile(self.study, "offset", head)),
-            "kinds": _kind_bars(figures.profile(self.study, "kind", head)),
-            "histogram": _histogram_bars(figures.histogram(self.study, score, head)),
+            "offsets": offset_bars(figures.profile(self.study, "offset", head).table),
+            "kinds": kind_bars(figures.profile(self.study, "kind", head).table),
+            "histogram": None if histogram is None else histogram_bars(histogram.table),
             "score": METRICS[score],
             "bands": bands,
+            "why_no_spaces": self.parts.why_no_spaces,
+            "words": self.parts.words(layer, number),
+            "grammar": self._grammar(head),
             "numbers": self._numbers(head),
+            "notes": NOTES,
         }
-        data = {
-            "name": self.names[at], "layer": layer, "head": number, "arcs": arcs,
-            "names": self.names, "files": self.files,
-        }  # fmt: skip
+        spaces = self.parts.next_spaces()
+        data = {"at": at, "layer": layer, "head": number, "arcs": arcs, "spaces": spaces}
         title = f"{self.names[at]} of {self.study.manifest['model']['name']}"
         return page(self.study, "head.html", title, content, data), [int(one) for one in arcs]
+
+    def _link(self, at: int) -> tuple[str, str] | None:
+        """Return file and name of the head at a place in order, None beyond the first and last."""
+        return (self.files[at], self.names[at]) if 0 <= at < len(self.heads) else None
 
     def _score(self, head: Head) -> str:
         """Return the metric that a head's texts are ranked by: that of the label it has most."""
@@ -80,20 +90,34 @@ class HeadPages:
         return measured[-1] if measured else FALLBACK
 
     def _numbers(self, head: Head) -> pd.DataFrame:
-        rows = of_head(self.means, head)
-        ends = [
-            f"{format_number(low)} to {format_number(high)}"
-            for low, high in rows[["low", "high"]].to_numpy().tolist()
-        ]
-        return pd.DataFrame(
-            {
-                "Metric": [METRICS[key].title for key in rows["metric"]],
-                "Unit": [METRICS[key].shown_unit for key in rows["metric"]],
-                "Mean": rows["mean"].tolist(),
-                "95 % interval": ends,
-                "Texts": rows["n_texts"].tolist(),
-            }
-        )
+        """Return a head's means with their intervals, beside those of random weights."""
+        rows = of_head(self.means, head).set_index("metric")
+        ends = rows[["low", "high"]].map(format_number)
+        columns: dict[str, Any] = {
+            "Metric": [METRICS[key].title for key in rows.index],
+            "Unit": [METRICS[key].shown_unit for key in rows.index],
+            "Mean": rows["mean"].tolist(),
+            "95 % interval": (ends["low"] + " to " + ends["high"]).tolist(),
+        }
+        if self.untrained is not None:
+            random = of_head(self.untrained, head).set_index("metric")["mean"]
+            columns["Random weights"] = random.reindex(rows.index).tolist()
+        return pd.DataFrame(columns | {"Texts": rows["n_texts"].tolist()})
+
+    def _grammar(self, head: Head) -> dict[str, Any]:
+        """Return what a head finds in gold trees; {} where there are none."""
+        if self.relations is None:
+            return {}
+        rows = figures.parts_of_speech(self.study, head).table
+        cells = {(a, b): of for a, b, of in rows[["from_upos", "to_upos", "weight"]].to_numpy()}
+        present = [part for part in PARTS if part in set(rows["from_upos"])]
+        return {
+            "relations": head_relations(self.relations, head, self.study.layer_numbers).head(
+                N_RELATIONS
+            ),
+            "parts": present,
+            "cells": cells,
+        }
 
     def _examples(self, head: Head, score: str) -> tuple[list[dict[str, Any]], dict[str, Any]]:
         """Return the bands of deciles with their texts, and the arcs of each text."""
@@ -119,55 +143,8 @@ class HeadPages:
             f"""SELECT text_id, query, key, weight FROM edges WHERE text_id IN ({ids})
             AND layer = {head[0]} AND head = {head[1]} ORDER BY weight DESC, query, key"""
         )
-        for row in rows.itertuples():
-            of_text = arcs[str(row.text_id)]
+        for text_id, query, key, weight in rows.itertuples(index=False, name=None):
+            of_text = arcs[str(text_id)]
             if len(of_text) < MOST_ARCS:
-                of_text.append([int(row.query), int(row.key), float(f"{row.weight:.3g}")])
+                of_text.append([query, key, float(f"{weight:.3g}")])
         return arcs
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.4g}"
-
-
-def _offset_bars(figure: StudyFigure) -> tuple[StudyFigure, list[Bar]]:
-    rows = figure.table[figure.table["offset"].isin(figures.NEAR)]
-    top = max(rows["weight"].max(), 1e-9) if len(rows) else 1.0
-    width = 1 / max(1, len(rows))
-    bars = [
-        Bar(
-            _percent((at + 0.1) * width),
-            _percent(0.8 * width),
-            _percent(row.weight / top),
-            true_minus(str(row.offset)),
-            f"{true_minus(str(row.offset))}: {format_number(row.weight)}",
-        )
-        for at, row in enumerate(rows.itertuples())
-    ]
-    return figure, bars
-
-
-def _kind_bars(figure: StudyFigure) -> tuple[StudyFigure, list[Bar]]:
-    bars = [
-        Bar("0", _percent(row.weight), "", str(row.kind), format_number(row.weight))
-        for row in figure.table.itertuples()
-    ]
-    return figure, bars
-
-
-def _histogram_bars(figure: StudyFigure | None) -> tuple[StudyFigure, list[Bar]] | None:
-    if figure is None:
-        return None
-    rows = figure.table.set_axis(["low", "high", "texts"], axis=1)
-    first, reach = rows["low"].min(), rows["high"].max() - rows["low"].min()
-    bars = [
-        Bar(
-            _percent((row.low - first) / reach),
-            _percent((row.high - row.low) / reach),
-            _percent(row.texts / rows["texts"].max()),
-            "",
-            f"{format_number(row.low)} to {format_number(row.high)}: {count(row.texts, 'text')}",
-        )
-        for row in rows.itertuples()
-    ]
-    return figure, bars

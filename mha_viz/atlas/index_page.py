@@ -5,19 +5,25 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import pandas as pd
-from jaxtyping import Float
 
-from mha_viz.atlas.pages import head_file, linked, made_on, page
+from mha_viz.atlas.pages import head_file, made_on, page
 from mha_viz.core.layer_numbers import layer_names
-from mha_viz.core.metrics import LABELS, METRICS
+from mha_viz.core.metrics import LABELS
 from mha_viz.corpus.query.study import Study
-from mha_viz.paper.figures import by_head, name_in, of_head
+from mha_viz.paper.all_heads import (
+    UNTRAINED,
+    ScatterChoices,
+    axis_measure,
+    has_untrained,
+    label_measure,
+    scatter_axes,
+)
+from mha_viz.paper.figures import name_in, of_head
 from mha_viz.paper.report import NOTES, titled
+from mha_viz.plots.head_scatter import Measure
 from mha_viz.web.payload import finite
 
-_START = {"x": "distance", "y": "entropy", "colour": "previous_token"}
-_UNTRAINED = "untrained_heads"
+_START = {"x": ScatterChoices().x, "y": ScatterChoices().y, "colour": "entropy"}
 
 
 def index_page(study: Study) -> bytes:
@@ -34,10 +40,10 @@ def index_page(study: Study) -> bytes:
         "start": {axis: key if key in keys else keys[0] for axis, key in _START.items()},
     }
     places = labels[["layer", "head"]].to_numpy().tolist()
-    table = titled(labels, study.layer_numbers)
     content = {
         "map_rows": _map_rows(study),
-        "labels": linked(study, table, [(layer, head) for layer, head in places]),
+        "labels": titled(labels, study.layer_numbers),
+        "label_files": [head_file(study, (layer, head)) for layer, head in places],
         "labels_note": NOTES["labels"],
         "notes": study.notes,
         "units": study.unit_note,
@@ -59,35 +65,23 @@ def _map_rows(study: Study) -> list[tuple[str, list[tuple[str, int]]]]:
 
 
 def _quantities(study: Study) -> list[dict[str, Any]]:
-    """Return all that heads can be laid out by: layer, head, and each metric with its interval."""
-    places = np.indices((study.n_layers, study.n_heads))
-    numbers = [number or layer for layer, number in enumerate(study.layer_numbers)]
-    places[0] = np.array(numbers or range(study.n_layers))[:, None]
-    quantities = [
-        {"key": key, "title": key.title(), "unit": "", "values": values.ravel().tolist()}
-        for key, values in zip(("layer", "head"), places, strict=True)
-    ]
-    rows, untrained = study.heads, _untrained(study)
-    for key, of_metric in rows.groupby("metric", sort=False):
-        about = METRICS[str(key)]
-        quantity: dict[str, Any] = {"key": key, "title": about.title, "unit": about.shown_unit}
-        for name, column in (("values", "mean"), ("low", "low"), ("high", "high")):
-            quantity[name] = _numbers(study, of_metric, column)
-        if untrained is not None:
-            random = untrained[untrained["metric"] == key]
-            quantity["untrained"] = _numbers(study, random, "mean")
+    """Return all that heads can be laid out by: place, metrics, and shares of texts by label."""
+    is_compared = has_untrained(study)
+    quantities = []
+    for axis in scatter_axes(study):
+        quantity = _quantity(axis, axis_measure(study, axis))
+        if is_compared:
+            quantity["untrained"] = finite(axis_measure(study, axis, UNTRAINED).values)
         quantities.append(quantity)
-    return quantities
+    labels = study.sql("SELECT DISTINCT label FROM labels")["label"]
+    known = [label for label in LABELS if label in set(labels)]
+    return quantities + [_quantity(f"label.{key}", label_measure(study, key)) for key in known]
 
 
-def _untrained(study: Study) -> pd.DataFrame | None:
-    """Read the means of random weights, where there are any."""
-    tables = study.sql("SELECT table_name FROM information_schema.tables")["table_name"]
-    if _UNTRAINED not in set(tables):
-        return None
-    return study.sql(f"SELECT layer, head, metric, mean FROM {_UNTRAINED}")
-
-
-def _numbers(study: Study, rows: pd.DataFrame, column: str) -> list[float | None]:
-    values: Float[np.ndarray, "layer head"] = by_head(study, rows, column)
-    return finite(values)
+def _quantity(key: str, measure: Measure) -> dict[str, Any]:
+    quantity: dict[str, Any] = {"key": key, "title": measure.title}
+    quantity["values"] = finite(measure.values)
+    for end in ("low", "high"):
+        if (values := getattr(measure, end)) is not None:
+            quantity[end] = finite(values)
+    return quantity

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any
-
-import pandas as pd
-from markupsafe import Markup
 
 from mha_viz.corpus.query.study import Study
 from mha_viz.paper.figures import Head, name_in, source_line
@@ -29,23 +26,13 @@ def head_file(study: Study, head: Head) -> str:
     return f"heads/{name_in(study, head).replace(' ', '')}.html"
 
 
-def linked(study: Study, table: pd.DataFrame, heads: Sequence[Head]) -> pd.DataFrame:
-    """Return rows whose column "Head" leads to the head's page, from the first page."""
-    link = Markup('<a href="{}">{}</a>')
-    links = [
-        link.format(head_file(study, head), name)
-        for head, name in zip(heads, table["Head"], strict=True)
-    ]
-    return table.assign(Head=pd.Series(links, table.index, dtype=object))  # no plain text of it
-
-
 def page(
     study: Study, template: str, title: str, content: Mapping[str, Any], data: Mapping[str, Any]
 ) -> bytes:
     """Fill a template of this folder; `data` are for the scripts of the page."""
     up = "" if template == "index.html" else "../"
-    # JSON that can end no element; as data it is no script.
-    code = Markup(json.dumps(data, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c"))
+    # No "<" is in it: it ends no element, and is no markup.
+    code = json.dumps(data, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
     about = {"up": up, "assets": ASSETS, "title": title, "data": code, "source": source_line(study)}
     body = PAGES.get_template(f"atlas/{template}").render({**about, **content})
     look = f'@import url("{up}{ASSETS}/atlas.css");'

@@ -249,6 +249,7 @@ def models(kind: options.ListAs = ListFormat.table) -> None:
 for function in (patching.ablate, patching.importance, patching.prune):
     command.add(app)(function)
 app.add_typer(study_commands.app, name="study")
+command.add(app)(study_commands.atlas)
 group = typer.Typer(no_args_is_help=True, help="How heads work together, across layers.")
 for of_circuits in (
     *(circuits.logits, circuits.scores, circuits.tokens, circuits.lens),

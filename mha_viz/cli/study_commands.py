@@ -11,6 +11,7 @@ from typer.core import TyperGroup
 
 from mha_viz.cli import command, options
 from mha_viz.cli.format import TableFormat
+from mha_viz.cli.notes import progress as progress_of
 from mha_viz.cli.notes import tell
 from mha_viz.cli.study_run import print_skipped, progress, sigterm_as_interrupt
 from mha_viz.core.amounts import of_bytes
@@ -271,6 +272,15 @@ def report(
     found = _open(study)
     chosen = None if named is None else (_position(found, named[0]), named[1])
     tell(f"wrote {found.report(out, by, chosen, column)}")
+
+
+def atlas(study: Folder, out: Path, by: str | None = None, model: str | None = None) -> None:
+    """Write a study as a static site with a page for each head, which needs no server."""
+    from mha_viz.checkpoints.loading import load
+
+    found = _open(study)
+    loaded = None if model is None else load(model, dtype=found.manifest["model"]["dtype"])
+    tell(f"wrote {found.atlas(out, loaded, by, progress_of('writing the atlas'))}")
 
 
 @command.add(app)

@@ -18,7 +18,7 @@ from mha_viz.paper.figures import Head, StudyFigure, by_head, name_in, source_li
 from mha_viz.plots.head_scatter import Matrix, Measure, ScatterParts, measured_scatter
 
 PLACES = {"layer": "Layer", "head": "Head number"}  # beside metrics, what heads can be laid out by
-_UNTRAINED = "untrained_heads"
+UNTRAINED = "untrained_heads"
 
 
 class ScatterChoices(NamedTuple):
@@ -62,7 +62,7 @@ def scatter_axes(study: Study) -> dict[str, str]:
 def has_untrained(study: Study) -> bool:
     """Return whether a study measured the same heads with random weights."""
     tables = study.sql("SELECT table_name FROM information_schema.tables")["table_name"]
-    return _UNTRAINED in set(tables)
+    return UNTRAINED in set(tables)
 
 
 def metric_measure(study: Study, metric: str, table: str = "heads") -> Measure:
@@ -109,10 +109,12 @@ def scatter(
     for axis in (choices.x, choices.y):
         if axis not in known:
             raise ArgumentError(f"There is no {axis!r} in this study; there are: {list(known)}.")
-    x, y = (_axis(study, axis) for axis in (choices.x, choices.y))
+    x, y = (axis_measure(study, axis) for axis in (choices.x, choices.y))
     elsewhere: tuple[Matrix, Matrix] | None = None
     if choices.untrained and has_untrained(study):
-        elsewhere = tuple(_axis(study, axis, _UNTRAINED).values for axis in (choices.x, choices.y))  # type: ignore[assignment]
+        elsewhere = tuple(
+            axis_measure(study, axis, UNTRAINED).values for axis in (choices.x, choices.y)
+        )  # type: ignore[assignment]
     parts = ScatterParts(choices.colour, choices.intervals, elsewhere, ringed=heads)
     looks: dict[str, Any] = {"selected": head, "layer_numbers": study.layer_numbers}
     draw = partial(measured_scatter, x, y, parts, **looks)
@@ -129,7 +131,7 @@ def scatter(
     )
 
 
-def _axis(study: Study, axis: str, table: str = "heads") -> Measure:
+def axis_measure(study: Study, axis: str, table: str = "heads") -> Measure:
     """Return a metric, or the layers or numbers of the heads."""
     if axis not in PLACES:
         return metric_measure(study, axis, table)

@@ -39,7 +39,7 @@ from mha_viz.web.labels import head_name
 Head = tuple[int, int]
 _ENDS = ("mean", "low", "high")
 PROFILES = {"offset": "Weight by offset", "kind": "Weight by kind of key"}
-_NEAR = [str(offset) for offset in range(-10, 11)]  # drawn: few texts are long enough for more
+NEAR = [str(offset) for offset in range(-10, 11)]  # drawn: few texts are long enough for more
 
 
 class StudyFigure(NamedTuple):
@@ -250,7 +250,7 @@ def profile(study: Study, axis: str, head: Head) -> StudyFigure:
     """Make the bars of where one head's weight goes, by "offset" or "kind" of key."""
     rows = of_head(study.profile_by(axis), head)
     title, name = PROFILES[axis], name_in(study, head)
-    drawn = rows[rows[axis].isin(_NEAR)] if axis == "offset" else rows
+    drawn = rows[rows[axis].isin(NEAR)] if axis == "offset" else rows
     places = [true_minus(str(key)) if axis == "offset" else key for key in drawn[axis]]
     draw = partial(token_bars, {name: drawn["weight"].to_numpy()}, places, "weight")
     table = rows[[axis, "weight"]].reset_index(drop=True)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pandas as pd
-from jinja2 import Environment, StrictUndefined
+from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from mha_viz.core.metrics import LABELS, METRICS
 from mha_viz.core.metrics.units import MIN_UNITS
@@ -22,7 +22,14 @@ from mha_viz.corpus.store.storage import MANIFEST
 from mha_viz.corpus.treebank.relations import ALL, MIN_TARGETS, TO_HEAD
 from mha_viz.corpus.treebank.trees import SAMPLE
 from mha_viz.errors import ArgumentError
-from mha_viz.paper.figures import Head, StudyFigure, default_head, source_line, study_figures
+from mha_viz.paper.figures import (
+    Head,
+    StudyFigure,
+    default_head,
+    of_head,
+    source_line,
+    study_figures,
+)
 from mha_viz.paper.figures import over_steps as over_steps
 from mha_viz.plots.column_image import FORMATS
 from mha_viz.plots.table_text import markdown, table_csv, table_latex, table_markdown
@@ -109,6 +116,17 @@ def titled(
     return table[list(columns)].rename(columns=columns).reset_index(drop=True)
 
 
+def head_relations(relations: pd.DataFrame, head: Head, numbers: Sequence[int]) -> pd.DataFrame:
+    """Return one head's rows of `Study.relations` as on screen, those that beat chance first.
+
+    Relations asked for fewer than `MIN_TARGETS` times are left out; `numbers` as for `titled`.
+    """
+    rows = of_head(relations, head)
+    rows = rows[rows["n"] >= MIN_TARGETS]
+    rows = rows.sort_values(["beats", "accuracy"], ascending=False, kind="stable")
+    return titled(rows, numbers).drop(columns="Head")
+
+
 def answer(found: pd.DataFrame, by: str, numbers: Sequence[int] = ()) -> str:
     """Sum the table up in a sentence; `numbers` as for `titled`.
 
@@ -140,8 +158,9 @@ def _shown(value: object) -> object:
 
 
 _FILES = files(__package__)
-_PAGE = Environment(autoescape=True, finalize=_shown, undefined=StrictUndefined).from_string(
-    (_FILES / "report.html").read_text("utf-8")
+# Templates of pages, by their folder and name; what they are given is escaped.
+PAGES = Environment(
+    autoescape=True, finalize=_shown, undefined=StrictUndefined, loader=PackageLoader("mha_viz", "")
 )
 _ESCAPING = Environment(undefined=StrictUndefined)  # by these filters, as Markdown needs it
 _ESCAPING.filters |= {"text": markdown, "table": table_markdown}
@@ -176,7 +195,8 @@ class Report(NamedTuple):
         }
         manifest = json.dumps(self.manifest, indent=2, ensure_ascii=False)
         filled = self._asdict() | {"codes": codes, "manifest": manifest}
-        page = document(self.title, STYLE, _PAGE.render(filled), policy=NO_SCRIPT)
+        page = PAGES.get_template("paper/report.html").render(filled)
+        page = document(self.title, STYLE, page, policy=NO_SCRIPT)
         pages = {"index.html": page.encode(), "index.md": _MARKDOWN.render(filled).encode()}
         return content | pages
 

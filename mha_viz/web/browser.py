@@ -23,6 +23,7 @@ _DRAWN = (
     "player",
     "sentence_arcs",
 )
+_WORKBENCH = ("shared", "head_grid", "token_lines", "line_view", "workbench", "head_views")
 _STYLES = {
     "block_map": ("block_map",),
     "figure_download": ("figure_download",),
@@ -30,7 +31,8 @@ _STYLES = {
     **{name: ("shared", name) for name in _DRAWN},
     "query_key_map": ("shared", "head_grid", "query_key_map"),
     "board": ("shared", "board"),
-    "workbench": ("shared", "head_grid", "token_lines", "line_view", "workbench", "head_views"),
+    "workbench": _WORKBENCH,
+    "atlas": (*_WORKBENCH, "sentence_arcs", "atlas"),
     "worksheet": ("worksheet",),
 }
 _IMPORT = re.compile(r'^import [^;]* from "[^"]*?(\w+\.js)";\n', re.MULTILINE)
@@ -79,6 +81,16 @@ def notebook_script() -> str:
 
 
 @cache
+def plain_script(name: str) -> str:
+    """Return a component as a script that is no module, and that calls it.
+
+    A browser loads no module from a page that lies on a disk.
+    """
+    inside, function = _without_export(script(name))
+    return f'"use strict";\n(() => {{\n{inside}\n{function}();\n}})();\n'
+
+
+@cache
 def style(name: str) -> str:
     """Return the style sheet of a component."""
     return "\n".join(_read(f"{part}.css") for part in _STYLES[name])
@@ -91,7 +103,7 @@ def document_template() -> Template:
 
 def _without_export(module: str) -> tuple[str, str]:
     """Return a module whose default export is an ordinary function, and that function's name."""
-    function = re.findall(r"^export default function (\w+)", module, re.MULTILINE)[0]
+    function = re.findall(r"^export default function (\w+)", module, re.MULTILINE)[-1]
     return re.sub(r"^export default function", "function", module, flags=re.MULTILINE), function
 
 

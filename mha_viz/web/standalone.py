@@ -128,7 +128,7 @@ def _page(body: str, css: str, title: str, caption: str, dark: bool | None) -> s
     heading = f"<h1>{html_text(title)}</h1>" if title else ""
     below = f"<p>{html_text(caption)}</p>" if caption else ""
     look = f"""
-{_theme_rules(dark)}
+{theme_rules(dark)}
 body {{ margin: 16px; color: var(--st-text-color); background: var(--st-background-color);
   font: 14px/1.5 var(--st-font); }}
 h1 {{ font-size: 17px; margin: 0 0 12px; }}
@@ -153,7 +153,7 @@ def variables(dark: bool) -> str:
     return f"color-scheme: {'dark' if dark else 'light'}; {text}"
 
 
-def _theme_rules(dark: bool | None) -> str:
+def theme_rules(dark: bool | None) -> str:
     """Return that theme for a whole document; None follows the reader's system."""
     light, night = (variables(value) for value in (False, True))
     if dark is None:

@@ -10,6 +10,7 @@ explorer: Callable[[Any], Any] | None = None
 head_plotter: Callable[[Any, int, int], Any] | None = None
 query_key_plotter: Callable[..., Any] | None = None
 study_paper: Callable[[], Any] | None = None  # the module that puts studies on paper
+study_atlas: Callable[[], Any] | None = None  # the module that writes atlases
 
 
 def known(drawer: Callable[..., Any] | None) -> Callable[..., Any]:

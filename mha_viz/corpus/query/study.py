@@ -19,6 +19,9 @@ from mha_viz.errors import ArgumentError, StudyError
 if TYPE_CHECKING:
     import datasets
 
+    from mha_viz.engine.model import AttentionModel
+    from mha_viz.prediction.replay import OnProgress
+
 
 class Study(TreebankStudy):
     """A study of every head of a model over many texts. It only reads its folder.
@@ -257,3 +260,36 @@ class Study(TreebankStudy):
         """
         paper = display.known(display.study_paper)()
         return Path(paper.write_report(self, folder, metric, head, column))
+
+    def atlas(
+        self,
+        folder: str | Path,
+        model: AttentionModel | None = None,
+        by: str | None = None,
+        on_progress: OnProgress | None = None,
+    ) -> Path:
+        """Write the study as a static site: all heads, and a page of each with examples.
+
+        It needs no server and no network: its first page opens from a disk, and any host of files
+        serves it. All links are relative.
+
+        Args:
+            folder: where `index.html` goes, and `heads`, `texts` and `assets`. Files of these names
+                are replaced.
+            model: the study's; by default it is loaded by its name. It is run once on each example
+                text; where their weights would take more than 40 MB, the texts that fewest heads
+                show have their heaviest weights alone.
+            by: key of the metric whose deciles the examples of every head are drawn from; by
+                default that of the label that the head has on most texts, "entropy" without one.
+            on_progress: called with how much is done, and of how much; an exception stops it.
+
+        Returns:
+            The first page.
+
+        Raises:
+            ArgumentError: no such metric; another model; a folder that holds a study.
+            MhaVizError: the model cannot be loaded.
+            WriteError: the folder cannot be written.
+        """
+        atlas = display.known(display.study_atlas)()
+        return Path(atlas.write_atlas(self, folder, model, by, on_progress))

@@ -13,7 +13,7 @@ from mha_viz.corpus.query.best_heads import BASELINES
 from mha_viz.corpus.query.study import Study
 from mha_viz.corpus.treebank.relations import MIN_TARGETS
 from mha_viz.paper import figures
-from mha_viz.paper.report import NOTES, answer, titled
+from mha_viz.paper.report import NOTES, answer, head_relations, titled
 from mha_viz.ui.many_texts import TEXTS
 from mha_viz.ui.many_texts.study_figure import show
 from mha_viz.ui.state.views import QUESTIONS, ManyTexts
@@ -65,11 +65,7 @@ def _parts_of_speech(study: Study, view: ManyTexts) -> None:
 def _relations(study: Study, view: ManyTexts) -> None:
     name = words.head_name(*view.chosen)
     st.markdown("**Relations that it finds best**")
-    rows = figures.of_head(study.relations, view.chosen)
-    rows = rows[rows["n"] >= MIN_TARGETS].sort_values(
-        ["beats", "accuracy"], ascending=False, kind="stable"
-    )
-    table = titled(rows, study.layer_numbers).drop(columns="Head")
+    table = head_relations(study.relations, view.chosen, study.layer_numbers)
     if table.empty:
         st.markdown(_TOO_SMALL)
         return

@@ -1,17 +1,19 @@
 // @ts-check
-// The page of a head: its example texts with arcs, and the workbench on one of them.
+// The page of a head: its example texts with arcs, its spaces, and the workbench on a text.
 
+import { SpacePlots } from "./space_plots.js";
 import { TextBench } from "./text_bench.js";
 import sentenceArcs from "../sentence_arcs/sentence_arcs.js";
 import { formatNumber, make } from "../shared/shared.js";
 
 export class AtlasHead {
-  /** @param {any} data layer, head, and arcs of each text: see mha_viz/atlas/head_page.py */
+  /** @param {any} data layer, head, arcs of each text, and spaces: see mha_viz/atlas/head_page.py */
   constructor(data) {
     /** Tokens of each text, and whether its weights are there. @type {Record<string, any>} */
     this.texts = globalThis.mhaAtlas.texts;
     this.data = data;
     this.bench = new TextBench(data, document.getElementById("bench"));
+    if (data.spaces.axes) this.spaces = new SpacePlots(data.spaces);
     for (const element of document.querySelectorAll("[data-text]")) this.drawExample(/** @type {HTMLElement} */ (element));
     globalThis.addEventListener("hashchange", () => this.follow());
     this.follow();

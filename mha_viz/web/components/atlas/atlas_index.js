@@ -61,14 +61,13 @@ export class AtlasIndex {
     const [x, y, colour] = Object.keys(AXES).map((axis) => this.byKey[view[axis]]);
     const points = this.data.names.map((name, head) => this.pointOf(head, { x, y, colour }));
     if (view.untrained) points.push(...this.untrained({ x, y }));
-    const titleOf = ({ title, unit }) => (unit ? `${title} (${unit})` : title);
-    this.plot.draw({ points, x: titleOf(x), y: titleOf(y), colour: titleOf(colour), hasBars: Boolean(view.intervals) });
+    this.plot.draw({ points, x: x.title, y: y.title, colour: colour.title, hasBars: Boolean(view.intervals) });
     this.drawMap(colour);
   }
 
   /** @returns {import("./scatter_plot.js").Point} */
   pointOf(head, { x, y, colour }) {
-    const lines = [...new Set([x, y, colour])].map((quantity) => `${quantity.title}: ${inWords(quantity, head)}`);
+    const lines = [...new Set([x, y, colour])].map((quantity) => `${quantity.title}: ${withInterval(quantity, head)}`);
     const interval = ({ low, high }) => (low ? [low[head], high[head]] : undefined);
     return {
       x: x.values[head], y: y.values[head], xs: interval(x), ys: interval(y), colour: colour.values[head],
@@ -76,14 +75,12 @@ export class AtlasIndex {
     };
   }
 
-  /** The heads of random weights, where both axes have them; layer and head are those of the trained ones. */
+  /** The heads of random weights, where both axes have them. @returns {import("./scatter_plot.js").Point[]} */
   untrained({ x, y }) {
-    const valuesOf = (quantity) => quantity.untrained ?? (quantity.low ? null : quantity.values);
-    const [across, up] = [valuesOf(x), valuesOf(y)];
-    if (!across || !up) return [];
+    if (!x.untrained || !y.untrained) return [];
     return this.data.names.map((name, head) => ({
-      x: across[head], y: up[head], name: `${name} with random weights`, isPale: true,
-      lines: [[x, across], [y, up]].map(([quantity, values]) => `${quantity.title}: ${formatNumber(values[head])}`),
+      x: x.untrained[head], y: y.untrained[head], name: `${name} with random weights`, isPale: true,
+      lines: [x, y].map(({ title, untrained }) => `${title}: ${formatNumber(untrained[head])}`),
     }));
   }
 
@@ -96,7 +93,7 @@ export class AtlasIndex {
       const colour = isKnown ? colourAt((value - low) / (high - low), PALETTE.sequential[theme]) : null;
       cell.style.background = colour ? `rgb(${colour})` : PALETTE.missing[theme];
       cell.style.color = colour ? inkOn(colour) : "";
-      cell.title = `${this.data.names[head]}, ${quantity.title}: ${inWords(quantity, head)}`;
+      cell.title = `${this.data.names[head]}, ${quantity.title}: ${withInterval(quantity, head)}`;
       cell.setAttribute("aria-label", cell.title);
     });
     document.getElementById("map-title").textContent = `${quantity.title}, from ${formatNumber(low)} to ${formatNumber(high)}. A row is a layer, a column a head.`;
@@ -104,7 +101,7 @@ export class AtlasIndex {
 }
 
 /** A head's number with its interval. */
-function inWords({ values, low, high }, head) {
+function withInterval({ values, low, high }, head) {
   const value = formatNumber(values[head]);
   return low && low[head] !== null ? `${value} (${formatNumber(low[head])} to ${formatNumber(high[head])})` : value;
 }

@@ -38,7 +38,7 @@ export class ScatterPlot {
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.paint());
   }
 
-  /** @param {{ points: Point[], x: string, y: string, colour: string, hasBars?: boolean }} scene titles of axes and colour */
+  /** @param {{ points: Point[], x: string, y: string, colour: string, names?: string[], hasBars?: boolean }} scene titles of axes and colour; names that colours stand for */
   draw(scene) {
     this.scene = scene;
     this.paint();
@@ -47,7 +47,7 @@ export class ScatterPlot {
   paint() {
     const width = this.root.clientWidth;
     if (!this.scene || width < 40) return;
-    const { points, x, y, colour, hasBars } = this.scene;
+    const { points, x, y, colour, names = [], hasBars } = this.scene;
     const theme = themeOf(this.root);
     const height = Math.round(Math.min(Math.max(width * this.shape, 240), 520));
     /** @type {Point[]} */
@@ -55,7 +55,7 @@ export class ScatterPlot {
     const ends = (key) => this.points.flatMap((point) => [point[key], ...(hasBars ? point[`${key}s`] ?? [] : [])]);
     const across = axis(ends("x"), LEFT, width - RIGHT);
     const down = axis(ends("y"), height - BOTTOM, TOP);
-    const colours = colouring(this.points.filter((point) => !point.isPale).map((point) => point.colour), theme);
+    const colours = colouring(names, this.points.filter((point) => !point.isPale).map((point) => point.colour), theme);
     const picture = svgElement("svg", { width, height, role: "group", "aria-label": `${this.name}. Left and right go from point to point.` });
     picture.append(...axes(across, down, { width, height }, { x, y }));
     const order = [...this.points.keys()].sort((a, b) => Number(!this.points[a].isPale) - Number(!this.points[b].isPale));
@@ -64,7 +64,7 @@ export class ScatterPlot {
       const point = this.points[at];
       const [left, top] = [across.at(point.x), down.at(point.y)];
       const ink = point.isPale ? PALETTE.muted[theme] : colours.of(point.colour);
-      if (hasBars) picture.append(...bars(point, across, down, ink));
+      if (hasBars) picture.append(...intervalLines(point, across, down, ink));
       const dot = svgElement("circle", { cx: left, cy: top, r: point.isPale ? 0.7 * this.radius : this.radius, fill: ink, class: point.isPale ? "pale" : "" });
       dot.dataset.at = String(at);
       if (!point.href) picture.append(dot);
@@ -141,7 +141,7 @@ function axes(across, down, { width, height }, titles) {
   return [...lines.flat(), textAt(titles.x, (LEFT + width - RIGHT) / 2, height - 6, "middle", "title"), title];
 }
 
-function bars(point, across, down, stroke) {
+function intervalLines(point, across, down, stroke) {
   const found = [];
   const { xs = [], ys = [] } = point;
   if (xs.every(isNumber) && xs.length) found.push({ x1: across.at(xs[0]), x2: across.at(xs[1]), y1: down.at(point.y), y2: down.at(point.y) });
@@ -149,11 +149,10 @@ function bars(point, across, down, stroke) {
   return found.map((ends) => svgElement("line", { ...ends, stroke, class: "interval" }));
 }
 
-/** Colours of numbers between their ends, or of names. @param {any[]} values @param {"light" | "dark"} theme */
-function colouring(values, theme) {
-  const names = [...new Set(values.filter((value) => typeof value === "string"))].sort();
-  const inks = PALETTE.qualitative[theme];
-  if (names.length) return { names, of: (name) => inks[names.indexOf(name) % inks.length] ?? PALETTE.muted[theme], ends: [] };
+/** Colours of names, or of numbers between their ends. @param {string[]} names @param {any[]} values @param {"light" | "dark"} theme */
+function colouring(names, values, theme) {
+  const inks = [...PALETTE.qualitative[theme].slice(0, -1), PALETTE.muted[theme]]; // the last of many are all others
+  if (names.length) return { names, of: (name) => inks[names.indexOf(name)], ends: [] };
   const [low, high] = endsOf(values);
   const place = (value) => PALEST + ((1 - PALEST) * (value - low)) / (high - low);
   const of = (value) => (isNumber(value) ? `rgb(${colourAt(place(value), PALETTE.sequential[theme])})` : PALETTE.missing[theme]);

@@ -9,7 +9,7 @@ const UNREADABLE = "This browser is too old to read the weights.";
 
 export class TextBench {
   /**
-   * @param {{ name: string, layer: number, head: number, files: string[], names: string[] }} data
+   * @param {{ at: number, layer: number, head: number }} data the head that is shown first, and its place among all
    * @param {HTMLElement} root
    */
   constructor(data, root) {
@@ -70,9 +70,10 @@ export class TextBench {
 
   /** Links to the page of the head that was chosen in the workbench. @param {number} head */
   lead(head) {
-    this.page.hidden = this.data.names[head] === this.data.name;
-    this.page.textContent = `Open the page of ${this.data.names[head]}`;
-    this.page.href = `${this.data.files[head]}#text-${this.id}`;
+    const { names, files } = globalThis.mhaAtlas;
+    this.page.hidden = head === this.data.at;
+    this.page.textContent = `Open the page of ${names[head]}`;
+    this.page.href = `${files[head]}#text-${this.id}`;
   }
 }
 

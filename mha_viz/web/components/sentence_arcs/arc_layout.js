@@ -1,7 +1,7 @@
 // @ts-check
 // Where arcs between the tokens of a line run: which lies over which, and their shape. Knows numbers.
 
-const MOST = 6; // levels of weights: they may cross, and need not be told apart by their height
+const MAX_LEVELS = 6; // levels of weights: they may cross, and need not be told apart by their height
 
 /**
  * How high each arc of weights rises, in levels from 1: the further it reaches, the higher.
@@ -9,7 +9,7 @@ const MOST = 6; // levels of weights: they may cross, and need not be told apart
  * @returns {number[]}
  */
 export function weightLevels(arcs) {
-  return arcs.map(({ start, end }) => Math.min(MOST, Math.sqrt(Math.max(1, Math.abs(end - start)))));
+  return arcs.map(({ start, end }) => Math.min(MAX_LEVELS, Math.sqrt(Math.max(1, Math.abs(end - start)))));
 }
 
 /**
@@ -20,7 +20,7 @@ export function weightLevels(arcs) {
  */
 export function treeLevels(arcs) {
   const spans = arcs.map(({ start, end }) => [Math.min(start, end), Math.max(start, end)]);
-  const order = [...spans.keys()].sort((a, b) => length(spans[a]) - length(spans[b]) || a - b);
+  const order = [...spans.keys()].sort((a, b) => spanLength(spans[a]) - spanLength(spans[b]) || a - b);
   const levels = new Array(arcs.length).fill(1);
   order.forEach((at, rank) => {
     const [first, last] = spans[at];
@@ -33,7 +33,7 @@ export function treeLevels(arcs) {
 }
 
 /** @param {number[]} span */
-const length = ([first, last]) => last - first;
+const spanLength = ([first, last]) => last - first;
 
 /**
  * An arc as SVG's paths: the line, the head at its end, and its highest point.

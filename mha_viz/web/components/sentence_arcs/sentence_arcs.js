@@ -3,10 +3,9 @@
 // or a tree. Tokens are text, never markup.
 
 import { arcPath, treeLevels, weightLevels } from "./arc_layout.js";
-import { endOf, make, themeOf, tokenElement, viewOf } from "../shared/shared.js";
+import { endOf, make, svgElement, themeOf, tokenElement, viewOf } from "../shared/shared.js";
 /* global PALETTE */
 
-const SVG = "http://www.w3.org/2000/svg";
 const STEP = 15; // pixels from one level of arcs to the next
 const EDGE = 6; // pixels between the outermost arc and the edge of the picture
 
@@ -19,8 +18,8 @@ class SentenceArcs {
     this.stage.setAttribute("role", "img");
     this.line = make("div", "line");
     this.pictures = {
-      above: svg("svg", { class: "above", "aria-hidden": "true" }),
-      below: svg("svg", { class: "below", "aria-hidden": "true" }),
+      above: svgElement("svg", { class: "above", "aria-hidden": "true" }),
+      below: svgElement("svg", { class: "below", "aria-hidden": "true" }),
     };
     this.stage.append(this.pictures.above, this.line, this.pictures.below);
     this.root.append(this.stage);
@@ -77,24 +76,17 @@ function drawnArc(arc, places, { base, rise }, colour) {
   const { line, head, top } = arcPath(places[arc.start], places[arc.end], base, rise);
   const strength = arc.label ? (arc.marked ? 0.6 : 0.2) : arc.weight;
   const opacity = String(arc.label ? 1 : 0.35 + 0.65 * strength);
-  const path = svg("path", {
+  const path = svgElement("path", {
     d: line, class: "arc", stroke: colour, "stroke-width": String(1 + 2.5 * strength), opacity,
   });
-  path.append(Object.assign(svg("title", {}), { textContent: arc.says }));
-  const parts = [path, svg("path", { d: head, fill: colour, opacity })];
+  path.append(Object.assign(svgElement("title", {}), { textContent: arc.says }));
+  const parts = [path, svgElement("path", { d: head, fill: colour, opacity })];
   if (arc.label) {
-    const label = svg("text", { x: String(top.x), y: String(top.y + 3.5), fill: colour, class: arc.marked ? "marked" : "" });
+    const label = svgElement("text", { x: String(top.x), y: String(top.y + 3.5), fill: colour, class: arc.marked ? "marked" : "" });
     label.textContent = arc.label;
     parts.push(label);
   }
   return parts;
-}
-
-/** @type {(name: string, attributes: Record<string, string>) => any} */
-function svg(name, attributes) {
-  const element = document.createElementNS(SVG, name);
-  for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
-  return element;
 }
 
 export default function sentenceArcs({ parentElement, data }) {

@@ -1,0 +1,66 @@
+// @ts-check
+// The four spaces of a head: a dot for each token of a sample, on two components that the reader chooses.
+
+import { ScatterPlot } from "./scatter_plot.js";
+import { fillMenu, menu } from "../workbench/workbench_parts.js";
+import { formatNumber } from "../shared/shared.js";
+
+const RECEIVED = { title: "weight received", names: [] };
+const AROUND = 6; // tokens of its text on both sides of one
+const LOOK = { radius: 3.5, shape: 0.75 };
+
+export class SpacePlots {
+  /** @param {any} spaces see mha_viz/atlas/model_parts.py */
+  constructor(spaces) {
+    this.spaces = spaces;
+    const { colours } = globalThis.mhaAtlas.sample;
+    /** What tokens can be coloured by. @type {Record<string, { title: string, values: number[], names: string[] }>} */
+    this.colours = { ...colours, received: { ...RECEIVED, values: spaces.received } };
+    this.view = { x: "0", y: "1", colour: "kind" };
+    const numbers = spaces.axes[0].map((_, component) => [String(component), `component ${component + 1}`]);
+    /** @type {Record<string, [string, Record<string, string>]>} */
+    const offered = {
+      x: ["Across", Object.fromEntries(numbers)], y: ["Up", Object.fromEntries(numbers)],
+      colour: ["Colour", Object.fromEntries(Object.entries(this.colours).map(([key, { title }]) => [key, title]))],
+    };
+    for (const [key, [name, titles]] of Object.entries(offered)) {
+      const made = menu(name, (value) => {
+        this.view[key] = value;
+        this.draw();
+      });
+      fillMenu(made, titles, this.view[key]);
+      document.getElementById("space-controls").append(made.root);
+    }
+    this.plots = spaces.names.map((name) => new ScatterPlot(name, LOOK));
+    document.getElementById("space-plots").append(...this.plots.map((plot) => plot.root));
+    this.draw();
+  }
+
+  draw() {
+    const { x, y, colour } = this.view;
+    const { sample } = globalThis.mhaAtlas;
+    const { title, values, names } = this.colours[colour];
+    const colours = names.length ? values.map((number) => names[number]) : values;
+    this.plots.forEach((plot, space) => {
+      const axes = this.spaces.axes[space];
+      const points = sample.label.map((name, token) => ({
+        x: axes[x][token], y: axes[y][token], colour: colours[token], name, ...this.described(token),
+      }));
+      const titleOf = (axis) => `${this.spaces.names[space]}, component ${Number(axis) + 1} (${percentOf(this.spaces.explained[space][axis])})`;
+      plot.draw({ points, x: titleOf(x), y: titleOf(y), colour: title, names });
+    });
+  }
+
+  /** The lines that describe a token, and the link to its text. */
+  described(token) {
+    const { sample, texts } = globalThis.mhaAtlas;
+    const [id, position] = [sample.text[token], sample.position[token]];
+    const { tokens, hasWeights } = texts[id];
+    const near = tokens.slice(Math.max(0, position - AROUND), position + AROUND + 1).join(" ");
+    const lines = [`… ${near} …`, `position ${position}`, `${RECEIVED.title} ${formatNumber(this.spaces.received[token])}`];
+    return { lines, href: hasWeights ? `#text-${id}` : undefined };
+  }
+}
+
+/** @param {number | null} share of the variance */
+const percentOf = (share) => (share === null ? "not defined" : `${formatNumber(100 * share)} % of the variance`);
