@@ -6,6 +6,7 @@ import pytest
 
 from mha_viz.errors import TextError
 from mha_viz.text.cleaning import clean_text
+from mha_viz.ui.state.views import TABS
 from tests.strangers.addresses import opened, sendable
 from tests.strangers.fuzzing import LONG
 from tests.strangers.hostile_texts import NAMED
@@ -30,14 +31,17 @@ def readable(text: str) -> bool:
 
 
 def test_hostile_texts_are_studied_and_searched() -> None:
-    app = many_texts("own-texts")
+    app = many_texts("own-texts", find="pairs")
     texts = [" ".join(text.split()) for text in HOSTILE.values()]
     app.text_area(key="own-typed").set_value("\n".join(texts))
     app = made(app.button(key="own-study").click().run())
     study = making(app).study
     assert study is not None and study.n_texts >= 0.8 * sum(map(readable, texts))
-    stands(app)
-    assert not alive(app)
+    for tab in TABS:
+        app.segmented_control(key="ask_tab").set_value(tab).run()
+        stands(app)
+        assert not alive(app)
+    app.segmented_control(key="ask_tab").set_value("find").run()
     for box in ("ask_from_word", "ask_to_word"):
         app.text_input(key=box).set_value(TYPED[:100]).run()
         stands(app)
