@@ -117,7 +117,9 @@ def test_keys_are_turned_by_position_and_shared_by_a_group() -> None:
 def test_many_heads_in_small_batches_are_those_of_one_run(
     model, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    together = list(mv.spaces_of_heads(model, TEXTS))
+    steps: list[tuple[int, int]] = []
+    together = mv.spaces_of_heads(model, TEXTS, on_progress=lambda *step: steps.append(step))
+    assert steps == [(done, 3) for done in range(4)]
     assert [(one.layer, one.head) for one in together] == list(
         itertools.product(range(2), range(3))
     )

@@ -20,6 +20,7 @@ from mha_viz.core.record.visible import visible_keys
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import ArgumentError, NotKeptError
 from mha_viz.prediction.arguments import check_index
+from mha_viz.prediction.replay import OnProgress, Progress
 from mha_viz.text.encoding import encode_texts
 
 SPACES = ("queries", "keys", "values", "outputs")
@@ -126,11 +127,10 @@ def head_spaces(
         NotKeptError: a family whose queries, keys or output weights are not known.
     """
     heads = [(layer, head)]
-    return next(
-        spaces_of_heads(
-            model, texts, heads, n_components=n_components, max_tokens=max_tokens, seed=seed
-        )
+    (found,) = spaces_of_heads(
+        model, texts, heads, n_components=n_components, max_tokens=max_tokens, seed=seed
     )
+    return found
 
 
 def spaces_of_heads(
@@ -141,11 +141,12 @@ def spaces_of_heads(
     n_components: int = N_COMPONENTS,
     max_tokens: int = MAX_TOKENS,
     seed: int = 0,
-) -> Iterator[HeadSpaces]:
-    """Yield `head_spaces` of many heads, None for all, over the same tokens.
+    on_progress: OnProgress | None = None,
+) -> list[HeadSpaces]:
+    """Make `head_spaces` of many heads, None for all, over the same tokens.
 
-    The texts run once for as many heads as 512 MB of vectors hold. Raises as `head_spaces`, before
-    the first head.
+    The texts run once for as many heads as 512 MB of vectors hold. `on_progress` is called with how
+    many texts have run, and of how many; it may raise. Raises as `head_spaces`.
     """
     for name, number in (("n_components", n_components), ("max_tokens", max_tokens)):
         if number < 1:
@@ -165,11 +166,12 @@ def spaces_of_heads(
     of_head = 4 * 4 * model.d_head * sample.n_tokens
     size = max(1, _VECTOR_BYTES // of_head)
     groups = [slice(first, first + size) for first in range(0, len(heads), size)]
-    return (
+    progress = Progress(on_progress, len(groups) * len(sample.texts))
+    return [
         space
         for group in groups
-        for space in _spaces(model, sample, heads[group], places[group], n_components)
-    )
+        for space in _spaces(model, sample, heads[group], places[group], n_components, progress)
+    ]
 
 
 def _spaces(
@@ -178,9 +180,10 @@ def _spaces(
     heads: Sequence[tuple[int, int]],
     places: Sequence[tuple[int, int]],
     n_components: int,
+    progress: Progress,
 ) -> Iterator[HeadSpaces]:
     """Yield the spaces of heads, by number and by position of their layers, after one run."""
-    read = _Vectors.read(model, sample, places)
+    read = _Vectors.read(model, sample, places, progress)
     weights = model.output_weights(model.parts[0])
     group = model.n_heads // model.n_kv_heads
     for number, ((layer, head), (position, _)) in enumerate(zip(heads, places, strict=True)):
@@ -283,7 +286,11 @@ class _Vectors:
     @classmethod
     @torch.no_grad()
     def read(
-        cls, model: AttentionModel, sample: _TokenSample, places: Sequence[tuple[int, int]]
+        cls,
+        model: AttentionModel,
+        sample: _TokenSample,
+        places: Sequence[tuple[int, int]],
+        progress: Progress,
     ) -> _Vectors:
         """Run the texts of a sample and keep what these heads, by position, made of its tokens."""
         found = cls({}, torch.zeros(len(places), sample.n_tokens))
@@ -303,6 +310,7 @@ class _Vectors:
                 for layer, numbers in of_layer.items():
                     heads = [places[number][1] for number in numbers]
                     found._take(record, layer, heads, (numbers, at, sample.drawn[i]))
+                progress.add(1)
         return found
 
     def _take(
