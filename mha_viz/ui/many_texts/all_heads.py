@@ -25,7 +25,7 @@ from mha_viz.paper.all_heads import (
 from mha_viz.paper.figures import StudyFigure, metric_map, source_line, value_map
 from mha_viz.paper.report import NOTES, titled
 from mha_viz.plots.head_scatter import Measure
-from mha_viz.ui.many_texts import TEXTS, arcs, measures, pairs
+from mha_viz.ui.many_texts import TEXTS, measures, pairs
 from mha_viz.ui.many_texts.fitting import RELATION
 from mha_viz.ui.many_texts.study_figure import show
 from mha_viz.ui.state import state
@@ -58,7 +58,7 @@ def _controls(study: Study, view: ManyTexts) -> None:
             choosing.menu("y_axis", "Up", axes, width=190)
         _colour_menu(study, view)
         if view.kind == RELATION:
-            offered = {arc: arc_title(arc) for arc in arcs.measured(study)}
+            offered = {arc: arc_title(arc) for arc in measures.relations(study)}
             choosing.menu("arc", "Relation", offered, width=300)
         if view.picture == "scatter":
             state.bound("intervals", st.toggle, "Intervals")
@@ -69,7 +69,9 @@ def _controls(study: Study, view: ManyTexts) -> None:
 def _colour_menu(study: Study, view: ManyTexts) -> None:
     """Draw the menu of what heads are coloured by: a metric, a label, or a gold relation."""
     offered = measures.metrics_and_labels(study)
-    offered |= {RELATION: "A gold relation"} if study.has_trees and arcs.measured(study) else {}
+    offered |= (
+        {RELATION: "A gold relation"} if study.has_trees and measures.relations(study) else {}
+    )
     looks: dict[str, Any] = {"format_func": offered.__getitem__, "width": 220}
     looks |= {"value": RELATION if view.kind == RELATION else measures.selected(view)}
     looks |= {"take": _colour_by, "help": TEXTS("all_heads.colour")}

@@ -1,8 +1,9 @@
 """Find: the texts on which a head scores highest, and pairs of tokens by word or by grammar."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
 import pandas as pd
@@ -12,8 +13,7 @@ from mha_viz.corpus.query.study import Study
 from mha_viz.corpus.treebank.parts_of_speech import PARTS
 from mha_viz.paper.all_heads import arc_title, split_arc
 from mha_viz.paper.figures import source_line
-from mha_viz.ui.many_texts import TEXTS, arcs, examples, measures
-from mha_viz.ui.many_texts.marked_text import Mark, marked
+from mha_viz.ui.many_texts import TEXTS, examples, measures
 from mha_viz.ui.state import state
 from mha_viz.ui.state.views import FINDS, ManyTexts, View
 from mha_viz.ui.widgets.controls import choosing
@@ -68,7 +68,9 @@ def _grammar_controls(study: Study) -> None:
         offered = {"": "any part of speech"} | {part: part for part in PARTS}
         for name, label in (("from_upos", "Part that looks"), ("to_upos", "Part looked at")):
             choosing.menu(name, label, offered, width=180)
-        along = {"": "any or none"} | {arc: arc_title(arc) for arc in arcs.present(study)}
+        along = {"": "any or none"} | {
+            arc: arc_title(arc) for arc in measures.token_relations(study)
+        }
         choosing.menu("along", "Along the relation", along, width=300)
 
 
@@ -126,3 +128,34 @@ def in_heads(
     shown = View(model=view.model, device=view.device, dtype=view.dtype, text=text)
     shown = replace(shown, layer=layer, head=head, query=query, key=key)
     return f"[Open in Heads](./?{urlencode(state.link_params(shown))})"
+
+
+_AROUND = 120  # letters before and behind what is marked
+
+
+class Mark(NamedTuple):
+    """Letters of a text from start to end, to be marked in a colour of Streamlit's."""
+
+    start: int
+    end: int
+    colour: str
+
+
+def marked(text: str, marks: Sequence[Mark] = ()) -> str:
+    """Return a text in markdown that shows it as it is, with marks; long ones without their ends.
+
+    >>> marked("It fell.", [Mark(3, 7, "green")])
+    'It :green-background[fell]\\\\.'
+    """
+    valid = sorted({mark for mark in marks if 0 <= mark.start < mark.end <= len(text)})
+    begin = max(0, valid[0].start - _AROUND) if valid else 0
+    end = min(len(text), (max(mark.end for mark in valid) if valid else 0) + _AROUND)
+    parts, at = ["… "] if begin else [], begin
+    for mark in valid:
+        if mark.start < at:  # a token within another's letters, as the bytes of one sign
+            continue
+        parts.append(words.plain(text[at : mark.start]))
+        parts.append(f":{mark.colour}-background[{words.plain(text[mark.start : mark.end])}]")
+        at = mark.end
+    parts.append(words.plain(text[at:end]))
+    return "".join(parts).replace("\n", " ") + " …" * (end < len(text))

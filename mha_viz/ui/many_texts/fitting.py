@@ -12,7 +12,7 @@ from mha_viz.corpus.run.sample_study import training_steps
 from mha_viz.corpus.treebank.parts_of_speech import PARTS
 from mha_viz.paper.all_heads import scatter_axes
 from mha_viz.paper.figures import default_head
-from mha_viz.ui.many_texts import arcs, measures
+from mha_viz.ui.many_texts import measures
 from mha_viz.ui.state import state
 from mha_viz.ui.state.views import ManyTexts, two_runs
 
@@ -76,7 +76,7 @@ def _first(wanted: Collection[str], known: Collection[str]) -> str:
 
 def _trees(study: Study, view: ManyTexts) -> ManyTexts:
     """Replace relations and parts of speech that the trees do not have."""
-    measured, present = arcs.measured(study), arcs.present(study)
+    measured, present = measures.relations(study), measures.token_relations(study)
     if view.arc not in measured and measured:
         view = replace(view, arc=measured[0])
     if view.kind == RELATION and not measured:

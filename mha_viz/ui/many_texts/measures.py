@@ -1,7 +1,9 @@
-"""What heads and texts of a study are measured by: metrics and labels, as menus offer them."""
+"""What heads and texts of a study are measured by: metrics, labels and relations, for menus."""
 
 from mha_viz.core.metrics import LABELS, METRICS
+from mha_viz.corpus.query.search import DIRECTIONS
 from mha_viz.corpus.query.study import Study
+from mha_viz.corpus.treebank.relations import ALL
 from mha_viz.ui.state import state
 from mha_viz.ui.state.views import ManyTexts
 from mha_viz.ui.widgets.controls import choosing
@@ -44,3 +46,19 @@ def select(key: str) -> None:
 def metric_menu(study: Study) -> None:
     """Draw the menu of a study's metrics."""
     choosing.menu("metric", "Metric", metrics(study), width=280)
+
+
+def relations(study: Study) -> list[str]:
+    """Return the relations whose accuracy a study knows, `ALL` first, as "nsubj.to_head"."""
+    rows = study.sql(
+        "SELECT relation, direction FROM relations GROUP BY ALL HAVING count(DISTINCT half) = 2"
+    )
+    pairs = sorted(rows.itertuples(index=False), key=lambda pair: (pair[0] != ALL, *pair))
+    return [".".join(pair) for pair in pairs]
+
+
+def token_relations(study: Study) -> list[str]:
+    """Return the relations between any two tokens of a study, and shared prefixes."""
+    names = set(study.sql("SELECT DISTINCT relation FROM arcs")["relation"])
+    every = names | {name.partition(":")[0] for name in names}
+    return [f"{relation}.{way}" for relation in sorted(every) for way in DIRECTIONS]
