@@ -16,7 +16,8 @@ from mha_viz.web import theme
 from mha_viz.web.labels import clean, clean_all, head_name, hover_text, plotly_text
 
 _ROW = 20  # pixels that a signed bar takes
-_NAME = 15  # letters of a label beside its bar, on a phone; hover shows more
+_NAME = 22  # letters of a label beside its bar, on a phone; hover shows more
+_WHOLE = 24  # letters of names of parts, such as “embedding norm bias”: all
 _NAMED = 60  # tokens up to which each has its name below
 _LIMITS = 6  # limits of bins that are named below
 QUANTILES = (0.05, 0.5, 0.95)  # of the draws, that are marked
@@ -114,7 +115,7 @@ def share_matrix(
     colours = cells.scale_colours(values, True, None, dark)
     traces = [cells.heatmap_cells(values, cell, colours, hover)]
     title = frame.with_unit(title, unit)
-    return cells.square_cells_figure(traces, (down, across), cell, title, [], dark)
+    return cells.square_cells_figure(traces, (down, across), cell, title, [], dark, _WHOLE)
 
 
 def token_bars(

@@ -102,19 +102,25 @@ def square_cells_figure(
     title: str,
     notes: Sequence[str],
     dark: bool,
+    letters: int = 14,
 ) -> go.Figure:
-    """Build a figure of square cells with names of rows and columns, empty cells being grey."""
+    """Build a figure of square cells with names of rows and columns, empty cells being grey.
+
+    Names are cut to so many `letters`; hover shows the rest.
+    """
     (down, across), (rows, columns) = names, (len(names[0]), len(names[1]))
     wide = min(cell, PHONE_WIDTH / columns)
     layout = dict(
         dragmode="zoom",
         shapes=[missing_background(rows, columns, dark)],
-        **frame.merged(cell_axes(down, across, cell, wide), SQUARE),
+        **frame.merged(cell_axes(down, across, cell, wide, letters=letters), SQUARE),
     )
-    labels = 6.3 * longest_label(fitting_ticks(across, wide)) + 14
+    labels = 6.3 * longest_label(fitting_ticks(across, wide, letters=letters)) + 14
     traces = [*traces, label_axes_trace()]
     figure = headed_cells(traces, dark, title, notes, cell * rows, layout, labels)
-    return with_height_rule(figure, cell, fitting_ticks(down, cell), (rows, columns))
+    return with_height_rule(
+        figure, cell, fitting_ticks(down, cell, letters=letters), (rows, columns)
+    )
 
 
 def headed_cells(
@@ -155,14 +161,15 @@ def cell_axes(
     *,
     marks: Part | None = None,
     domain: tuple[float, float] = (0.0, 1.0),
+    letters: int = 14,
 ) -> Part:
     """Return axes of cells `cell` pixels high and `wide` wide that stretch, names left and above.
 
     `marks` are ticks of both axes instead of the names that fit, `domain` says where the cells lie
     in the height of the picture.
     """
-    across = fitting_ticks(column_names, wide) | (marks or {})
-    down = fitting_ticks(row_names, cell) | (marks or {})
+    across = fitting_ticks(column_names, wide, letters=letters) | (marks or {})
+    down = fitting_ticks(row_names, cell, letters=letters) | (marks or {})
     level = marks is not None or longest_label(across) * 6.5 <= wide
     above = dict(anchor="free", position=1.0, side="top", tickangle=0 if level else -90)
     return frame.merged(

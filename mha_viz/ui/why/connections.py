@@ -1,11 +1,20 @@
 """The view Connections: which head reads which, by weights, by effect here, or over a task."""
 
+from collections.abc import Mapping
+from functools import partial
+
+import pandas as pd
 import streamlit as st
 
+from mha_viz.circuits.composition.head_pairs import KINDS, Composition, composition
+from mha_viz.circuits.composition.ov_circuit import copying_scores, favoured_pairs
+from mha_viz.ui.heads.head_words import of_weights
 from mha_viz.ui.run.scene import Scene
 from mha_viz.ui.state.views import THROUGH, TITLES, Why
-from mha_viz.ui.why import composed, edges, effects, pairs, tasks
-from mha_viz.ui.widgets.controls import choosing
+from mha_viz.ui.why import TEXTS, edges, effects, pairs, targets, tasks
+from mha_viz.ui.widgets.controls import choosing, lazy_sections
+from mha_viz.ui.widgets.messages import words
+from mha_viz.ui.widgets.messages.messages import continue_on_error
 
 
 def draw(scene: Scene, view: Why) -> None:
@@ -25,4 +34,68 @@ def draw(scene: Scene, view: Why) -> None:
     elif view.connections == "effect":
         effects.draw(scene, view)
     else:
-        composed.draw(scene, view)
+        _by_weights(scene, view)
+
+
+def _by_weights(scene: Scene, view: Why) -> None:
+    """Draw the map of all pairs, and what Q-, K- and V-composition say of one."""
+    kind = view.through
+    kinds = {str(name): _composition(scene, name) for name in KINDS}
+    zscore, n_heads = kinds[kind].zscore.numpy(), kinds[kind].n_heads
+    view = pairs.fit_pair(view, zscore, n_heads)
+    left, right = st.columns([3, 2], gap="medium")
+    with left:
+        more = {"score": kinds[kind].score.numpy()}
+        texts = TEXTS.figure("figures.composition", kind=kind)
+        caption = words.settings(scene, f"{kind}-composition by weights")
+        pairs.draw_map(scene, view, zscore, more=more, caption=caption, **texts)
+    with right:
+        _pair(pairs.shown_pair(view, zscore, n_heads), kinds)
+        label = "**Furthest from chance (z)**"
+        pairs.chips(view, "most_composed", label, zscore, n_heads)
+        words.notes(kinds[kind].notes)
+        st.caption(TEXTS("composition.chance"))
+    st.header("Who copies", anchor=False)
+    with continue_on_error():
+        _copying(scene, view)
+
+
+def _copying(scene: Scene, view: Why) -> None:
+    found = of_weights(view.checkpoint, copying_scores, size=50_000)
+    left, right = st.columns([3, 2], gap="medium")
+    with left:
+        scores, caption = found.score.numpy(), words.settings(scene, "OV circuits by weights")
+        table, texts = found.table(), TEXTS.figure("figures.copying")
+        targets.draw_heads(scores, view, "Copying score", table=table, caption=caption, **texts)
+    with right:
+        layer, head = view.chosen
+        name, share = words.head_name(layer, head), float(found.positive_share[layer, head])
+        score, z = (targets.signed(one[layer, head]) for one in (found.score, found.zscore))
+        st.markdown(TEXTS("composition.copying", name=name, score=score, z=z, share=share))
+        lazy_sections.in_expander(f"Tokens {name} favours", "favoured", partial(_favoured, view))
+
+
+def _favoured(view: Why) -> None:
+    found = of_weights(view.checkpoint, favoured_pairs, *view.chosen, size=20_000)
+    pairs = found.pairs[["source", "destination", "strength"]]
+    st.dataframe(pairs, hide_index=True, column_config=words.number_columns(pairs))
+    error = "" if found.exact else f" ± {found.copied_error:.1%}"
+    st.caption(TEXTS("composition.favoured", found=found, error=error))
+
+
+def _composition(scene: Scene, kind: str) -> Composition:
+    size = 8 * scene.head_count**2  # two matrices of float32
+    checkpoint = scene.model, scene.device, scene.dtype
+    return of_weights(checkpoint, composition, kind, size=size)
+
+
+def _pair(pair: pairs.Pair, kinds: Mapping[str, Composition]) -> None:
+    st.header(pairs.named(pair), anchor=False)
+    rows = []
+    for kind, found in kinds.items():
+        writer, reader = pairs.numbers(pair, found.n_heads)
+        score, z = float(found.score[writer, reader]), float(found.zscore[writer, reader])
+        numbers = (words.format_number(one) for one in (score, found.expected, z))
+        rows.append((f"{kind}: {THROUGH[kind]}", *numbers))
+    table = pd.DataFrame(rows, columns=["Read into", "Score", "By chance", "z"])
+    st.table(table.set_index("Read into"))

@@ -1,14 +1,28 @@
 """Why: what made a prediction or a score, and what tests it. Pick, compute, draw."""
 
+from functools import partial
+from typing import Any
+
 import streamlit as st
 
 from mha_viz.ui.heads import WORDS, picking
 from mha_viz.ui.run import memory
 from mha_viz.ui.state import state, views
-from mha_viz.ui.state.session import session, to_browser
-from mha_viz.ui.why import guide
+from mha_viz.ui.state.faults import guarded
+from mha_viz.ui.state.session import to_browser
+from mha_viz.ui.why import TEXTS
 from mha_viz.ui.widgets import look
-from mha_viz.ui.widgets.controls import choosing
+from mha_viz.ui.widgets.controls import choosing, controls, lazy_sections
+
+# Each step, and what it sets of the view.
+_STEPS: dict[str, dict[str, Any]] = {
+    "task": dict(why="test", test="circuit"),
+    "heads": dict(why="test", test="circuit"),
+    "writes": dict(why="prediction", prediction="parts", averaged=True),
+    "looks": dict(why="score", score="parts"),
+    "edges": dict(why="connections", connections="task"),
+    "test": dict(why="test", test="circuit"),
+}
 
 
 def page() -> None:
@@ -16,13 +30,13 @@ def page() -> None:
     if state.address().get("circuit") == "words":  # an older link: words belong to the head
         state.sync_from_url()
         to_browser(WORDS, True)
-        st.switch_page(session().pages["heads"], query_params=state.share_params())
+        controls.open_page("heads")
     look.projector()
     look.heading("Why: what made this, and what tests it")
     scene = picking.picked(lambda scene: _sections().fit(scene), _has_sentence)
     with st.container(key="tabs", horizontal=True, vertical_alignment="center"):
         choosing.segments("why", "View", views.WHY, label_visibility="collapsed")
-        guide.draw()
+        _guide()
     _sections().draw(scene)
     state.push_url()
 
@@ -37,3 +51,17 @@ def _sections() -> picking.Sections:
     from mha_viz.ui.why import sections
 
     return sections
+
+
+def _guide() -> None:
+    """Draw a menu of the steps, each with a button that leads to its view."""
+    lazy_sections.in_popover(TEXTS("way.title"), ":material/route:", "way", _steps)
+
+
+def _steps() -> None:
+    labels = TEXTS.labels("way.buttons")
+    for step, changes in _STEPS.items():
+        with st.container(horizontal=True, vertical_alignment="center"):
+            go = partial(state.change, **changes)
+            st.button(labels[step], key=f"way-{step}", on_click=guarded(go), width=190)
+            st.markdown(TEXTS(f"way.{step}"), width="stretch")

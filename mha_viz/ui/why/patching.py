@@ -33,13 +33,13 @@ def draw(scene: Scene, view: Why) -> None:
     """Draw a map for each part. Not a fragment, as Stop must end what measures."""
     with st.container(horizontal=True, vertical_alignment="bottom"):
         place = targets.pickers(scene, view)
-        with st.popover(targets.MORE[0], icon=targets.MORE[1], key="patching-more"):
-            choosing.menu("behaviour", "Effect on", BEHAVIOURS)
     swapped = _two_swapped(targets.model(scene), scene, place)
     hint = f"(none: {swapped})" if swapped else ""
     with st.container(horizontal=True, vertical_alignment="bottom"):
         state.bound("source", st.text_input, **TEXTS.control("corrupt", hint=hint))
-        choosing.segments("direction", "Patch", TITLES["directions"])
+        with st.popover(targets.MORE[0], icon=targets.MORE[1], key="patching-more"):
+            choosing.menu("behaviour", "Effect on", BEHAVIOURS)
+            choosing.segments("direction", "Patch", TITLES["directions"])
     corrupt = view.source.strip() or swapped
     if not corrupt:
         st.info(TEXTS("patching.no_source"))

@@ -15,7 +15,9 @@ from mha_viz.core.record.record import AttentionRecord
 from mha_viz.core.record.visible import visible_keys
 from mha_viz.engine.model import AttentionModel
 from mha_viz.plots.bars import share_matrix, signed_rows
+from mha_viz.ui.heads import WORDS
 from mha_viz.ui.run.scene import Scene
+from mha_viz.ui.state.session import to_browser
 from mha_viz.ui.state.views import TITLES, Why
 from mha_viz.ui.why import TEXTS, targets
 from mha_viz.ui.why import several_texts as texts_of
@@ -46,8 +48,10 @@ def draw(scene: Scene, view: Why) -> None:
     st.caption(TEXTS("targets.frozen"))
     with st.container(horizontal=True):
         controls.open_in_heads()
-        label = f"Words of {words.head_name(*view.chosen)}"
-        controls.page_button("heads", label, number="_words", show="numbers")
+        label, icon = f"Words of {words.head_name(*view.chosen)}", ":material/open_in_new:"
+        if st.button(label, icon=icon, key="open_words"):
+            to_browser(WORDS, True)
+            controls.open_page("heads", show="numbers")
 
 
 def _pickers(scene: Scene, view: Why) -> tuple[int, int, int | None]:

@@ -149,9 +149,14 @@ def open_in_heads() -> None:
 def page_button(page: str, label: str, number: int | str = "", **choices: views.Choice) -> None:
     """Draw a button that leads to another page with these choices; each has another `number`."""
     if st.button(label, icon=":material/open_in_new:", key=f"open_in_{page}{number}"):
-        state.change(**choices)
-        # With the address that the page would write itself: otherwise Back would stop there twice.
-        st.switch_page(session().pages[page], query_params=state.share_params())
+        open_page(page, **choices)
+
+
+def open_page(page: str, **choices: views.Choice) -> None:
+    """Lead to another page with these choices."""
+    state.change(**choices)
+    # With the address that the page would write itself: otherwise Back would stop there twice.
+    st.switch_page(session().pages[page], query_params=state.share_params())
 
 
 def open_file(key: str, popover: str, label: str, take: Callable[[bytes], object]) -> None:

@@ -16,7 +16,7 @@ export const NAME = 14; // from a node down to the baseline of its name
 const BESIDE = 15; // from a position to its MLP, or its biases
 const ROW = 28; // from one row of heads to the next
 const ROWS = 3; // of heads, in a column as narrow as it may be
-const SCREENS = 3; // that a picture with names may be wide, where it is scrolled
+const SCREENS = 5; // that a picture with names may be wide, where it is scrolled
 const EMPTY = 22; // between positions with nothing below
 
 /** A straight line that belongs to a part, or to a node (row -1). @typedef {{ row: number, node: number, kind: number, x0: number, y0: number, x1: number, y1: number, flow: number, size: number }} Line */
