@@ -51,8 +51,8 @@ class ModelParts:
         if self.texts:
             texts = list(self.texts)
             try:
-                self._spaces = spaces_of_heads(
-                    model, texts, n_components=N_COMPONENTS, max_tokens=MAX_POINTS
+                self._spaces = iter(
+                    spaces_of_heads(model, texts, n_components=N_COMPONENTS, max_tokens=MAX_POINTS)
                 )
             except MhaVizError as refusal:
                 self.why_no_spaces = str(refusal)
