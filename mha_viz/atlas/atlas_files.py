@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator
+from io import BytesIO
 from pathlib import Path
 from typing import Any
+from zipfile import ZIP_DEFLATED, ZipFile
 
 import numpy as np
 
@@ -41,6 +43,18 @@ def write_atlas(
     for name, content in atlas_files(study, model, by, on_progress):
         write_file(target / name, content, parents=True)
     return target / "index.html"
+
+
+def atlas_zip(
+    model: AttentionModel, study_folder: Path, on_progress: OnProgress | None = None
+) -> bytes:
+    """Return the atlas of a finished study as a ZIP file with one folder."""
+    archive = BytesIO()
+    with ZipFile(archive, "w", ZIP_DEFLATED) as file:
+        study = Study.load(study_folder)
+        for name, content in atlas_files(study, model, on_progress=on_progress):
+            file.writestr(f"atlas/{name}", content)
+    return archive.getvalue()
 
 
 def atlas_files(

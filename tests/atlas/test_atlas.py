@@ -5,9 +5,11 @@ import json
 import re
 import zlib
 from html import unescape
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
+from zipfile import ZipFile
 
 import numpy as np
 import pytest
@@ -175,6 +177,14 @@ def test_a_study_without_texts_has_an_atlas_of_its_sums(model: Any, tmp_path: Pa
     head = (page.parent / "heads" / "L0H1.html").read_text("utf-8")
     assert "keeps no single texts" in head and "data-text" not in head
     assert not (page.parent / "texts").exists()
+
+
+def test_the_zip_file_has_the_files_of_the_folder(model: Any, study: mv.Study, atlas: Path) -> None:
+    with ZipFile(BytesIO(atlas_files.atlas_zip(model, study.folder))) as archive:
+        names = {str(path.relative_to(atlas.parent)) for path in atlas.rglob("*") if path.is_file()}
+        assert set(archive.namelist()) == names and archive.testzip() is None
+        shown = archive.read("atlas/heads/L1H2.html")
+    assert shown == (atlas / "heads" / "L1H2.html").read_bytes()
 
 
 def test_what_cannot_be_an_atlas_is_refused(model: Any, study: mv.Study, tmp_path: Path) -> None:

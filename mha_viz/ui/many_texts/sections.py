@@ -3,6 +3,7 @@
 Importing it imports torch, plotly, pyarrow and duckdb, so the page does it late.
 """
 
+from functools import partial
 from typing import Any
 
 import streamlit as st
@@ -11,6 +12,7 @@ from streamlit.delta_generator import DeltaGenerator
 from mha_viz.corpus.query.study import Study
 from mha_viz.ui.many_texts import (
     all_heads,
+    atlas,
     change,
     find,
     fitting,
@@ -23,7 +25,7 @@ from mha_viz.ui.many_texts import (
 from mha_viz.ui.run.ready import fragment
 from mha_viz.ui.state import state
 from mha_viz.ui.state.views import TABS, ManyTexts
-from mha_viz.ui.widgets.controls import choosing
+from mha_viz.ui.widgets.controls import choosing, lazy_sections
 from mha_viz.ui.widgets.messages.messages import stop_on_error
 
 _VIEWS = {
@@ -57,5 +59,7 @@ def _views(study: Study) -> None:
             looks: dict[str, Any] = {"width": 85, "label_visibility": "collapsed"}
             choosing.menu("layer", "Layer", choosing.layers(study.n_layers), **looks)
             choosing.menu("head", "Head", choosing.numbered("H", study.n_heads), **looks)
+            menu = partial(atlas.draw, study, view)
+            lazy_sections.in_popover("Atlas", ":material/public:", "atlas", menu)
         _VIEWS[view.tab](study, view)
         state.push_url()
