@@ -13,7 +13,7 @@ from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
-from docs import notebook_pages, reference_page, rooms_picture
+from docs import atlases, notebook_pages, reference_page, rooms_picture
 from docs.site_links import ROOT, CarriedFiles, origin_of
 
 INLINE = re.compile(r'<span class="arithmatex">\\\((.*?)\\\)</span>', re.S)
@@ -35,7 +35,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     carried = CarriedFiles(ROOT)
     for path, text in carried.pages().items():
         files.append(File.generated(config, path, content=text))
-    for path, content in notebook_pages.assets().items():
+    for path, content in [*notebook_pages.assets().items(), *atlases.site_files().items()]:
         files.append(File.generated(config, path, content=content))
     return files
 
@@ -45,6 +45,7 @@ def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
     path = page.file.src_uri
     if path in MADE:
         return markdown
+    markdown = markdown.replace(atlases.PLACE, atlases.LINKS)
     return CarriedFiles(ROOT).relink(markdown, origin_of(path), path)
 
 

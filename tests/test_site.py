@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from docs.atlases import MODELS
+
 ROOT = Path(__file__).parents[1]
 LOADS = {
     ("script", "src"),
@@ -66,6 +68,16 @@ def _path() -> str:
 @pytest.fixture(scope="module")
 def pages(site: Path) -> dict[Path, Page]:
     return {path: Page(path.read_text("utf-8")) for path in site.rglob("*.html")}
+
+
+def test_the_front_page_opens_an_atlas_of_each_shipped_model(
+    site: Path, pages: dict[Path, Page]
+) -> None:
+    for name in MODELS:
+        link = f"atlas/{name}/index.html"
+        assert link in pages[site / "index.html"].links
+        heads = {target for target in pages[site / link].links if target.startswith("heads/")}
+        assert len(heads) == 32 and all(((site / link).parent / head).is_file() for head in heads)
 
 
 def test_nothing_is_loaded_from_another_host(site: Path, pages: dict[Path, Page]) -> None:
