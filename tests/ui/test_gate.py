@@ -3,11 +3,14 @@
 import asyncio
 import socket
 import tomllib
+from urllib.parse import parse_qsl
 
 import pytest
 from streamlit import config
 
+from mha_viz.ui.pages import redirection
 from mha_viz.ui.server.gate import FormerPages, refusal
+from mha_viz.ui.state.links import from_params, to_params
 from tests.ui.serving import ROOT, serving, status
 
 pytestmark = pytest.mark.slow
@@ -132,6 +135,7 @@ def test_a_page_is_told_no_more_of_an_error_than_the_app_says():
     [
         ("/heads", "./?text=a%20b"),
         ("/class/explore/", "../?text=a%20b"),
+        ("/class/corpus/", "../many_texts?text=a%20b"),
         ("/compare", None),
         ("/explore/app.js", None),
     ],
@@ -149,3 +153,26 @@ def test_former_page_leads_to_the_present_one_with_its_query(path, there):
     asyncio.run(FormerPages(app)(scope, None, send))
     assert passed == ([] if there else [path])
     assert not there or (b"location", there.encode()) in answers[0]["headers"]
+
+
+@pytest.mark.parametrize(
+    ("query", "tab", "shown"),
+    [
+        ("corpus_model_b=tiny-gpt2&gold=1", "change", {"change": "studies"}),
+        ("from_word=because&kind=relation", "find", {"find": "pairs"}),
+        ("any_head=1", "find", {"find": "pairs"}),
+        ("over=induction", "change", {"change": "training"}),
+        ("gold=1&kind=local", "find", {"find": "scores"}),
+        ("question=trees&metric=entropy", "grammar", {}),
+        ("kind=relation&arc=det.to_head", "heads", {"picture": "map"}),
+        ("layer=1&head=2", "heads", {"picture": "scatter"}),
+        ("tab=one&from_word=a", "one", {}),
+    ],
+)
+def test_link_of_corpus_opens_the_tab_that_has_what_it_chose(query, tab, shown):
+    page, _, present = redirection("corpus", query).partition("?")
+    view, problems = from_params(dict(parse_qsl(present)))
+    assert page == "many_texts" and not problems and view.tab == tab
+    assert {name: getattr(view, name) for name in shown} == shown
+    for name, value in parse_qsl(query):
+        assert to_params(view).get(name, value) == value
