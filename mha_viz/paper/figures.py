@@ -204,10 +204,13 @@ def over_steps(
     )
 
 
-def histogram(study: Study, metric: str, head: Head) -> StudyFigure | None:
+def histogram(
+    study: Study, metric: str, head: Head, mark: float | None = None
+) -> StudyFigure | None:
     """Make the histogram of one head's scores over texts; None where no text defines any.
 
-    Bins fit the texts, where the study keeps single ones; else they are the stored ones.
+    `mark` is the score of another text, which is marked. Bins fit the texts, where the study keeps
+    single ones; else they are the stored ones.
     """
     about, name = METRICS[metric], name_in(study, head)
     counts = of_head(study.sql(f"SELECT * FROM histogram WHERE metric = '{about.key}'"), head)
@@ -221,7 +224,7 @@ def histogram(study: Study, metric: str, head: Head) -> StudyFigure | None:
         numbers = np.histogram(scores.clip(limits[0], limits[-1]), limits)[0]
     at = np.flatnonzero(numbers)
     title = f"{about.title}, {name}"
-    draw = partial(histogram_bars, limits, numbers, title, about.shown_unit)
+    draw = partial(histogram_bars, limits, numbers, title, about.shown_unit, mark=mark)
     table = pd.DataFrame({"from": limits[at], "to": limits[at + 1], "texts": numbers[at]})
     caption = source_line(study, name, about.title, "histogram over texts")
     return StudyFigure(f"{about.title} of {name} over texts", draw, table, caption)

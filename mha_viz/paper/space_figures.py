@@ -99,31 +99,40 @@ def _parts_of_speech(study: Study, spaces: HeadSpaces) -> list[str]:
     ]
 
 
-def spaces_figure(
-    spaces: HeadSpaces, colours: TokenColours, components: tuple[int, int] = (0, 1)
-) -> StudyFigure:
-    """Make the picture of a head's four spaces on two of their components, counted from 0.
+def space_panels(spaces: HeadSpaces, components: tuple[int, int] = (0, 1)) -> list[SpacePanel]:
+    """Lay out the tokens in each space on two of its components, counted from 0.
 
     Raises ArgumentError: no such component.
     """
-    table = spaces.table(components)
-    if colours.names:
-        shown = [colours.names[i] for i in colours.values.tolist()]
-        table.insert(3, colours.title, shown)
-    first, second = components
-    panels = [
+    first, second = spaces.check_components(components)
+    return [
         SpacePanel(
             name.capitalize(),
-            spaces.coordinates[space][:, list(components)].numpy(),
+            spaces.coordinates[space][:, [first, second]].numpy(),
             (_axis(spaces, space, first), _axis(spaces, space, second)),
         )
         for space, name in enumerate(SPACES)
     ]
+
+
+def spaces_figure(
+    spaces: HeadSpaces, colours: TokenColours, *components: tuple[int, int]
+) -> StudyFigure:
+    """Make the picture of a head's four spaces on pairs of their components, counted from 0.
+
+    Without `components` these are the first two. Raises ArgumentError: no such component.
+    """
+    pairs = components or ((0, 1),)
+    panels = [panel for pair in pairs for panel in space_panels(spaces, pair)]
+    table = spaces.table(sorted({component for pair in pairs for component in pair}))
+    if colours.names:
+        shown = [colours.names[i] for i in colours.values.tolist()]
+        table.insert(3, colours.title, shown)
     places = np.stack([spaces.text.numpy(), spaces.position.numpy()], 1).astype(np.int32)
     labels = [token.text for token in spaces.tokens]
     draw = partial(space_scatter, panels, colours, labels, places)
     name = head_name(spaces.layer, spaces.head)
-    axes = " and ".join(f"PC {component + 1}" for component in components)
+    axes = "; ".join(" and ".join(f"PC {component + 1}" for component in pair) for pair in pairs)
     about = f"{count(len(labels), 'token')} of {count(len(spaces.texts), 'text')}"
     caption = " · ".join((spaces.model, about, name, axes, f"colour: {colours.title}"))
     return StudyFigure(f"Spaces of {name} on {axes}", draw, table, caption)

@@ -155,12 +155,13 @@ def histogram_bars(
     title: str,
     unit: str,
     *,
+    mark: float | None = None,
     dark: bool = False,
 ) -> go.Figure:
     """Draw how many texts lie in each bin: bars of one width, whatever their limits.
 
     `limits` ascend, one more than bins. Empty bins before the first filled one and behind the last
-    are left out.
+    are left out. `mark` is a value whose place is marked; beyond the bins it is at their end.
     """
     ends, numbers = np.asarray(limits, float), np.asarray(counts)
     filled = np.flatnonzero(numbers)
@@ -179,7 +180,12 @@ def histogram_bars(
     across = frame.named_axis(named.tolist(), limits_named, (-0.2, len(numbers) + 0.2), tickangle=0)
     across |= dict(title=frame.axis_title(frame.with_unit(title, unit)))
     down = frame.value_axis("texts") | dict(rangemode="tozero")
-    layout = dict(xaxis=across, yaxis=down, bargap=0)
+    layout: Part = dict(xaxis=across, yaxis=down, bargap=0)
+    if mark is not None:
+        place = float(np.interp(mark, ends, np.arange(len(ends))))
+        width = 0.004 * len(numbers)
+        ends_of_mark = (place - width, 0.0), (place + width, float(numbers.max()))
+        layout["shapes"] = [frame.rectangle(*ends_of_mark, fillcolor=theme.accent(dark))]
     notes = [f"{count(int(numbers.sum()), 'text')}."]
     return frame.headed_figure([bars], dark, title, notes, 260, layout, frame.Margins(below=46))
 

@@ -48,7 +48,7 @@ def space_scatter(
     notes: Sequence[str] = (),
     dark: bool = False,
 ) -> go.Figure:
-    """Draw every token as a dot in each panel, two panels side by side, by WebGL.
+    """Draw every token as a dot in each panel, two panels side by side.
 
     `places` are the number of each token's text and its position there; they are the customdata of
     its dots. Of several categories the last is grey where there are eight. Axes of a panel have one
@@ -87,7 +87,7 @@ def _dots(colours: TokenColours, names: Sequence[str], tokens: Sequence[str], da
         texts = [f"{text} ({kind})" for text, kind in zip(texts, kinds, strict=True)]
     else:
         hover += f"<br>{hover_text(colours.title)} %{{marker.color:.3~g}}"
-    look: Part = dict(type="scattergl", mode="markers", showlegend=False, text=texts)
+    look: Part = dict(type="scatter", mode="markers", showlegend=False, text=texts)
     look |= dict(marker=_marker(colours, dark), hovertemplate=f"{hover}<extra></extra>")
     return look | frame.keep_on_click(_OPACITY)
 

@@ -33,6 +33,8 @@ _STYLES = {
     "board": ("shared", "board"),
     "workbench": _WORKBENCH,
     "atlas": (*_WORKBENCH, "sentence_arcs", "atlas"),
+    "token_spaces": ("shared", "token_spaces"),
+    "decile_texts": ("shared", "sentence_arcs", "decile_texts"),
     "worksheet": ("worksheet",),
 }
 _IMPORT = re.compile(r'^import [^;]* from "[^"]*?(\w+\.js)";\n', re.MULTILINE)

@@ -25,7 +25,7 @@ def _drawn(colours: TokenColours, dark: bool = False):
 def test_each_panel_has_its_points_and_the_colours_of_all(dark: bool) -> None:
     names = tuple("abcdefgh")
     figure = _drawn(TokenColours("kind", np.arange(N) % 8, names), dark)
-    dots = [trace for trace in figure.data if trace.type == "scattergl"]
+    dots = [trace for trace in figure.data if not trace.showlegend]
     axes = {trace.xaxis or "x" for trace in dots}
     assert len(dots) == len(axes) == len(PANELS)
     for trace, panel in zip(dots, PANELS, strict=True):

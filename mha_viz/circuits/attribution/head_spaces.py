@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import pandas as pd
 import torch
@@ -23,6 +24,7 @@ from mha_viz.prediction.arguments import check_index
 from mha_viz.prediction.replay import OnProgress, Progress
 from mha_viz.text.encoding import encode_texts
 
+T = TypeVar("T", bound=Sequence[int])
 SPACES = ("queries", "keys", "values", "outputs")
 N_COMPONENTS = 8
 MAX_TOKENS = 2_000
@@ -67,13 +69,18 @@ class HeadSpaces:
     model: str = ""
     notes: tuple[str, ...] = ()
 
-    def table(self, components: tuple[int, int] = (0, 1)) -> pd.DataFrame:
-        """Make a row for each token, with its coordinates on two components in every space.
+    def check_components(self, components: T) -> T:
+        """Return components, counted from 0; ArgumentError where there is none of a number."""
+        for component in components:
+            check_index("component", component, self.coordinates.shape[-1])
+        return components
+
+    def table(self, components: Sequence[int] = (0, 1)) -> pd.DataFrame:
+        """Make a row for each token, with its coordinates on some components in every space.
 
         ArgumentError: no such component.
         """
-        for component in components:
-            check_index("component", component, self.coordinates.shape[-1])
+        self.check_components(components)
         columns: dict[str, object] = {
             "token": [token.text for token in self.tokens],
             "text": self.text.numpy(),

@@ -7,18 +7,17 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from mha_viz.core.metrics import LABELS, METRICS
 from mha_viz.corpus.query.study import Study
 from mha_viz.corpus.treebank.relations import HeadVsTree, head_vs_tree
 from mha_viz.corpus.treebank.trees import Sentence
-from mha_viz.ui.many_texts import TEXTS
+from mha_viz.ui.many_texts import TEXTS, measures
 from mha_viz.ui.run import memory
 from mha_viz.ui.state.views import ManyTexts
 from mha_viz.ui.widgets.components.sentence_arcs import Arc, Piece, bring_script, sentence_arcs
 from mha_viz.ui.widgets.messages import words
 
 _EXAMPLES = 5
-_MAX_ARCS = 24  # weights drawn over one text, the heaviest
+MAX_ARCS = 24  # weights drawn over one text, the heaviest
 
 
 def draw(study: Study, view: ManyTexts, link: Callable[..., str]) -> None:
@@ -26,18 +25,16 @@ def draw(study: Study, view: ManyTexts, link: Callable[..., str]) -> None:
 
     `link` returns the markdown of a link to Heads, by a text, a layer and a head.
     """
-    by_label = view.kind in LABELS
-    by = view.kind if by_label else view.metric
-    matched = not view.any_length
+    by, matched = measures.score(view), not view.any_length
     texts = study.examples(view.layer, view.head, by=by, k=_EXAMPLES, match_length=matched)
     if texts.empty:
         st.markdown("No text defines it for this head.")
         return
-    title = (LABELS if by_label else METRICS)[by].title
-    st.markdown(f"**Strongest texts of {words.head_name(*view.chosen)} by {title}**")
+    name, title = words.head_name(*view.chosen), measures.score_title(view)
+    st.markdown(f"**Strongest texts of {name} by {title}**")
     with st.container(gap=None):
         st.caption(TEXTS("find.matched" if matched else "find.any_length"))
-        st.caption(TEXTS("find.tree") if view.gold else TEXTS("find.weights", most=_MAX_ARCS))
+        st.caption(TEXTS("find.tree") if view.gold else TEXTS("find.weights", most=MAX_ARCS))
         bring_script(key="many-arcs-script")
     arcs = {} if view.gold else heaviest(study, view.chosen, texts["text_id"].tolist())
     for place, row in enumerate(texts.to_dict("records")):
@@ -83,7 +80,7 @@ def _pieces(text: Mapping[Hashable, Any]) -> list[Piece]:
 
 
 def _arcs(edges: pd.DataFrame, text_id: int) -> list[Arc]:
-    rows = edges[edges["text_id"] == text_id].head(_MAX_ARCS).to_dict("records")
+    rows = edges[edges["text_id"] == text_id].head(MAX_ARCS).to_dict("records")
     return [Arc(int(row["query"]), int(row["key"]), float(row["weight"])) for row in rows]
 
 

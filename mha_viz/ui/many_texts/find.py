@@ -1,10 +1,8 @@
 """Find: the texts on which a head scores highest, and pairs of tokens by word or by grammar."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import partial
-from typing import Any, NamedTuple
-from urllib.parse import urlencode
+from typing import NamedTuple
 
 import pandas as pd
 import streamlit as st
@@ -14,8 +12,9 @@ from mha_viz.corpus.treebank.parts_of_speech import PARTS
 from mha_viz.paper.all_heads import arc_title, split_arc
 from mha_viz.paper.figures import source_line
 from mha_viz.ui.many_texts import TEXTS, examples, measures
+from mha_viz.ui.many_texts.heads_link import heads_address
 from mha_viz.ui.state import state
-from mha_viz.ui.state.views import FINDS, ManyTexts, View
+from mha_viz.ui.state.views import FINDS, ManyTexts
 from mha_viz.ui.widgets.controls import choosing
 from mha_viz.ui.widgets.exports import exports
 from mha_viz.ui.widgets.messages import words
@@ -44,10 +43,7 @@ def draw(study: Study, view: ManyTexts) -> None:
 
 
 def _score_controls(study: Study, view: ManyTexts) -> None:
-    offered = measures.metrics_and_labels(study)
-    looks: dict[str, Any] = {"format_func": offered.__getitem__, "width": 240}
-    looks |= {"value": measures.selected(view), "take": measures.select}
-    state.control("score", st.selectbox, "Score", list(offered), **looks)
+    measures.score_menu(study, view)
     state.bound("any_length", st.toggle, "Of any length")
     if study.has_trees:
         state.bound("gold", st.toggle, "With the gold tree")
@@ -125,9 +121,8 @@ def in_heads(
     view: ManyTexts, text: str, layer: int, head: int, query: int = -1, key: int = -1
 ) -> str:
     """Return a markdown link to a text in Heads, on a head and perhaps a pair of tokens."""
-    shown = View(model=view.model, device=view.device, dtype=view.dtype, text=text)
-    shown = replace(shown, layer=layer, head=head, query=query, key=key)
-    return f"[Open in Heads](./?{urlencode(state.link_params(shown))})"
+    address = heads_address(view, text, (layer, head), query, key)
+    return f"[Open in Heads]({address})"
 
 
 _AROUND = 120  # letters before and behind what is marked

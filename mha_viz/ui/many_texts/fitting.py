@@ -12,6 +12,7 @@ from mha_viz.corpus.run.sample_study import training_steps
 from mha_viz.corpus.treebank.parts_of_speech import PARTS
 from mha_viz.paper.all_heads import scatter_axes
 from mha_viz.paper.figures import default_head
+from mha_viz.paper.space_figures import colourings
 from mha_viz.ui.many_texts import measures
 from mha_viz.ui.state import state
 from mha_viz.ui.state.views import ManyTexts, two_runs
@@ -24,6 +25,8 @@ def fit(study: Study, view: ManyTexts) -> ManyTexts:
     """Replace what a link asks for and a study does not have; say so where it was asked for."""
     fitted = _measured(study, _head(study, view))
     fitted = _trees(study, fitted) if study.has_trees else _without_trees(fitted)
+    if fitted.colouring not in colourings(study):
+        fitted = replace(fitted, colouring="kind")
     if fitted.measure not in study.pair_measures and study.pair_measures:
         fitted = replace(fitted, measure=study.pair_measures[0])
     steps = training_steps(study)

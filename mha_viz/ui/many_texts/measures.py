@@ -1,5 +1,9 @@
 """What heads and texts of a study are measured by: metrics, labels and relations, for menus."""
 
+from typing import Any
+
+import streamlit as st
+
 from mha_viz.core.metrics import LABELS, METRICS
 from mha_viz.corpus.query.search import DIRECTIONS
 from mha_viz.corpus.query.study import Study
@@ -46,6 +50,29 @@ def select(key: str) -> None:
 def metric_menu(study: Study) -> None:
     """Draw the menu of a study's metrics."""
     choosing.menu("metric", "Metric", metrics(study), width=280)
+
+
+def score_menu(study: Study, view: ManyTexts) -> None:
+    """Draw the menu of what texts are ranked by: metrics and labels."""
+    offered = metrics_and_labels(study)
+    looks: dict[str, Any] = {"format_func": offered.__getitem__, "width": 240}
+    looks |= {"value": selected(view), "take": select}
+    state.control("score", st.selectbox, "Score", list(offered), **looks)
+
+
+def score(view: ManyTexts) -> str:
+    """Return the key of the label or metric that texts are ranked by."""
+    return view.kind if view.kind in LABELS else view.metric
+
+
+def score_metric(view: ManyTexts) -> str:
+    """Return the metric that texts are ranked by: that of the label, where one is chosen."""
+    return LABELS[view.kind].metric if view.kind in LABELS else view.metric
+
+
+def score_title(view: ManyTexts) -> str:
+    """Return the title of the label or metric that texts are ranked by."""
+    return LABELS[view.kind].title if view.kind in LABELS else METRICS[view.metric].title
 
 
 def relations(study: Study) -> list[str]:

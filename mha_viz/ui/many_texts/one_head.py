@@ -1,44 +1,101 @@
-"""One head over many texts: its labels, where its weight goes, and its scores over texts."""
+"""One head over many texts: what it does, where it looks, its texts, its spaces and its words."""
 
+from collections import Counter
 from functools import partial
 
+import pandas as pd
 import streamlit as st
 
-from mha_viz.core.metrics import METRICS
 from mha_viz.corpus.query.study import Study
 from mha_viz.paper import figures
+from mha_viz.paper.figures import source_line
+from mha_viz.paper.head_sentence import head_sentence
 from mha_viz.paper.report import titled
+from mha_viz.text.encoding import encode_texts
+from mha_viz.ui.heads import head_words
+from mha_viz.ui.many_texts import TEXTS, deciles, measures, spaces
 from mha_viz.ui.many_texts.study_figure import show
-from mha_viz.ui.state.views import ManyTexts
+from mha_viz.ui.run import memory, reporting
+from mha_viz.ui.state import state
+from mha_viz.ui.state.views import FACETS, ManyTexts
 from mha_viz.ui.widgets import look
-from mha_viz.ui.widgets.controls import choosing, lazy_sections
+from mha_viz.ui.widgets.controls import choosing
 from mha_viz.ui.widgets.messages import words
+from mha_viz.ui.widgets.messages.messages import continue_on_error, plain
+
+N_SAMPLED = 100  # texts in which tokens are counted
 
 
 def draw(study: Study, view: ManyTexts) -> None:
-    """Draw the chosen head's labels and profiles, and behind a fold its scores over texts."""
+    """Draw a sentence of numbers about the chosen head, and one of its facets."""
+    _controls(study, view)
+    st.markdown(plain(head_sentence(study, view.chosen, _relations(study))))
+    if view.facet == "examples" and not study.has_texts:
+        st.info(TEXTS("deciles.no_texts"))
+        return
+    facets = {
+        "profile": _profile,
+        "examples": deciles.draw,
+        "spaces": spaces.draw,
+        "words": _words,
+    }
+    with continue_on_error():
+        facets[view.facet](study, view)
+
+
+def _controls(study: Study, view: ManyTexts) -> None:
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        choosing.segments("facet", "Facet", FACETS, label_visibility="collapsed")
+        if view.facet in ("profile", "examples"):
+            measures.score_menu(study, view)
+            state.bound("typed", st.text_input, "Your text", **TEXTS.control("typed"))
+        if view.facet == "examples":
+            state.bound("any_length", st.toggle, "Of any length")
+        if view.facet == "spaces":
+            spaces.controls(study)
+
+
+def _relations(study: Study) -> pd.DataFrame | None:
+    """Return the table of relations, which takes most of a second, once for all heads."""
+    if not study.has_trees:
+        return None
+    key = "relations", study.folder
+    return memory.cache().get(key, lambda: study.relations, reporting.table_bytes)
+
+
+def _words(study: Study, view: ManyTexts) -> None:
+    """Draw the head's circuits: between frequent tokens of the texts, and over the vocabulary."""
+    model = memory.model(*view.checkpoint)
+    sample = study.sample_texts(N_SAMPLED)
+    tokens = [one for text in sample for one in encode_texts(model.stored_reader, text)[0].tokens]
+    counts = Counter(token.id for token in tokens if not token.is_special)
+    of_id = {token.id: token for token in tokens}
+    frequent = [of_id[number] for number, _ in counts.most_common()]
+    head_words.draw(view, frequent or tokens, source_line(study))
+
+
+def _profile(study: Study, view: ManyTexts) -> None:
+    """Draw where the head's weight goes and how its score is spread, and its labels."""
+    profiles = [partial(_weights, study, view, axis) for axis in figures.PROFILES]
+    look.beside([4, 3, 3], *profiles, partial(_histogram, study, view))
     rows = figures.of_head(study.labels, view.chosen)
-    if rows.empty:
-        st.markdown("It earns no label on these texts.")
-    else:
+    if not rows.empty:
         table = titled(rows, study.layer_numbers).drop(columns="Head").set_index("Label")
         st.table(table.map(words.format_number))
-    look.beside([3, 2], *(partial(_profile, study, view, axis) for axis in figures.PROFILES))
-    histogram = partial(_histogram, study, view)
-    lazy_sections.in_expander("Its scores over texts", "fold-histogram", histogram)
 
 
-def _profile(study: Study, view: ManyTexts, axis: str) -> None:
+def _weights(study: Study, view: ManyTexts, axis: str) -> None:
     show(figures.profile(study, axis, view.chosen), axis)
 
 
 def _histogram(study: Study, view: ManyTexts) -> None:
-    measured = set(study.heads["metric"])
-    offered = {key: METRICS[key].title for key in METRICS if key in measured}
-    choosing.menu("metric", "Metric", offered, width=280)
-    figure = figures.histogram(study, view.metric, view.chosen)
+    metric, mark = measures.score_metric(view), None
+    if (measured := deciles.typed_text(view)) is not None:
+        value = measured.score(metric, view.chosen)
+        mark = value if value == value else None
+    figure = figures.histogram(study, metric, view.chosen, mark)
     if figure is None:
-        title, name = METRICS[view.metric].title, words.head_name(*view.chosen)
+        title, name = measures.score_title(view), words.head_name(*view.chosen)
         st.markdown(f"{title} is defined on no text for {name}.")
     else:
         show(figure, "histogram")

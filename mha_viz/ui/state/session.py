@@ -60,6 +60,7 @@ class Session:
     opened_panel: int | None = None  # whose head is to be opened on Heads
     # Many texts
     texts_given: list[str] = field(default_factory=list)  # keys of texts that were brought here
+    opened_token: tuple[str, int] | None = None  # a text, and a position there to open on Heads
     # Why
     offered_pairs: tuple[list[Any], Any] | None = None  # pairs of heads, and the one shown last
     opened_graph: Any = None  # that was read from a file

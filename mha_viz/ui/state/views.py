@@ -43,6 +43,8 @@ TABS = TITLES["tabs"]
 PICTURES = TITLES["heads_pictures"]
 FINDS = TITLES["finds"]
 CHANGES = TITLES["changes"]
+FACETS = TITLES["facets"]
+MAX_COMPONENTS = 8  # of a head's spaces
 COMPARED = TITLES["compared"]  # by which two studies are
 SAME_MODEL = "same"  # in place of a model's name
 UNTRAINED_COPY = "untrained"  # likewise: the page's model with random weights
@@ -193,6 +195,12 @@ class ManyTexts(Shared):
     intervals: bool = _choice(False, read.switch)  # drawn as bars
     untrained: bool = _choice(True, read.switch)  # the same heads with random weights, in grey
     lasso: tuple[tuple[int, int], ...] = _choice((), read.heads(MAX_LASSO))  # heads within it
+    facet: str = _choice("profile", read.one_of(FACETS))  # of one head
+    typed: str = _choice("", read.text)  # a text that is ranked among those of the study
+    colouring: str = _choice("kind", read.key)  # what tokens of a head's spaces are coloured by
+    # the principal components, from 1, that spaces are shown on beside the first two
+    component_x: int = _choice(3, read.whole(1, MAX_COMPONENTS))
+    component_y: int = _choice(4, read.whole(1, MAX_COMPONENTS))
     find: str = _choice("scores", read.one_of(FINDS))
     change: str = _choice("studies", read.one_of(CHANGES))
     corpus: str = _choice("", read.key)  # the studied texts; "" is the sample

@@ -3,7 +3,6 @@
 What is drawn is decided in sentence_arcs.js.
 """
 
-import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -45,32 +44,17 @@ def sentence_arcs(
     pieces: Sequence[Piece], above: Sequence[Arc], below: Sequence[Arc] = (), *, key: str
 ) -> None:
     """Draw a sentence with arcs; one that is too long for its place can be scrolled sideways."""
+    _arcs(key=key, data=line_data(pieces, above, below))
+
+
+def line_data(
+    pieces: Sequence[Piece], above: Sequence[Arc], below: Sequence[Arc] = ()
+) -> dict[str, object]:
+    """Return a sentence with its arcs as the browser draws it."""
     texts = [clean(piece.text) for piece in pieces]
     drawn = [{"text": clean(piece.text), "special": piece.special} for piece in pieces]
-    arcs = {
-        side: [_as_data(arc, texts) for arc in of_side]
-        for side, of_side in (("above", above), ("below", below))
-    }
-    _arcs(key=key, data={"pieces": drawn, **arcs}, height=_LINE + _height(above) + _height(below))
-
-
-def _height(arcs: Sequence[Arc]) -> int:
-    """Return the pixels that arcs take: known before they are drawn, so that nothing moves.
-
-    >>> _height([]), _height([Arc(0, 1)]), _height([Arc(0, 9), Arc(2, 1)]), _height([Arc(0, 99)])
-    (0, 21, 51, 96)
-    """
-    if not arcs:
-        return 0
-    if not any(arc.label for arc in arcs):
-        spans = [max(1, abs(arc.end - arc.start)) for arc in arcs]
-        return round(_STEP * min(_MAX_LEVEL, math.sqrt(max(spans)))) + _EDGE
-    ends = [sorted((arc.start, arc.end)) for arc in arcs]
-    lower: list[tuple[int, int, int]] = []  # first, last and level of the shorter ones
-    for first, last in sorted(ends, key=lambda span: span[1] - span[0]):
-        below = [level for low, high, level in lower if min(last, high) > max(first, low)]
-        lower.append((first, last, max(below, default=0) + 1))
-    return _STEP * max(level for *_, level in lower) + _EDGE
+    arcs = [[_as_data(arc, texts) for arc in side] for side in (above, below)]
+    return {"pieces": drawn, "above": arcs[0], "below": arcs[1]}
 
 
 def _as_data(arc: Arc, texts: Sequence[str]) -> dict[str, object]:

@@ -1,96 +1,11 @@
 // @ts-check
-// A sentence in one line, with arcs between its tokens above and below it: the weights of one head,
-// or a tree. Tokens are text, never markup.
+// A sentence in one line, with arcs between its tokens.
 
-import { arcPath, treeLevels, weightLevels } from "./arc_layout.js";
-import { endOf, make, svgElement, themeOf, tokenElement, viewOf } from "../shared/shared.js";
-/* global PALETTE */
-
-const STEP = 15; // pixels from one level of arcs to the next
-const EDGE = 6; // pixels between the outermost arc and the edge of the picture
-
-class SentenceArcs {
-  constructor(parent) {
-    this.root = make("div", "mha sentence-arcs");
-    this.root.tabIndex = 0; // what is too long is scrolled with the keys
-    this.root.setAttribute("role", "group");
-    this.stage = make("div", "stage");
-    this.stage.setAttribute("role", "img");
-    this.line = make("div", "line");
-    this.pictures = {
-      above: svgElement("svg", { class: "above", "aria-hidden": "true" }),
-      below: svgElement("svg", { class: "below", "aria-hidden": "true" }),
-    };
-    this.stage.append(this.pictures.above, this.line, this.pictures.below);
-    this.root.append(this.stage);
-    parent.append(this.root);
-    /** @type {any} see mha_viz/ui/widgets/components/sentence_arcs.py */
-    this.data = null;
-    this.resized = new ResizeObserver(() => this.draw());
-    this.resized.observe(this.line);
-  }
-
-  update(data) {
-    this.data = data;
-    const texts = data.pieces.map((piece) => piece.text);
-    this.root.setAttribute("aria-label", texts.join(" "));
-    const said = ["above", "below"].map((side) => data[side].map((arc) => arc.says).join("; "));
-    this.stage.setAttribute("aria-label", said.filter(Boolean).join(". Below: ") || "No arcs");
-    this.line.classList.toggle("wide", data.above.some((arc) => arc.label)); // room for their names
-    this.line.replaceChildren(...data.pieces.map((piece) => tokenElement(piece.text, piece.special)));
-    this.draw();
-  }
-
-  draw() {
-    if (!this.data || !this.line.offsetWidth) return;
-    const theme = themeOf(this.root);
-    const places = [...this.line.children].map((token) => token.offsetLeft + token.offsetWidth / 2);
-    for (const side of ["above", "below"]) this.drawSide(side, this.data[side], places, theme);
-    this.root.dataset.painted = String(this.data.pieces.length);
-  }
-
-  drawSide(side, arcs, places, theme) {
-    const picture = this.pictures[side];
-    const marking = arcs.some((arc) => arc.label);
-    const levels = marking ? treeLevels(arcs) : weightLevels(arcs);
-    const height = arcs.length ? Math.max(...levels) * STEP + EDGE : 0;
-    const [width, up] = [this.line.offsetWidth, side === "above"];
-    for (const [name, value] of Object.entries({ width, height })) picture.setAttribute(name, String(value));
-    // What is marked lies on top.
-    const order = [...arcs.keys()].sort((a, b) => Number(arcs[a].marked) - Number(arcs[b].marked));
-    picture.replaceChildren(...order.flatMap((at) => {
-      const colour = arcs[at].marked
-        ? PALETTE.accent[theme]
-        : marking ? PALETTE.muted[theme] : PALETTE.qualitative[theme][0];
-      return drawnArc(arcs[at], places, { base: up ? height : 0, rise: levels[at] * STEP * (up ? -1 : 1) }, colour);
-    }));
-  }
-
-  close() {
-    this.resized.disconnect();
-  }
-}
-
-/** The line of an arc, its head and what is written at its top. */
-function drawnArc(arc, places, { base, rise }, colour) {
-  const { line, head, top } = arcPath(places[arc.start], places[arc.end], base, rise);
-  const strength = arc.label ? (arc.marked ? 0.6 : 0.2) : arc.weight;
-  const opacity = String(arc.label ? 1 : 0.35 + 0.65 * strength);
-  const path = svgElement("path", {
-    d: line, class: "arc", stroke: colour, "stroke-width": String(1 + 2.5 * strength), opacity,
-  });
-  path.append(Object.assign(svgElement("title", {}), { textContent: arc.says }));
-  const parts = [path, svgElement("path", { d: head, fill: colour, opacity })];
-  if (arc.label) {
-    const label = svgElement("text", { x: String(top.x), y: String(top.y + 3.5), fill: colour, class: arc.marked ? "marked" : "" });
-    label.textContent = arc.label;
-    parts.push(label);
-  }
-  return parts;
-}
+import { ArcLine } from "./arc_line.js";
+import { endOf, viewOf } from "../shared/shared.js";
 
 export default function sentenceArcs({ parentElement, data }) {
-  const view = viewOf(parentElement, "sentenceArcs", () => new SentenceArcs(parentElement));
+  const view = viewOf(parentElement, "sentenceArcs", () => new ArcLine(parentElement));
   view.update(data);
   return endOf(parentElement, "sentenceArcs");
 }

@@ -1,0 +1,62 @@
+// @ts-check
+// Tokens in the spaces of a head as numbers: where they lie, what they are coloured by, what is said of them.
+
+import { colourAt, formatNumber, unpack } from "../shared/shared.js";
+/* global PALETTE */
+
+const UNIT = 65534; // steps of a coordinate: 1 is the longer side of a panel's points
+const PALEST = 0.3; // place on the scale of colours of the smallest number: the first ones are as pale as paper
+const SHADES = 24; // of numbers
+
+export class SpaceModel {
+  /** @param {unknown} bytes see `spaces_payload` in mha_viz/web/space_payload.py */
+  constructor(bytes) {
+    const { header, body } = unpack(bytes);
+    this.header = header;
+    this.size = header.tokens.length;
+    const { buffer } = body.slice(); // where arrays of all types may begin
+    const places = 2 * this.size * header.panels.length;
+    this.values = new Float32Array(buffer, 0, this.size);
+    this.places = new Int16Array(buffer, 4 * this.size, places);
+  }
+
+  /** Where a token lies in a panel, from its middle. @type {(panel: number, token: number) => [number, number]} */
+  pointOf(panel, token) {
+    const at = 2 * (panel * this.size + token);
+    return [this.places[at] / UNIT, this.places[at + 1] / UNIT];
+  }
+
+  /** Tokens by the colour that they are drawn in. @param {"light" | "dark"} theme @returns {{ colour: string, tokens: number[] }[]} */
+  colours(theme) {
+    const { names, full } = this.header.colour;
+    const inks = names.length
+      ? names.map((_, at) => (full && at === names.length - 1 ? PALETTE.muted[theme] : PALETTE.qualitative[theme][at]))
+      : Array.from({ length: SHADES }, (_, at) => `rgb(${colourAt(PALEST + ((1 - PALEST) * at) / (SHADES - 1), PALETTE.sequential[theme])})`);
+    const found = inks.map((colour) => ({ colour, tokens: [] }));
+    this.values.forEach((value, token) => found[names.length ? value : this.shadeOf(value)].tokens.push(token));
+    return found;
+  }
+
+  /** @param {number} value */
+  shadeOf(value) {
+    const [low, high] = this.header.colour.limits;
+    return high > low ? Math.min(SHADES - 1, Math.floor((SHADES * (value - low)) / (high - low))) : 0;
+  }
+
+  /** The token of the smallest distance, if it is no farther than `reach`; else -1. @param {(token: number) => number} distance @param {number} reach */
+  nearest(distance, reach) {
+    let [best, least] = [-1, reach];
+    for (let token = 0; token < this.size; token++) {
+      const far = distance(token);
+      if (far <= least) [best, least] = [token, far];
+    }
+    return best;
+  }
+
+  /** What is said of a token: itself, its place, its colour, and its text. @param {number} token */
+  linesOf(token) {
+    const { tokens, text, position, texts, colour } = this.header;
+    const value = colour.names.length ? colour.names[this.values[token]] : formatNumber(this.values[token]);
+    return [tokens[token], `position ${position[token]}`, `${colour.title}: ${value}`, texts[text[token]]];
+  }
+}
