@@ -34,7 +34,7 @@ def study(page):
 
 
 def test_the_tabs_switch_between_five_views_of_one_study(study):
-    app = many_texts("fold-spread", "fold-pairs", "fold-histogram")
+    app = many_texts("fold-spread", "fold-pairs")
     drawn = {}
     for tab in TITLES["tabs"]:
         check(app.segmented_control(key="ask_tab").set_value(tab).run())

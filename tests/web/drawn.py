@@ -19,8 +19,8 @@ from tests.making.flow_graphs import made_up as flow
 from tests.making.flow_graphs import made_up_prediction
 
 DRAWING = (
-    *("board", "figure_download", "flow_graph", "head_grid", "number_table", "player"),
-    *("sentence_arcs", "workbench", "written_text"),
+    *("board", "decile_texts", "figure_download", "flow_graph", "head_grid", "number_table"),
+    *("player", "sentence_arcs", "workbench", "written_text"),
 )
 
 

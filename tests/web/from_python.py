@@ -15,6 +15,7 @@ from mha_viz.text.from_weights import record
 from mha_viz.ui.widgets.components.flow_graph import graph_payload
 from mha_viz.ui.widgets.components.query_key_map import payload_of
 from mha_viz.web.payload import KINDS, bundle, grid_payload, head_payload, pack
+from mha_viz.web.space_payload import spaces_payload
 from mha_viz.web.theme import format_number, format_weight, palette
 from tests.web import drawn
 from tests.web.drawn import text_of
@@ -88,6 +89,28 @@ def _sentence() -> dict[str, object]:
     return {"payload": text_of(story.payload(found, labels)), "off": off, **arrays}
 
 
+def _spaces() -> dict[str, object]:
+    """Return tokens in two panels, coloured by category and by number."""
+    dice = np.random.default_rng(7)
+    points = dice.standard_normal((2, 11, 2)) * np.array([[[3.0, 1.0]], [[1.0, 5.0]]])
+    values = np.arange(11) % 3
+    tokens, texts = [f"<u>{i}</u>" for i in range(11)], ["A cat ran.", "It saw a <dog>."]
+    panels = [("Queries", ("PC 1", "PC 2")), ("<b>Keys</b>", ("PC 1", "PC 2"))]
+    about = dict(name="made up", text=[i % 2 for i in range(11)], position=[*range(11)])
+    by_kind = dict(title="kind", names=["a", "<i>b</i>", "c"], full=False, limits=[0, 2], ends=[])
+    number = dice.random(11)
+    ends = [float(number.min()), float(number.max())]
+    by_number = dict(title="weight received", names=[], full=False, limits=ends, ends=["0", "1"])
+
+    def packed(of: np.ndarray, colour: dict[str, object]) -> str:
+        full = about | dict(texts=texts, colour=colour)
+        return text_of(spaces_payload(points, of, panels, tokens, full))
+
+    given = dict(points=points.tolist(), values=values.tolist(), tokens=tokens, texts=texts)
+    payloads = dict(categories=packed(values, by_kind), numbers=packed(number, by_number))
+    return given | payloads | dict(text=about["text"])
+
+
 def written() -> dict[str, object]:
     """Return all of them in a form that JSON can hold."""
     dice = np.random.default_rng(5)
@@ -116,5 +139,6 @@ def written() -> dict[str, object]:
         "flow": _flow(),
         "map": _map(),
         "sentence": _sentence(),
+        "spaces": _spaces(),
         **drawn.written(),
     }

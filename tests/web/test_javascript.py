@@ -46,7 +46,10 @@ def node() -> str:
     return NODE
 
 
-@pytest.mark.parametrize("name", ["atlas", "workbench", "board", "flow_graph", "first_sentence"])
+@pytest.mark.parametrize(
+    "name",
+    ["atlas", "workbench", "board", "flow_graph", "first_sentence", "decile_texts", "token_spaces"],
+)
 def test_modules_that_are_joined_declare_no_name_twice(
     name: str, node: str, tmp_path: Path
 ) -> None:

@@ -142,7 +142,9 @@ def _heaviest_arcs(record: AttentionRecord, head: tuple[int, int]) -> list[Arc]:
     weights = record.patterns.head(*head)
     strongest = torch.zeros_like(weights, dtype=torch.bool)
     strongest.scatter_(1, weights.argmax(1, keepdim=True), True)
-    queries, keys = ((weights >= _MIN_WEIGHT) | (strongest & (weights > 0))).nonzero(as_tuple=True)
+    heavy = (weights >= _MIN_WEIGHT) | (strongest & (weights > 0))
+    heavy &= ~torch.tensor([token.is_special for token in record.tokens])[:, None]
+    queries, keys = heavy.nonzero(as_tuple=True)
     order = weights[queries, keys].argsort(descending=True, stable=True)[:MAX_ARCS]
     places = zip(queries[order].tolist(), keys[order].tolist(), strict=True)
     return [Arc(query, key, float(weights[query, key])) for query, key in places]

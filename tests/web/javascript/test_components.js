@@ -8,6 +8,7 @@ import { python } from "./python.js";
 
 const DATA = {
   board: { name: "test", error: "first", scale: "sqrt" },
+  decile_texts: { bands: [], typed: null },
   figure_download: { figure: "{}", plotly: null, name: "a" },
   flow_graph: new Uint8Array(),
   head_grid: { error: "first" },
