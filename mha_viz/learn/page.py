@@ -12,6 +12,7 @@ from mha_viz.learn.frame import block_map, frame, questions
 from mha_viz.learn.frame.choices import Choices
 from mha_viz.learn.frame.contents import BY_KEY, LABS, ROUTES, START, Lab
 from mha_viz.learn.frame.texts import read_texts
+from mha_viz.ui.pages import TITLES
 from mha_viz.ui.run import memory
 from mha_viz.ui.run.page_lock import one_thread
 from mha_viz.ui.state.session import session
@@ -136,7 +137,7 @@ def _end(choices: Choices) -> None:
         st.markdown("**Open next:**")
         for key in lab.next:
             page = f"lab-{key}" if key in BY_KEY else key
-            name = BY_KEY[key].title if key in BY_KEY else key.capitalize()
+            name = BY_KEY[key].title if key in BY_KEY else TITLES[key]
             if page in pages:
                 st.page_link(pages[page], label=name, icon=":material/arrow_forward:")
 

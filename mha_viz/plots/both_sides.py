@@ -15,7 +15,7 @@ from mha_viz.web.labels import clean, plotly_text
 
 # Colour and symbol of each verdict in order: for, against, between, none.
 _LOOKS = ((3, "circle"), (2, "x"), (1, "square"), (7, "line-ew-open"))
-_LABEL = 0.58  # of a row's height, above its lines
+_LABEL, _LINES = 0.56, 0.3  # of a row's height: above its lines, and for them
 
 
 class Claim(NamedTuple):
@@ -34,14 +34,15 @@ def both_sides(
     verdicts: Sequence[str],
     x_title: str,
     *,
-    row: int = 36,
+    row: int = 42,
+    letters: int = 90,
     dark: bool = False,
 ) -> go.Figure:
     """Draw a row for each claim, in it a line from one side to the other, and the verdict's mark.
 
     `sides` are the names of both sides, `verdicts` all that there are (four at most: for, against,
-    and two that say neither), `row` a row's height in pixels. A side that is not finite has no
-    mark.
+    and two that say neither), `row` a row's height in pixels, `letters` the most of a label. A side
+    that is not finite has no mark.
     """
     if len(verdicts) > len(_LOOKS) or any(
         len({len(part) for part in claim[1:]}) > 1 for claim in claims
@@ -51,7 +52,9 @@ def both_sides(
     said = np.array([word for one in claims for word in one.verdicts])
     hovers = np.array([plotly_text(text) for one in claims for text in one.hovers], dtype=object)
     sizes = [len(claim.left) for claim in claims]
-    y = np.concatenate([i + _LABEL + 0.4 * (np.arange(n) + 0.5) / n for i, n in enumerate(sizes)])
+    y = np.concatenate(
+        [i + _LABEL + _LINES * (np.arange(n) + 0.5) / n for i, n in enumerate(sizes)]
+    )
     gap = np.full(len(y), np.nan)
     x = np.stack((left, right, gap), axis=1).ravel()
 
@@ -69,9 +72,9 @@ def both_sides(
     known = np.concatenate([left, right, [0.0]])
     known = known[np.isfinite(known)]
     corner: frame.Part = dict(xref="paper", xanchor="left", yanchor="top")
-    names = [plotly_text(clean(claim.label, 90)) for claim in claims]
+    names = [plotly_text(clean(claim.label, letters)) for claim in claims]
     black = theme.ink(dark)
-    labels = [frame.annotation(name, 0, i - 0.1, black, **corner) for i, name in enumerate(names)]
+    labels = [frame.annotation(name, 0, i, black, **corner) for i, name in enumerate(names)]
     reach = [min(known.min() * 1.04, -0.01), max(known.max() * 1.04, 0.01)]
     layout = dict(
         annotations=labels,

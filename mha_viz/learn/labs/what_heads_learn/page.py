@@ -3,6 +3,7 @@
 from collections import Counter
 from dataclasses import replace
 from functools import partial
+from typing import Any
 from urllib.parse import urlencode
 
 import pandas as pd
@@ -172,7 +173,7 @@ def _summary(choices: Choices, found: Found) -> None:
     ]
     claims = [
         Claim(
-            f"{MARKS[one.verdict][0]} {one.relation.title}: {row['Best head']}",
+            f"{MARKS[one.verdict][0]} {row['Best head']}: {one.relation.title}",
             one.score[one.best].reshape(1),
             (one.score - one.lead)[one.best].reshape(1),
             [one.verdict],
@@ -180,9 +181,10 @@ def _summary(choices: Choices, found: Found) -> None:
         )
         for one, row in zip(found.values(), rows, strict=True)
     ]
+    looks: dict[str, Any] = {"row": 38, "letters": 46 if look.phone() else 90, "dark": look.dark()}
     sides, x_title = ("best head", "better of step and random weights"), "share of pairs found"
     figures.show(
-        both_sides(claims, sides, VERDICTS, x_title, row=32, dark=look.dark()),
+        both_sides(claims, sides, VERDICTS, x_title, **looks),
         key=choices.key("summary"),
         table=pd.DataFrame(rows),
         **TEXTS.figure("summary-figure", n_seeds=lab.N_SEEDS),
