@@ -69,8 +69,8 @@ def start() -> None:
     problems = st.container()
     with messages.stop_on_error():
         memory.await_torch()
-        from mha_viz.learn.start.page import draw
-
+        with memory.importing():
+            from mha_viz.learn.start.page import draw
         with one_thread():
             draw(choices)
         choices.publish()

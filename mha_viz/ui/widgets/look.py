@@ -17,7 +17,7 @@ PROJECTOR = "projector"  # key of the switch, and its name in an address
 ROOM = 350  # pixels that a phone leaves for a figure
 # Larger type needs the room beside a page, which is measured in letters and would grow with it.
 _PROJECTED = """<style>
-html { font-size: %gpx; }
+html { font-size: %gpx; --mha-larger: %g; }
 @media (min-width: 641px) {
   [data-testid="stMainBlockContainer"] { padding-left: 1.5rem; padding-right: 1.5rem; }
 }
@@ -50,7 +50,7 @@ def projector() -> None:
     choice = session().is_projected
     _memory()(key="projector-script", data={"on": choice}, on_remembered_change=_remember)
     if choice:
-        st.html(_PROJECTED % (16 * state.LARGER))
+        st.html(_PROJECTED % (16 * state.LARGER, state.LARGER))
 
 
 def _enlarge(on: bool) -> None:

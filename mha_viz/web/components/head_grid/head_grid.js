@@ -7,7 +7,7 @@ import { hitTile, keyTarget, layoutOf } from "./grid_layout.js";
 import { drawBadges, drawOff, paintMarks } from "./grid_marks.js";
 import { paintGrid } from "../shared/grid_paint.js";
 import { buildGridParts, drawAxes, drawCaptions, drawLegend, fillTip, LINGER, placeTip } from "./grid_parts.js";
-import { colourTable, formatNumber, headName, payloadStore, themeOf } from "../shared/shared.js";
+import { colourTable, formatNumber, headName, payloadStore, pointOver, themeOf } from "../shared/shared.js";
 /* global PALETTE */
 
 const DWELL = 90; // a pointer that rests so long (ms) asks for exact weights
@@ -245,19 +245,18 @@ export class HeadGrid {
 
   hit(event) {
     if (!this.layout) return null;
-    const box = this.parts.stage.getBoundingClientRect();
-    return hitTile(this.layout, event.clientX - box.left, event.clientY - box.top);
+    const { x, y } = pointOver(this.parts.stage, event);
+    return hitTile(this.layout, x, y);
   }
 
   move(event) {
     const hit = this.hit(event);
     if (!hit) return this.hideTip();
     const { rows, cols } = this.payload.header;
-    const box = this.root.getBoundingClientRect();
     const isCell = hit.inside && !this.payload.header.flat; // a metric's tile has none
     const row = isCell ? Math.floor(hit.down * rows) : -1;
     const column = isCell ? Math.floor(hit.across * cols) : -1;
-    const at = { x: event.clientX - box.left, y: event.clientY - box.top };
+    const at = pointOver(this.root, event);
     const same = this.hover?.index === hit.index;
     this.hover = { index: hit.index, row, column, ...at };
     if (!same) {

@@ -301,6 +301,20 @@ export function keyedCanvas(name, kind) {
   return canvas;
 }
 
+/** By how much an element is enlarged: on a projector, by the style sheet. @param {any} element */
+export const enlargement = (element) => element.currentCSSZoom || 1;
+
+/**
+ * Where a pointer is over an element, in the pixels in which the element is laid out.
+ * @param {HTMLElement} element
+ * @param {{ clientX: number, clientY: number }} event
+ */
+export function pointOver(element, event) {
+  const { left, top } = element.getBoundingClientRect();
+  const scale = enlargement(element);
+  return { x: (event.clientX - left) / scale, y: (event.clientY - top) / scale };
+}
+
 /**
  * Empties a canvas and gives it a size in CSS pixels, in which it is drawn on from then on.
  * @param {HTMLCanvasElement} canvas
@@ -309,7 +323,7 @@ export function keyedCanvas(name, kind) {
  * @returns {{ context: CanvasRenderingContext2D, ratio: number }} ratio: its own pixels to one of CSS
  */
 export function clearCanvas(canvas, width, height) {
-  const wish = Math.max(1, devicePixelRatio || 1);
+  const wish = Math.max(1, (devicePixelRatio || 1) * enlargement(canvas));
   const ratio = Math.min(wish, Math.sqrt(AREA_LIMIT / (width * height)));
   const [wide, high] = [Math.round(width * ratio), Math.round(height * ratio)];
   if (canvas.width !== wide || canvas.height !== high) {
@@ -336,7 +350,7 @@ export function roomBelow(element, free) {
   let scroller = /** @type {ShadowRoot} */ (element.getRootNode()).host ?? element;
   while (scroller && getComputedStyle(scroller).overflowY !== "auto") scroller = scroller.parentElement;
   const top = element.getBoundingClientRect().top + (scroller?.scrollTop ?? globalThis.scrollY);
-  return Math.max(420, innerHeight - top - free);
+  return Math.max(420, (innerHeight - top) / enlargement(element) - free);
 }
 
 /** Whether there is a pointer that hovers, and so a keyboard mostly: on a phone there is neither. */

@@ -5,6 +5,7 @@
 import { cellAt, windowBetween } from "./heat_layout.js";
 import { LINGER } from "../head_grid/grid_parts.js";
 import { isAll, panned, wheelFactor, zoomedAbout } from "./viewport.js";
+import { pointOver } from "../shared/shared.js";
 
 const MOVED = 6; // pixels that make a drag of a click
 const ZOOM = 0.5; // by which keys zoom
@@ -31,8 +32,7 @@ export class HeatGestures {
   // -- pointers -------------------------------------------------------------------------------------
 
   at(event) {
-    const box = this.heat.over.getBoundingClientRect();
-    return { x: event.clientX - box.left, y: event.clientY - box.top };
+    return pointOver(this.heat.over, event);
   }
 
   down(event) {
