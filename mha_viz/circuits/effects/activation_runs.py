@@ -39,10 +39,10 @@ class ActivationRuns:
     def __init__(
         self, model: AttentionModel, base: PredictionTargets, other: PredictionTargets, part: Part
     ) -> None:
-        whole = {"residual": 0, "mlp": 1}.get(part)
+        path_list = {"residual": 0, "mlp": 1}.get(part)
         self._sites = ["z"] * model.n_layers
-        if whole is not None:
-            self._sites = layer_and_mlp_paths(model)[whole]
+        if path_list is not None:
+            self._sites = layer_and_mlp_paths(model)[path_list]
         self._model = model
         with torch.inference_mode(False), torch.no_grad():
             self._pass = ReplayingPass(model, base)
@@ -60,16 +60,18 @@ class ActivationRuns:
         """Run a text; return its logits and each layer's activations."""
         get, sites, probe = self._model.network.get_submodule, self._sites, Probe(("z",))
         calls: dict[str, list[Any]] = {path: [] for path in sites if path != "z"}
-        recorders = {path: CallRecorder(get(path), calls=made) for path, made in calls.items()}
+        recorders = {
+            path: CallRecorder(get(path), calls=outputs) for path, outputs in calls.items()
+        }
         logits = run.logits(1, probe, inside=recorders)[0]
         if not calls:
             return logits, [layer[0] for layer in probe.kept["z"]]
         if sum(map(len, calls.values())) != len(sites):
             raise unknown_layout(self._model, "its layers do not run one after the other")
-        made = [calls[path][sites[:i].count(path)][1] for i, path in enumerate(sites)]
-        first = (one[0] if isinstance(one, tuple) else one for one in made)
+        outputs = [calls[path][sites[:i].count(path)][1] for i, path in enumerate(sites)]
+        first = (output[0] if isinstance(output, tuple) else output for output in outputs)
         n = len(run.targets.rows[0].input_ids)
-        return logits, [one.reshape(1, n, -1) for one in first]
+        return logits, [output.reshape(1, n, -1) for output in first]
 
     def batches(self) -> Iterator[tuple[int, NDArray[np.intp], Bool[Tensor, "cell head position"]]]:
         """Yield a layer, some of its cells by number, and a mask of each of them."""

@@ -41,14 +41,16 @@ class EdgeCircuit:
     @property
     def edges(self) -> tuple[tuple[str, str], ...]:
         """Sender and receiver of each edge, the strongest first."""
-        found = self.table()
-        return tuple(zip(found.sender, found.receiver, strict=True))
+        table = self.table()
+        return tuple(zip(table.sender, table.receiver, strict=True))
 
     @property
     def nodes(self) -> tuple[str, ...]:
         """Its embedding, heads and MLPs, in order."""
         used = self.kept.any(1).tolist()
-        return tuple(name for name, one in zip(self.scores.senders, used, strict=True) if one)
+        return tuple(
+            name for name, is_used in zip(self.scores.senders, used, strict=True) if is_used
+        )
 
     def table(self) -> pd.DataFrame:
         """Make a row per edge, the strongest first; columns as of `EdgeScores.table`."""
@@ -70,12 +72,12 @@ class EdgeCircuit:
                 "pairs of one length."
             )
         edges = scores.graph.table(self.kept)
-        found = edges.loc[edges.index.repeat(n)].assign(
+        parts = edges.loc[edges.index.repeat(n)].assign(
             position=np.tile(np.arange(n), len(edges)),
             token=np.tile([token.text for token in shared_tokens(pairs)], len(edges)),
             score=scores.by_position[self.kept].flatten().numpy(),
         )
-        return found.sort_values("score", key=abs, ascending=False, ignore_index=True)
+        return parts.sort_values("score", key=abs, ascending=False, ignore_index=True)
 
     def minimality(self, on_progress: OnProgress | None = None) -> pd.DataFrame:
         """Measure what each edge is worth to the circuit, on held-out pairs.
@@ -91,12 +93,12 @@ class EdgeCircuit:
         values = runs.values(without, Progress(on_progress, len(without)))
         shares = _share(runs, values.mean(1))
         edges = self.scores.graph.table(self.kept)
-        found = edges.assign(cost=(shares[-1] - shares[:-1]).numpy())
-        return found.sort_values("cost", ascending=False, ignore_index=True)
+        costs = edges.assign(cost=(shares[-1] - shares[:-1]).numpy())
+        return costs.sort_values("cost", ascending=False, ignore_index=True)
 
     def __repr__(self) -> str:
-        whole = self.scores.n_edges
-        return f"EdgeCircuit({count(self.size, 'edge')} of {whole:,}, {len(self.nodes)} nodes)"
+        n_edges = self.scores.n_edges
+        return f"EdgeCircuit({count(self.size, 'edge')} of {n_edges:,}, {len(self.nodes)} nodes)"
 
     def _repr_html_(self) -> str:
         return table_html(repr(self), self.table())
@@ -257,14 +259,14 @@ def edge_faithfulness(
         circuits = tuple(edge_circuit(scores, size) for size in sorted(sizes))
     generator = random.Random(seed)
     progress = Progress(on_progress, len(circuits) * (2 + n_random))
-    found, bounds = [], []
+    shares, bounds = [], []
     for circuit in circuits:
-        others = [graph.draw(circuit.size, generator) for _ in range(n_random)]
+        random_sets = [graph.draw(circuit.size, generator) for _ in range(n_random)]
         both = [circuit.kept, graph.exists & ~circuit.kept]
-        values = runs.values(torch.stack(both + others), progress)
-        found.append(_share(runs, values.mean(1)))
+        values = runs.values(torch.stack(both + random_sets), progress)
+        shares.append(_share(runs, values.mean(1)))
         bounds.append(_interval(runs, values[0], seed))
-    each, (low, high) = torch.stack(found), torch.tensor(bounds).T
+    each, (low, high) = torch.stack(shares), torch.tensor(bounds).T
     return EdgeCurve(circuits, scores.n_edges, each[:, 0], low, high, each[:, 1], each[:, 2:])
 
 

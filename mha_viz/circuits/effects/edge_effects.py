@@ -116,8 +116,8 @@ class EdgeScores:
             kept = torch.ones(len(part), self.exact.numel(), dtype=torch.bool)
             kept[range(len(part)), part] = False
             values = self.runs.values(kept.unflatten(1, self.exact.shape), progress)
-            found = t_interval((values - self.runs.clean).T)
-            for ends, of_part in zip((self.exact, self.low, self.high), found, strict=True):
+            intervals = t_interval((values - self.runs.clean).T)
+            for ends, of_part in zip((self.exact, self.low, self.high), intervals, strict=True):
                 ends.view(-1)[part] = of_part
 
     def table(self, edges: Edges | None = None) -> pd.DataFrame:
@@ -125,7 +125,7 @@ class EdgeScores:
 
         Columns: sender, receiver, score, low, high, known, estimate, exact.
         """
-        found = self.graph.table(
+        table = self.graph.table(
             self.graph.exists if edges is None else edges,
             score=self.scores,
             low=self.low,
@@ -134,7 +134,7 @@ class EdgeScores:
             estimate=self.estimate,
             exact=self.exact,
         )
-        return found.sort_values("score", key=abs, ascending=False, ignore_index=True)
+        return table.sort_values("score", key=abs, ascending=False, ignore_index=True)
 
     def __repr__(self) -> str:
         return (
@@ -205,8 +205,9 @@ def edge_effects(
     >>> found
     EdgeScores(eap-ig, logit_difference ..., 3 of 1,519 edges measured)
     """
-    known, wanted = one_of("method", method, METHODS), one_of("metric", metric, EDGE_METRICS)
-    if known == "eap" and wanted == "kl":
+    chosen_method = one_of("method", method, METHODS)
+    chosen_metric = one_of("metric", metric, EDGE_METRICS)
+    if chosen_method == "eap" and chosen_metric == "kl":
         raise ArgumentError(
             'The gradient of "kl" is 0 at the clean run, so that method="eap" scores nothing: take '
             '"eap-ig" or "exact".'
@@ -214,13 +215,15 @@ def edge_effects(
     if isinstance(steps, bool) or not isinstance(steps, int) or steps < 1:
         raise ArgumentError(f"steps must be a whole number of 1 or more, got {steps!r}.")
     task = task_of(model, task)
-    runs = EdgeRuns(model, task.to_choose_on, wanted)
-    if known == "exact":
+    runs = EdgeRuns(model, task.to_choose_on, chosen_metric)
+    if chosen_method == "exact":
         nothing = torch.full((*runs.graph.exists.shape, 1), nan, dtype=torch.float64)
-        found = EdgeScores(runs, task, wanted, known, nothing)
-        found.measure(None, on_progress)
-        return found
+        scores = EdgeScores(runs, task, chosen_metric, chosen_method, nothing)
+        scores.measure(None, on_progress)
+        return scores
     # The middles of the steps from the corrupt embedding to the clean one.
-    shares = [1.0] if known == "eap" else [(step + 0.5) / steps for step in range(steps)]
+    shares = [1.0] if chosen_method == "eap" else [(step + 0.5) / steps for step in range(steps)]
     progress = Progress(on_progress, len(shares) * len(runs.pairs))
-    return EdgeScores(runs, task, wanted, known, estimates(runs, shares, recompute, progress))
+    return EdgeScores(
+        runs, task, chosen_metric, chosen_method, estimates(runs, shares, recompute, progress)
+    )

@@ -29,18 +29,18 @@ def estimates(
     """
     lengths, exists = {pairs.clean.final.shape[1] for pairs in runs.pairs}, runs.graph.exists
     n = lengths.pop() if len(lengths) == 1 else 1
-    found = torch.zeros(*exists.shape, n if 8 * n * exists.numel() <= MAX_BYTES else 1).double()
+    scores = torch.zeros(*exists.shape, n if 8 * n * exists.numel() <= MAX_BYTES else 1).double()
     for pairs in runs.pairs:
         with torch.inference_mode(False):
-            _PairEstimates(runs, pairs, found).add(shares, recompute, progress)
-    return (found / runs.n).where(exists[..., None], torch.nan)
+            _PairEstimates(runs, pairs, scores).add(shares, recompute, progress)
+    return (scores / runs.n).where(exists[..., None], torch.nan)
 
 
 class _PairEstimates:
     """The scores of some pairs, which are added to those of others."""
 
-    def __init__(self, runs: EdgeRuns, pairs: PairRuns, found: Scores) -> None:
-        self.runs, self.pairs, self.found = runs, pairs, found
+    def __init__(self, runs: EdgeRuns, pairs: PairRuns, total: Scores) -> None:
+        self.runs, self.pairs, self.found = runs, pairs, total
         with torch.no_grad():
             self.change = pairs.clean.change_to(pairs.corrupt, runs.sites.layers)
 
@@ -48,12 +48,12 @@ class _PairEstimates:
         graph = self.runs.graph
         z_gradients = [torch.zeros_like(z) for z in self.pairs.clean.z]
         for share in shares:
-            made, gradients = self._gradients(share, 1 / len(shares))
+            edge_pass, gradients = self._gradients(share, 1 / len(shares))
             of_z, of_read, of_mlp, (of_final,) = gradients
             for layer in range(graph.n_layers):
                 z_gradients[layer] += of_z[layer]
                 if not recompute:
-                    self._add_attention(layer, made.read[layer].detach(), of_read[layer])
+                    self._add_attention(layer, edge_pass.read[layer].detach(), of_read[layer])
                 at = graph.of_attention(layer).stop
                 self._add(graph.n_before(layer, mlp=True), slice(at, at + 1), of_mlp[layer][None])
             self._add(len(self.change), slice(-1, None), of_final[None])
@@ -69,11 +69,13 @@ class _PairEstimates:
         kept = torch.ones(1, *runs.graph.exists.shape)
         kept[:, 0] = share
         with torch.enable_grad():
-            made = EdgePass(runs.sites, runs.graph, self.pairs, kept)
-            total = self.pairs.behaviour.each(made.logits()).sum() * weight
+            edge_pass = EdgePass(runs.sites, runs.graph, self.pairs, kept)
+            total = self.pairs.behaviour.each(edge_pass.logits()).sum() * weight
         n = runs.graph.n_layers
-        flat = torch.autograd.grad(total, [*made.z, *made.projected, *made.mlp, made.final])
-        return made, [list(flat[start : start + n]) for start in range(0, 3 * n + 1, n)]
+        flat = torch.autograd.grad(
+            total, [*edge_pass.z, *edge_pass.projected, *edge_pass.mlp, edge_pass.final]
+        )
+        return edge_pass, [list(flat[start : start + n]) for start in range(0, 3 * n + 1, n)]
 
     def _add(self, n: int, receivers: slice, gradient: Tensor) -> None:
         scores = torch.einsum("sbnd,rbnd->srn", self.change[:n], gradient)
@@ -116,12 +118,10 @@ def _recomputed(
 ) -> Float[Tensor, "3 row head position width"]:
     """Compute z with the query, the key or the value replaced by that of other streams."""
     times = len(read) // len(clean.z[layer])
-    was = [one.repeat(times, 1, 1, 1) for one in clean.heads[layer]]
+    was = [tensor.repeat(times, 1, 1, 1) for tensor in clean.heads[layer]]
 
     def one_at_a_time(_: int, *new: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        each = [
-            torch.cat([new[i] if i == which else was[i] for which in range(3)]) for i in range(3)
-        ]
+        each = [torch.cat([new[i] if i == at else was[i] for at in range(3)]) for i in range(3)]
         return each[0], each[1], each[2]
 
     args, kwargs = _of_one_row(clean.calls[layer], len(clean.z[layer]))
@@ -135,12 +135,12 @@ def _recomputed(
     return probe.kept["z"][0].unflatten(0, (3, -1))
 
 
-def _of_one_row(given: Any, n_rows: int) -> Any:
+def _of_one_row(argument: Any, n_rows: int) -> Any:
     """Take masks and rotations of the first row, which are those of all rows of one length."""
-    if isinstance(given, Tensor):
-        return given[:1] if given.ndim > 1 and len(given) == n_rows else given
-    if isinstance(given, tuple):
-        return tuple(_of_one_row(one, n_rows) for one in given)
-    if isinstance(given, dict):
-        return {name: _of_one_row(one, n_rows) for name, one in given.items()}
-    return given
+    if isinstance(argument, Tensor):
+        return argument[:1] if argument.ndim > 1 and len(argument) == n_rows else argument
+    if isinstance(argument, tuple):
+        return tuple(_of_one_row(part, n_rows) for part in argument)
+    if isinstance(argument, dict):
+        return {name: _of_one_row(part, n_rows) for name, part in argument.items()}
+    return argument

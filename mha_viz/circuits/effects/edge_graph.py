@@ -32,39 +32,39 @@ class EdgeGraph:
     @cached_property
     def senders(self) -> tuple[str, ...]:
         """Their names, in order: "embedding", "L0 H0", ..., "MLP 0", "L1 H0", ..."""
-        found = ["embedding"]
+        names = ["embedding"]
         for layer in range(self.n_layers):
-            found += [f"L{layer} H{head}" for head in range(self.n_heads)] + [f"MLP {layer}"]
-        return tuple(found)
+            names += [f"L{layer} H{head}" for head in range(self.n_heads)] + [f"MLP {layer}"]
+        return tuple(names)
 
     @cached_property
     def receivers(self) -> tuple[str, ...]:
         """Their names, in order: "L0 H0 query", ..., "L0 H0 key", ..., "MLP 0", ..., "logits"."""
-        found = []
+        names = []
         for layer in range(self.n_layers):
             heads = range(self.n_heads)
-            found += [f"L{layer} H{head} {name}" for name in INPUTS for head in heads]
-            found.append(f"MLP {layer}")
-        return (*found, "logits")
+            names += [f"L{layer} H{head} {name}" for name in INPUTS for head in heads]
+            names.append(f"MLP {layer}")
+        return (*names, "logits")
 
     @cached_property
     def node_of(self) -> Int[Tensor, " receiver"]:
         """The sender that each receiver feeds; the number of senders for the logits."""
         names = [name.removesuffix(f" {name.split()[-1]}") for name in self.receivers]
-        known = {name: i for i, name in enumerate(self.senders)}
+        numbers = {name: i for i, name in enumerate(self.senders)}
         both = zip(self.receivers, names, strict=True)
-        return torch.tensor([known.get(a, known.get(b, len(known))) for a, b in both])
+        return torch.tensor([numbers.get(a, numbers.get(b, len(numbers))) for a, b in both])
 
     @cached_property
     def exists(self) -> Edges:
         """The edges: from every sender to what reads the stream after it has written."""
-        found = torch.zeros(len(self.senders), len(self.receivers), dtype=torch.bool)
+        exists = torch.zeros(len(self.senders), len(self.receivers), dtype=torch.bool)
         for layer in range(self.n_layers):
             at = self.of_attention(layer)
-            found[: self.n_before(layer), at] = True
-            found[: self.n_before(layer, mlp=True), at.stop] = True
-        found[:, -1] = True
-        return found
+            exists[: self.n_before(layer), at] = True
+            exists[: self.n_before(layer, mlp=True), at.stop] = True
+        exists[:, -1] = True
+        return exists
 
     def table(self, edges: Edges, **columns: Tensor | np.ndarray) -> pd.DataFrame:
         """Make a row for each of some edges: sender, receiver, and its cell of each column."""
@@ -126,13 +126,13 @@ class EdgeGraph:
             kept = more
             if int(kept.sum()) == size:
                 return kept
-        there = torch.zeros(len(self.senders) + 1, dtype=torch.bool)
-        there[:-1] = kept.any(1)
-        there[[0, -1]] = True
-        loose = self.exists & ~kept & there[:-1, None] & there[self.node_of]
-        places = loose.flatten().nonzero()[:, 0].tolist()
-        n_missing = min(size - int(kept.sum()), len(places))
-        kept.view(-1)[generator.sample(places, n_missing)] = True
+        nodes = torch.zeros(len(self.senders) + 1, dtype=torch.bool)
+        nodes[:-1] = kept.any(1)
+        nodes[[0, -1]] = True
+        loose = self.exists & ~kept & nodes[:-1, None] & nodes[self.node_of]
+        loose_edges = loose.flatten().nonzero()[:, 0].tolist()
+        n_missing = min(size - int(kept.sum()), len(loose_edges))
+        kept.view(-1)[generator.sample(loose_edges, n_missing)] = True
         return kept
 
     def _random_path(self, generator: random.Random) -> list[tuple[int, int]]:
@@ -148,9 +148,9 @@ class EdgeGraph:
 
 def _reachable(between: Float[Tensor, "node node"], start: int) -> Bool[Tensor, " node"]:
     """Find all nodes on paths from one, itself included."""
-    found = torch.arange(len(between)) == start
+    reached = torch.arange(len(between)) == start
     while True:
-        more = found | (found.float() @ between > 0)
-        if torch.equal(more, found):
-            return found
-        found = more
+        more = reached | (reached.float() @ between > 0)
+        if torch.equal(more, reached):
+            return reached
+        reached = more

@@ -80,28 +80,30 @@ class EdgePass:
             }
             if not shared:
                 changes[site.mlp_norm.path] = self._mlp_reads
-            for one in site.projections:
-                changes[one.path] = partial(self._project, one.laid_out)
+            for projection in site.projections:
+                changes[projection.path] = partial(self._project, projection.laid_out)
             patches += [Patch(layer, at, partial(change, layer)) for at, change in changes.items()]
         return run_patched(self.pairs.runs, len(self.kept), patches)
 
-    def _reads(self, n_blocks: int, readers: slice, stream: Tensor, given: Tensor) -> Tensor:
+    def _reads(self, n_blocks: int, readers: slice, stream: Tensor, current: Tensor) -> Tensor:
         """Compute what some readers get, with a row for each: (reader, row, position, d_model)."""
         n = sum(len(block) for block in self._written[:n_blocks])
         kept = self.kept[:, :n, readers]
         if not torch.is_grad_enabled() and bool((kept == 1).all()):
-            return given.reshape(1, -1, *stream.shape[1:])  # the stream of this pass itself
+            return current.reshape(1, -1, *stream.shape[1:])  # the stream of this pass itself
         if bool((kept == kept[..., :1]).all()):
             kept = kept[..., :1]  # one stands for all
         written = torch.cat(self._written[:n_blocks])
         return (stream + torch.einsum("csr,scbnd->rcbnd", kept, written)).flatten(1, 2)
 
-    def _attention_reads(self, shared: bool, layer: int, norm: nn.Module, given: Tensor) -> Tensor:
+    def _attention_reads(
+        self, shared: bool, layer: int, norm: nn.Module, current: Tensor
+    ) -> Tensor:
         readers, site = self.graph.of_attention(layer), self.sites.layers[layer]
         stream = self.pairs.corrupt.attention[layer]
-        self.read[layer] = self._reads(2 * layer + 1, readers, stream, given)
+        self.read[layer] = self._reads(2 * layer + 1, readers, stream, current)
         self.projected[layer] = site.read(norm(self.read[layer]))
-        return self._mlp_reads(layer, norm, given) if shared else given
+        return self._mlp_reads(layer, norm, current) if shared else current
 
     def _project(self, laid_out: Callable[[Tensor], Tensor], layer: int, *_: Any) -> Tensor:
         return laid_out(self.projected[layer])
@@ -169,10 +171,12 @@ class EdgeRuns:
         assert sites is not None  # there are examples
         self.sites = sites
         self.graph = EdgeGraph(model.n_layers, model.n_heads, sites.parallel)
-        n_tokens = max(one.clean.final[..., 0].numel() for one in self.pairs)  # in one setting
+        n_tokens = max(pairs.clean.final[..., 0].numel() for pairs in self.pairs)  # in one setting
         self.n_settings = max(1, min(n_numbers // n_tokens, MAX_SETTINGS))
         self.clean, self.corrupt = (
-            self._in_order([one.behaviour.each(end(one).logits[None])[0] for one in self.pairs])
+            self._in_order(
+                [pairs.behaviour.each(end(pairs).logits[None])[0] for pairs in self.pairs]
+            )
             for end in (attrgetter("clean"), attrgetter("corrupt"))
         )
         self._check()
@@ -181,22 +185,22 @@ class EdgeRuns:
         self, kept: Bool[Tensor, "setting sender receiver"], progress: Progress | None = None
     ) -> Float[Tensor, "setting pair"]:
         """Compute the metric of each pair under each choice of edges, float64."""
-        found = []
+        values = []
         with torch.inference_mode(False), torch.no_grad():
             for part in kept.split(self.n_settings):
                 each = [
-                    one.behaviour.each(EdgePass(self.sites, self.graph, one, part).logits()).T
-                    for one in self.pairs
+                    pairs.behaviour.each(EdgePass(self.sites, self.graph, pairs, part).logits()).T
+                    for pairs in self.pairs
                 ]
-                found.append(self._in_order(each).T)
+                values.append(self._in_order(each).T)
                 if progress is not None:
                     progress.add(len(part))
-        return torch.cat(found)
+        return torch.cat(values)
 
     def _in_order(self, each: list[Tensor]) -> Tensor:
         """Put what was found by passes in the order of the pairs."""
-        places = [place for pairs in self.pairs for place in pairs.places]
-        return torch.cat(each).cpu().double()[torch.tensor(places).argsort()]
+        numbers = [number for pairs in self.pairs for number in pairs.places]
+        return torch.cat(each).cpu().double()[torch.tensor(numbers).argsort()]
 
     def _check(self) -> None:
         """Raise AttentionUnavailableError unless what is read is the sum of what was written."""
@@ -206,9 +210,9 @@ class EdgeRuns:
         for i in range(graph.n_layers):
             ends.append((clean.attention[i], corrupt.attention[i], graph.n_before(i)))
             ends.append((clean.mlp[i], corrupt.mlp[i], graph.n_before(i, mlp=True)))
-        for one, other, n in ends:
-            apart = float((one + written[:n].sum(0) - other).abs().max() / other.abs().max())
-            if not apart <= rounding(one.dtype):
+        for stream, other, n in ends:
+            apart = float((stream + written[:n].sum(0) - other).abs().max() / other.abs().max())
+            if not apart <= rounding(stream.dtype):
                 raise no_edges(
                     self.model,
                     "what is read is not the sum of what was written: it misses that by "

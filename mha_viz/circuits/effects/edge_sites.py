@@ -52,14 +52,14 @@ class Projection:
         bias = self.module.bias
         matrix = in_out(self.module)
         row = matrix.new_zeros(1, matrix.shape[1]) if bias is None else bias.detach()[None]
-        whole = torch.cat([matrix, row])
+        affine = torch.cat([matrix, row])
         if self.input is not None:
-            heads = whole.unflatten(1, (-1, width)).movedim(1, 0)
+            heads = affine.unflatten(1, (-1, width)).movedim(1, 0)
             return repeat_heads(heads[None], n_heads)
         shape, order = ((3, n_heads, width), (1, 2, 0, 3))
         if self.by_head:
             shape, order = ((n_heads, 3, width), (2, 1, 0, 3))
-        return whole.unflatten(1, shape).permute(order)
+        return affine.unflatten(1, shape).permute(order)
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,10 +82,10 @@ class LayerSites:
         """Project what each query, key and value reads; one reader stands for all of them."""
         matrix, bias = self._weights()
         if len(normed) == 1:
-            found = torch.einsum("brd,hdw->brhw", normed[0], matrix)
+            read = torch.einsum("brd,hdw->brhw", normed[0], matrix)
         else:
-            found = torch.einsum("hbrd,hdw->brhw", normed, matrix)
-        return (found + bias).unflatten(2, (3, -1))
+            read = torch.einsum("hbrd,hdw->brhw", normed, matrix)
+        return (read + bias).unflatten(2, (3, -1))
 
     def back(
         self, gradient: Float[Tensor, "row position 3 head width"]
@@ -96,7 +96,9 @@ class LayerSites:
     def _weights(self) -> tuple[Tensor, Tensor]:
         """Return matrices (reader, d_model, width) and biases (reader, width)."""
         n_heads, width = self.W_O.shape[:2]
-        parts = torch.cat([one.weights(n_heads, width) for one in self.projections]).flatten(0, 1)
+        parts = torch.cat(
+            [projection.weights(n_heads, width) for projection in self.projections]
+        ).flatten(0, 1)
         return parts[:, :-1], parts[:, -1]
 
 
@@ -143,8 +145,8 @@ class EdgeSites:
         self.layers = [self._layer(calls, probe, layer) for layer in range(model.n_layers)]
         # The same tensor, not the same numbers: an attention that writes zeros changes none.
         same = [
-            calls[one.norm.path][0][0][0] is calls[one.mlp_norm.path][0][0][0]
-            for one in self.layers
+            calls[layer.norm.path][0][0][0] is calls[layer.mlp_norm.path][0][0][0]
+            for layer in self.layers
         ]
         if any(same) and not all(same):
             raise no_edges(model, "some of its layers are parallel, others are not")
@@ -162,11 +164,11 @@ class EdgeSites:
 
         return Recording(
             logits=logits,
-            attention=[given(one.norm) for one in self.layers],
-            mlp=[given(one.mlp_norm) for one in self.layers],
+            attention=[given(layer.norm) for layer in self.layers],
+            mlp=[given(layer.mlp_norm) for layer in self.layers],
             final=given(self.final),
             z=z,
-            mlp_output=[first(calls[one.mlp.path][0][2]).reshape(shape) for one in self.layers],
+            mlp_output=[first(calls[layer.mlp.path][0][2]).reshape(shape) for layer in self.layers],
             heads=list(zip(*(probe.kept[name] for name in INPUTS), strict=True)),
             calls=[calls[path][0][:2] for path in self._attention],
         )
@@ -175,9 +177,11 @@ class EdgeSites:
         paths = [site.path for site in (*self._norms, *self._layout.mlps)] + self._attention
         calls: dict[str, list[Any]] = {path: [] for path in paths}
         network, probe = self.model.network, Probe(("z", *INPUTS))
-        kept = {path: CallKept(network.get_submodule(path), calls=calls[path]) for path in paths}
+        recorders = {
+            path: CallKept(network.get_submodule(path), calls=calls[path]) for path in paths
+        }
         with torch.inference_mode(False), torch.no_grad():
-            logits = runs.logits(1, probe, inside=kept)[0]
+            logits = runs.logits(1, probe, inside=recorders)[0]
         return calls, probe, logits
 
     def _layer(self, calls: dict[str, list[Any]], probe: Probe, layer: int) -> LayerSites:
@@ -191,16 +195,16 @@ class EdgeSites:
         # Two norms of one stream give the same numbers before they are trained.
         before = [site for site, output in norms.items() if output is hidden]
         before = before or [site for site, output in norms.items() if output.equal(hidden)]
-        others = [site for site in norms if site not in before]
+        later = [site for site in norms if site not in before]
         mlps = [site for site in self._layout.mlps if site.path.startswith(start)]
         W_O = self._layers[layer].output()
-        if len(before) != 1 or len(others) > 1 or len(mlps) != 1 or W_O is None:
+        if len(before) != 1 or len(later) > 1 or len(mlps) != 1 or W_O is None:
             raise no_edges(
                 self.model,
                 f"layer {layer} has not just one norm before attention and at most one before the "
                 "MLP, so that what is read is not a sum of what was written",
             )
-        attention, mlp_norm = self._layers[layer].module, (others or before)[0]
+        attention, mlp_norm = self._layers[layer].module, (later or before)[0]
         fused = modules[0] is modules[1]
         for by_head in (False, True):
             projections = tuple(
@@ -215,18 +219,18 @@ class EdgeSites:
     def _gives_values(self, sites: LayerSites, hidden: Tensor, value: Tensor) -> bool:
         """Tell whether the weights, split by heads, make the values of the run."""
         try:
-            found = sites.read(hidden[None])[:, :, 2].transpose(1, 2)
+            made_values = sites.read(hidden[None])[:, :, 2].transpose(1, 2)
         except RuntimeError:  # widths of another split
             return False
-        value = repeat_heads(value, found.shape[1])
-        apart = float((found - value).abs().max())
+        value = repeat_heads(value, made_values.shape[1])
+        apart = float((made_values - value).abs().max())
         return apart <= rounding(value.dtype) * float(value.abs().max())
 
 
 def first(output: Any) -> Tensor:
     """Return a module's output, or the first of several."""
-    found: Tensor = output[0] if isinstance(output, tuple) else output
-    return found
+    tensor: Tensor = output[0] if isinstance(output, tuple) else output
+    return tensor
 
 
 def no_edges(model: AttentionModel, why: str) -> AttentionUnavailableError:

@@ -65,26 +65,27 @@ def patching_experiment(
     position: int | None = None,
 ) -> PatchingExperiment:
     """Make both runs and the behaviour; arguments and errors as for `path_effect`."""
-    known = metric_of(metric, target, against)
+    checked_metric = metric_of(metric, target, against)
     part_size(model, model.parts[0])
-    text, place = as_run(model, clean, position)
-    z, after = _other_run(model, text, corrupt, place)
+    text, position_in_text = as_run(model, clean, position)
+    z, after = _other_run(model, text, corrupt, position_in_text)
     kind = check_predicts(model.network)
-    whole = metric == "loss" and kind == "causal" and target is None and position is None
+    is_of_text = metric == "loss" and kind == "causal" and target is None and position is None
     ids = tuple(text.input_ids)  # of a whole text each but the first is predicted
-    if whole and len(ids) < 2:
+    if is_of_text and len(ids) < 2:
         raise TextError("The loss of a text takes two tokens at least: write a longer one.")
-    places = tuple(range(len(ids) - 1)) if whole else (place,)
-    predicted = ids[1:] if whole else (ids[place],)  # any token, where another one is followed
-    targets = PredictionTargets((text,), (0,), (places,), (predicted,), 1)
+    positions = tuple(range(len(ids) - 1)) if is_of_text else (position_in_text,)
+    # Any token will do where another one is followed.
+    predicted = ids[1:] if is_of_text else (ids[position_in_text],)
+    targets = PredictionTargets((text,), (0,), (positions,), (predicted,), 1)
     runs = PathRuns(model, targets, z, with_graph=metric != "kl")  # which has no slope there
-    spaced = spaced_at(kind, text, place)
+    spaced = spaced_at(kind, text, position_in_text)
     right, wrong = _tokens(model, runs.logits[-1], after, spaced, target, against)
-    answers = torch.tensor(predicted if whole else (right,))
+    answers = torch.tensor(predicted if is_of_text else (right,))
     return PatchingExperiment(
         runs,
-        Behaviour(known, answers, torch.full_like(answers, wrong), runs.logits),
-        "" if whole or metric == "kl" else label_of(model.tokenizer, right),
+        Behaviour(checked_metric, answers, torch.full_like(answers, wrong), runs.logits),
+        "" if is_of_text or metric == "kl" else label_of(model.tokenizer, right),
         label_of(model.tokenizer, wrong) if metric == "logit_difference" else "",
         text_notes(model.name, text),
     )
@@ -92,9 +93,9 @@ def patching_experiment(
 
 def as_run(model: AttentionModel, text: str, position: int | None) -> tuple[Encoded, int]:
     """Encode the text, for a masked model with [MASK] where it predicts; return that place, too."""
-    whole, _ = encode_texts(model.reader, replace_mask(model, text))
-    encoded, places = places_to_predict(model, check_predicts(model.network), whole, position)
-    return encoded, places[0]
+    unmasked, _ = encode_texts(model.reader, replace_mask(model, text))
+    encoded, positions = places_to_predict(model, check_predicts(model.network), unmasked, position)
+    return encoded, positions[0]
 
 
 def _other_run(
@@ -112,7 +113,7 @@ def _other_run(
         return means.means[:, :, None], None
     other = encode_texts(model.reader, replace_mask(model, corrupt))[0]
     if len(other.tokens) != len(text.tokens):
-        labels = [in_a_row(token.text for token in one.tokens) for one in (text, other)]
+        labels = [in_a_row(token.text for token in encoded.tokens) for encoded in (text, other)]
         raise TextError(
             f"Patching needs texts of as many tokens: the clean one has {len(text.tokens)} "
             f"({labels[0]}), the corrupted one {len(other.tokens)} ({labels[1]}). Change a word in "
@@ -138,13 +139,15 @@ def _tokens(
     """Return the numbers of the tokens that are tracked."""
 
     def number(word: str | int) -> int:
-        found = id_of(model.tokenizer, word, spaced)
-        if found >= len(before):
-            raise ArgumentError(f"{model.name} gives no probability to token {found}.")
-        return found
+        token = id_of(model.tokenizer, word, spaced)
+        if token >= len(before):
+            raise ArgumentError(f"{model.name} gives no probability to token {token}.")
+        return token
 
-    likeliest = [one.topk(2).indices.tolist() for one in (after, before) if one is not None]
+    likeliest = [
+        logits.topk(2).indices.tolist() for logits in (after, before) if logits is not None
+    ]
     right = likeliest[-1][0] if target is None else number(target)
-    others = [i for ids in likeliest for i in ids if i != right]
-    wrong = others[0] if against is None else number(against)
+    candidates = [i for ids in likeliest for i in ids if i != right]
+    wrong = candidates[0] if against is None else number(against)
     return right, wrong

@@ -89,7 +89,7 @@ def faithfulness(
         _outcome(runs.values(four, examples, progress))
         for examples in (task.held_out, task.to_choose_on)
     )
-    found = runs.values(by_chance, task.held_out, progress).mean(1).tolist()
+    random_values = runs.values(by_chance, task.held_out, progress).mean(1).tolist()
     return Faithfulness(
         model=model.name,
         task=task.name,
@@ -102,8 +102,8 @@ def faithfulness(
         heads=tuple(chosen),
         held_out=held_out,
         chosen_on=chosen_on,
-        random_alone=tuple(found[:n_random]),
-        random_missing=tuple(found[n_random:]),
+        random_alone=tuple(random_values[:n_random]),
+        random_missing=tuple(random_values[n_random:]),
     )
 
 
@@ -168,16 +168,16 @@ def find_heads(
     if not 0 < enough <= 1:
         raise ArgumentError(f"enough must lie in (0, 1], got {enough}.")
     task, every = task_of(model, task), list(product(model.layer_numbers, range(model.n_heads)))
-    n, seen, unseen = len(every), task.to_choose_on, task.held_out
+    n, chosen_from, unseen = len(every), task.to_choose_on, task.held_out
     runs = TaskRuns(model, task)
-    progress = Progress(on_progress, (2 * n + 2) * len(seen) + 4 * len(unseen))
+    progress = Progress(on_progress, (2 * n + 2) * len(chosen_from) + 4 * len(unseen))
     all_on = torch.ones(1, model.n_layers, model.n_heads, dtype=torch.bool)
     without = torch.stack([~_only(model, [head]) for head in every])
-    values = runs.values(torch.cat([all_on, without]), seen, progress).mean(1)
+    values = runs.values(torch.cat([all_on, without]), chosen_from, progress).mean(1)
     effect = (values[0] - values[1:]).reshape(model.n_layers, model.n_heads)
     order = [every[i] for i in torch.argsort(effect.flatten(), descending=True, stable=True)]
     first = torch.stack([_only(model, order[:count]) for count in range(n + 1)])
-    carried = runs.values(first, seen, progress)
+    carried = runs.values(first, chosen_from, progress)
     chosen_on = _outcome(carried[[-1, 0, 0, -1]])
     if chosen_on.refusal:
         raise ArgumentError(

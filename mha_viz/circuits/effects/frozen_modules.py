@@ -25,11 +25,11 @@ class FrozenModules:
         # W_O, and what computes for the MLP alone: the first projection of BERT's stands beside it.
         self._others: list[list[str]] = []
         get = model.network.get_submodule
-        for layer, whole, mlp in zip(model.layers(), layers, self._mlps, strict=True):
+        for layer, path, mlp in zip(model.layers(), layers, self._mlps, strict=True):
             inside = {*layer.module.modules(), *get(mlp).modules()}
-            others = {*get(whole).modules()} - inside | {layer.find_output()}
-            linear = [one for one in others if isinstance(one, nn.Linear | Conv1D)]
-            self._others.append([paths[one] for one in linear])
+            outside = {*get(path).modules()} - inside | {layer.find_output()}
+            linear = [module for module in outside if isinstance(module, nn.Linear | Conv1D)]
+            self._others.append([paths[module] for module in linear])
         every = {*self._mlps, *(path for some in self._others for path in some)}
         self._calls: dict[str, list[tuple[Any, Any]]] = {path: [] for path in every}
 

@@ -75,13 +75,13 @@ def z_of(
 @torch.inference_mode(False)
 @torch.no_grad()
 def _means(
-    model: AttentionModel, others: Sequence[Encoded]
+    model: AttentionModel, texts: Sequence[Encoded]
 ) -> list[Float[Tensor, "1 head query d_head"]]:
     """Average each head's z over texts of one length, by position."""
-    size = max(1, _TOKENS_AT_ONCE // len(others[0].input_ids))
+    size = max(1, _TOKENS_AT_ONCE // len(texts[0].input_ids))
     parts = [
-        [layer.double().sum(0, keepdim=True) for layer in z_of(model, others[start : start + size])]
-        for start in range(0, len(others), size)
+        [layer.double().sum(0, keepdim=True) for layer in z_of(model, texts[start : start + size])]
+        for start in range(0, len(texts), size)
     ]
     by_layer = zip(*parts, strict=True)
-    return [(torch.cat(sums).sum(0, True) / len(others)).to(model.dtype) for sums in by_layer]
+    return [(torch.cat(sums).sum(0, True) / len(texts)).to(model.dtype) for sums in by_layer]

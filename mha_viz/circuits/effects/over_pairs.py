@@ -81,12 +81,12 @@ class TaskAttribution:
     def heads(self) -> Float[Tensor, "layer head"]:
         """The mean shares of the heads."""
         is_head = [component.kind == "head" for component in self.components]
-        n_layers = 1 + max(one.layer or 0 for one in self.components)
+        n_layers = 1 + max(component.layer or 0 for component in self.components)
         return self.shares[torch.tensor(is_head)].unflatten(0, (n_layers, -1))
 
     def table(self) -> pd.DataFrame:
         """Make a row for each component: component, kind, layer, head, share, low, high."""
-        mean, low, high = (one.numpy() for one in self.interval)
+        mean, low, high = (values.numpy() for values in self.interval)
         return component_table(self.components).assign(share=mean, low=low, high=high)
 
     def __repr__(self) -> str:
@@ -131,13 +131,19 @@ def task_attribution(
     """
 
     def shares_of(pair: Example) -> tuple[tuple[Component, ...], Tensor, Tensor]:
-        made = readout(model, pair.clean, pair.place)
-        weights = logit_weights(made.logits, pair.right, pair.wrong, "logit")
-        components, shares = component_shares(made, weights, made.W_U @ weights, "logit")
-        return components, shares, (made.logits[pair.right] - made.logits[pair.wrong]).detach()
+        readouts = readout(model, pair.clean, pair.place)
+        weights = logit_weights(readouts.logits, pair.right, pair.wrong, "logit")
+        components, shares = component_shares(readouts, weights, readouts.W_U @ weights, "logit")
+        return (
+            components,
+            shares,
+            (readouts.logits[pair.right] - readouts.logits[pair.wrong]).detach(),
+        )
 
     components, shares, values = zip(*_each_pair(model, task, shares_of, on_progress), strict=True)
-    by_pair, values_by_pair = (torch.stack(one).double().cpu() for one in (shares, values))
+    by_pair, values_by_pair = (
+        torch.stack(of_pairs).double().cpu() for of_pairs in (shares, values)
+    )
     return TaskAttribution(model.name, task.name, components[0], by_pair, values_by_pair)
 
 
@@ -183,8 +189,8 @@ def task_graph(
     chosen_pins = checked(share, pins)
 
     def paths_of(pair: Example) -> PathsToLogit:
-        made = readout(model, pair.clean, pair.place)
-        return PathsToLogit(model, made, pair.place, pair.right, pair.wrong)
+        readouts = readout(model, pair.clean, pair.place)
+        return PathsToLogit(model, readouts, pair.place, pair.right, pair.wrong)
 
     runs = _each_pair(model, task, paths_of, on_progress)
     pairs = count(len(runs), "pair")
@@ -220,12 +226,12 @@ def shared_tokens(pairs: Sequence[Example]) -> tuple[Token, ...]:
     """Label each position by its token, or the first of several; one for all of several lengths."""
     if len({(len(pair.clean.tokens), pair.place) for pair in pairs}) > 1:
         return (Token("all tokens", -1),)
-    found = []
+    tokens = []
     for column in zip(*(pair.clean.tokens for pair in pairs), strict=True):
         same = len({token.id for token in column}) == 1
         text = column[0].text if same else f"{column[0].text} …"
-        found.append(Token(text, -1, is_special=column[0].is_special))
-    return tuple(found)
+        tokens.append(Token(text, -1, is_special=column[0].is_special))
+    return tuple(tokens)
 
 
 @torch.inference_mode(False)
@@ -266,13 +272,13 @@ def task_paths(
     >>> task_paths(model, mv.make_task(model, "induction", n_examples=4))
     PathEffects(direct, logit_difference ..., mean over 2 pairs, 20 of 1,152 paths measured)
     """
-    known, experiments = metric_of(metric), []
+    checked_metric, experiments = metric_of(metric), []
     part_size(model, model.parts[0])
     for pair in task_of(model, task).to_choose_on:
         with torch.no_grad():
             other = torch.cat(z_of(model, [pair.corrupt]))
-        runs = PathRuns(model, targets_of([pair]), other, with_graph=known != "kl")
+        runs = PathRuns(model, targets_of([pair]), other, with_graph=checked_metric != "kl")
         right, wrong = torch.tensor([pair.right]), torch.tensor([pair.wrong])
-        behaviour = Behaviour(known, right, wrong, runs.logits)
+        behaviour = Behaviour(checked_metric, right, wrong, runs.logits)
         experiments.append(PatchingExperiment(runs, behaviour))
     return PathEffects(experiments, way, n_measured, on_progress)

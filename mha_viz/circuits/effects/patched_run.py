@@ -101,8 +101,8 @@ def patch_cells(
     """
 
     def patched(activation: Tensor, *shape: int) -> Tensor:
-        whole = activation.reshape(len(mask), -1, *shape)
-        cells = torch.where(mask[..., None].to(whole.device), value.to(whole), whole)
+        by_setting = activation.reshape(len(mask), -1, *shape)
+        cells = torch.where(mask[..., None].to(by_setting.device), value.to(by_setting), by_setting)
         return cells.reshape(activation.shape)
 
     def patched_inputs(*tensors: Tensor) -> tuple[Tensor, ...]:

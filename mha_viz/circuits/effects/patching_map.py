@@ -94,7 +94,9 @@ class PatchingMap:
     def positions(self) -> tuple[str, ...]:
         """A label of each position: its token, or both where the texts differ."""
         pairs = zip(self.tokens, self.corrupt_tokens, strict=True)
-        return tuple(one if one == other else f"{one} / {other}" for one, other in pairs)
+        return tuple(
+            clean if clean == corrupt else f"{clean} / {corrupt}" for clean, corrupt in pairs
+        )
 
     def table(self) -> pd.DataFrame:
         """Make a row per cell: layer, head, position, token, corrupt_token, effect, share.
@@ -199,7 +201,7 @@ def patching_map(
             'part="heads".'
         )
     runs = ActivationRuns(model, *(both[::-1] if way == "denoise" else both), chosen)
-    before, after = (float(behaviour(one[None])) for one in (runs.logits, runs.other_logits))
+    before, after = (float(behaviour(logits[None])) for logits in (runs.logits, runs.other_logits))
     effect = np.zeros(runs.differs.shape)
     progress = Progress(on_progress, int(runs.differs.sum()))
     for layer, cells, mask in runs.batches():

@@ -155,11 +155,11 @@ def check_path(
             'receiver must be "logits" or (layer, head, "query", "key" or "value"), such as '
             f'(1, 2, "key"); got {receiver!r}.'
         )
-    given: Sequence[Any] = receiver
-    layer, number = _head(model, "receiver", given[:2])
+    ends: Sequence[Any] = receiver
+    layer, number = _head(model, "receiver", ends[:2])
     if layer <= head[0]:
         raise ArgumentError(
-            f"{head_name(*given[:2])} cannot read what {head_name(*sender)} writes: choose a "
+            f"{head_name(*ends[:2])} cannot read what {head_name(*sender)} writes: choose a "
             "receiver of a later layer."
         )
     return head, (layer, number, receiver[2])
@@ -177,7 +177,7 @@ def _effects(
     runs, behaviour, ways = experiment.runs, experiment.behaviour, (True, False)
     if isinstance(receiver, str):
         ends = [runs.receiver_inputs([sender], way)[1] for way in ways]
-        direct, total = (float(experiment.effect(one)) for one in ends if one is not None)
+        direct, total = (float(experiment.effect(logits)) for logits in ends if logits is not None)
     else:
         later, reader, name = receiver
         arriving = [runs.receiver_inputs([sender], way, [later], False)[0][later] for way in ways]
@@ -197,11 +197,11 @@ def _effects(
     return direct, total, float(estimates[0]), float(estimates[1])
 
 
-def _head(model: AttentionModel, name: str, given: Sequence[int]) -> Head:
+def _head(model: AttentionModel, name: str, pair: Sequence[int]) -> Head:
     try:
-        layer, head = map(operator.index, given)
+        layer, head = map(operator.index, pair)
     except (TypeError, ValueError) as error:
         raise ArgumentError(
-            f"{name} must begin with a layer and a head, such as (0, 3); got {given!r}."
+            f"{name} must begin with a layer and a head, such as (0, 3); got {pair!r}."
         ) from error
     return head_place(model, layer, head)

@@ -69,9 +69,11 @@ class PathEffects:
             raise ArgumentError(f"n_measured must be 0 or more, got {n_measured}.")
         first = experiments[0]
         self._experiments, self.metric = experiments, first.behaviour.metric
-        self.clean = float(np.mean([float(one.clean) for one in experiments]))
+        self.clean = float(np.mean([float(experiment.clean) for experiment in experiments]))
         self.target, self.against = first.target, first.against
-        self.notes = tuple(dict.fromkeys(note for one in experiments for note in one.notes))
+        self.notes = tuple(
+            dict.fromkeys(note for experiment in experiments for note in experiment.notes)
+        )
         n_layers, n_heads = heads = first.runs.z.shape[:2]
         self.layer_numbers = first.runs.model.layer_numbers
         if 3 * (n_layers * n_heads) ** 2 > MAX_PATHS:
@@ -93,7 +95,7 @@ class PathEffects:
         ends = (end.numpy() for end in t_interval(torch.stack(each)))
         self.at_logits, self.low_at_logits, self.high_at_logits = ends
         for head in np.ndindex(n_layers, n_heads):
-            if not any(one.runs.differs(head) for one in experiments):
+            if not any(experiment.runs.differs(head) for experiment in experiments):
                 self.at_logits[head] = 0.0
                 self.exact[head][head[0] + 1 :] = 0.0
                 self.estimate[head][head[0] + 1 :] *= 0.0
@@ -129,7 +131,7 @@ class PathEffects:
         In [-1, 1]; NaN where there are none to compare. It is a mean over all ranks: it may be
         near 1 where the strongest path of all is missed, which `recall` tells.
         """
-        both = (torch.from_numpy(one) for one in (self.estimate, self.exact))
+        both = (torch.from_numpy(values) for values in (self.estimate, self.exact))
         return agreement(*both).rho
 
     def recall(self, top: int = N_MEASURED) -> float:
@@ -140,8 +142,10 @@ class PathEffects:
         """
         if self.n_measured < self.n_paths or not np.isfinite(self.estimate).any():
             return float("nan")
-        first, found = (set(_largest(one, top).tolist()) for one in (self.exact, self.estimate))
-        return len(first & found) / len(first) if first else float("nan")
+        first, guessed = (
+            set(_largest(values, top).tolist()) for values in (self.exact, self.estimate)
+        )
+        return len(first & guessed) / len(first) if first else float("nan")
 
     def measure(self, on_progress: OnProgress | None = None) -> None:
         """Measure every path that is not measured yet.
@@ -189,8 +193,8 @@ class PathEffects:
         at_logits = torch.zeros(n_layers, n_heads, dtype=torch.float64)
         for layer in range(n_layers):
             if ahead is not None:
-                found = runs.estimated_logit_effects(ahead, layer)
-                self.estimate_at_logits[layer] += found.cpu().numpy() / self.n_pairs
+                estimates = runs.estimated_logit_effects(ahead, layer)
+                self.estimate_at_logits[layer] += estimates.cpu().numpy() / self.n_pairs
             for heads in _batches(range(n_heads), runs.n_settings):
                 later = range(layer + 1, n_layers) if slope is not None else ()
                 senders = [(layer, head) for head in heads]
@@ -199,13 +203,13 @@ class PathEffects:
                 at_logits[layer, heads] = experiment.effect(logits).cpu()
                 for reader, reads in inputs.items():
                     assert slope is not None  # or nothing is read
-                    found = runs.estimated_effects(slope, reads, reader)
-                    self.estimate[layer, heads, reader] += found.cpu().numpy() / self.n_pairs
+                    estimates = runs.estimated_effects(slope, reads, reader)
+                    self.estimate[layer, heads, reader] += estimates.cpu().numpy() / self.n_pairs
         return at_logits
 
     def _measure(self, chosen: NDArray[np.bool_], progress: Progress) -> None:
         """Measure some paths; `chosen` is like `exact`."""
-        at_once = min(one.runs.n_settings for one in self._experiments)
+        at_once = min(experiment.runs.n_settings for experiment in self._experiments)
         for layer, of_layer in enumerate(chosen):
             senders = np.flatnonzero(of_layer.any((1, 2, 3))).tolist()
             for heads in _batches(senders, at_once // self.n_pairs):
@@ -213,10 +217,10 @@ class PathEffects:
                 layers = np.flatnonzero(paths.any((0, 2, 3))).tolist()
                 # All pairs side by side, so that whatever stops this leaves whole means.
                 arriving = [
-                    one.runs.receiver_inputs(
+                    experiment.runs.receiver_inputs(
                         [(layer, head) for head in heads], self.way == "direct", layers, False
                     )[0]
-                    for one in self._experiments
+                    for experiment in self._experiments
                 ]
                 for later in layers:
                     missing = np.argwhere(paths[:, later])
@@ -224,8 +228,8 @@ class PathEffects:
                         sender, head, name = part.T
                         reads = [inputs[later] for inputs in arriving]
                         ends = t_interval(self._effects(later, reads, part))
-                        place = layer, np.array(heads)[sender], later, head, name
-                        self.exact[place], self.low[place], self.high[place] = ends
+                        at = layer, np.array(heads)[sender], later, head, name
+                        self.exact[at], self.low[at], self.high[at] = ends
                         progress.add(len(part))
 
     def _effects(

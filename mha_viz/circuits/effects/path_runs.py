@@ -124,10 +124,12 @@ class PathRuns:
         at = torch.nn.functional.one_hot(torch.tensor(heads), self.model.n_heads).bool()
         patches = []
         for name in dict.fromkeys(names):
-            here = [other == name for other in names]
+            is_input = [other == name for other in names]
             some = read[names.index(name)]  # for other settings; widths of inputs may differ
-            value = torch.stack([one if own else some for one, own in zip(read, here, strict=True)])
-            mask = (at & torch.tensor(here)[:, None])[:, None, :, None]
+            value = torch.stack(
+                [tensor if is_it else some for tensor, is_it in zip(read, is_input, strict=True)]
+            )
+            mask = (at & torch.tensor(is_input)[:, None])[:, None, :, None]
             patches.append(patch_cells(layer, name, value[:, None, None], mask))
         return self._patched(len(at), layer, patches)
 
@@ -182,7 +184,7 @@ class PathRuns:
         with torch.inference_mode(False), torch.no_grad():
             for name in INPUTS[:2]:
                 read = clean | {name: reads[name]}
-                tensors = (one.expand(len(reads[name]), -1, -1, -1) for one in read.values())
+                tensors = (tensor.expand(len(reads[name]), -1, -1, -1) for tensor in read.values())
                 z, _ = self._attentions[layer](*tensors, need_pattern=False)
                 each.append(((z - self.z[layer]) * gradient[layer]).double().sum((-1, -2)))
             moved = reads["value"] - clean["value"]
@@ -220,4 +222,4 @@ class PathRuns:
         return self.other[layer].to(self.z).expand_as(self.z[layer])
 
     def _by_query_head(self, tensors: Iterable[Tensor]) -> list[Tensor]:
-        return [repeat_heads(one.detach(), self.model.n_heads) for one in tensors]
+        return [repeat_heads(tensor.detach(), self.model.n_heads) for tensor in tensors]

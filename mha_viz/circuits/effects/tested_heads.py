@@ -42,11 +42,11 @@ class Outcome(NamedTuple):
         size = self.whole - self.nothing
         if size > max(LEAST, 2 * self.error):
             return ""
-        whole, nothing, added = map(format_number, (self.whole, self.nothing, size))
+        all_heads, nothing, added = map(format_number, (self.whole, self.nothing, size))
         error = format_number(self.error, digits=2)
         return (
-            f"The behaviour is {whole} logits with all heads and {nothing} with none. So they add "
-            f"{added}, with a standard error of {error}: a share of less than "
+            f"The behaviour is {all_heads} logits with all heads and {nothing} with none. So they "
+            f"add {added}, with a standard error of {error}: a share of less than "
             f"{LEAST}, or of less than twice that error, would be noise."
         )
 
@@ -135,10 +135,10 @@ class Faithfulness:
 
     def to_bytes(self) -> bytes:
         """Make the file that `save` writes, in memory."""
-        found = asdict(self)
+        content = asdict(self)
         if not self.layer_numbers:  # as in the files of before
-            del found["layer_numbers"]
-        return FILE.to_bytes(found)
+            del content["layer_numbers"]
+        return FILE.to_bytes(content)
 
     @classmethod
     def load(cls, path: str | Path) -> "Faithfulness":
@@ -151,9 +151,9 @@ class Faithfulness:
     @classmethod
     def from_bytes(cls, raw: bytes, file: str) -> "Faithfulness":
         """Open a file that is in memory, as `load` does; `file` is what an error calls it."""
-        found = _fields({field.name for field in fields(cls)}, raw, file)
-        outcomes = {name: Outcome(*found[name]) for name in OUTCOMES}
-        return cls(**found | outcomes)
+        content = _fields({field.name for field in fields(cls)}, raw, file)
+        outcomes = {name: Outcome(*content[name]) for name in OUTCOMES}
+        return cls(**content | outcomes)
 
     def __repr__(self) -> str:
         n_all = self.n_layers * self.n_heads
@@ -161,8 +161,9 @@ class Faithfulness:
         if self.held_out.refusal:
             return line + "no share, all heads add too little)"
         shares = [
-            f"{one.share(one.alone):.0%} alone, {one.share(one.missing):.0%} without them"
-            for one in (self.held_out, self.chosen_on)
+            f"{outcome.share(outcome.alone):.0%} alone, "
+            f"{outcome.share(outcome.missing):.0%} without them"
+            for outcome in (self.held_out, self.chosen_on)
         ]
         return f"{line}{shares[0]} on held-out texts; {shares[1]} on those to choose on)"
 
@@ -185,29 +186,29 @@ def _fields(names: set[str], raw: bytes, file: str | Path) -> dict[str, Any]:
     return fields
 
 
-def _fault(given: dict[str, Any]) -> str:
+def _fault(fields: dict[str, Any]) -> str:
     """Say what is wrong with the fields; "" where nothing is."""
     for name in ("model", "task"):
-        if not is_text(given[name], MAX_NAME):
+        if not is_text(fields[name], MAX_NAME):
             return f"{name} is not a short text"
-    if given["stand_in"] not in ("mean", "corrupt"):
+    if fields["stand_in"] not in ("mean", "corrupt"):
         return "stand_in is neither “mean” nor “corrupt”"
     for name in ("seed", "n_examples", "n_layers", "n_heads"):
-        if not is_whole(given[name]):
+        if not is_whole(fields[name]):
             return f"{name} is not a whole number"
     for name in OUTCOMES:
-        values = given[name]
+        values = fields[name]
         if not _all_finite(values) or len(values) != N_MEASURED or values[-1] < 0:
             return f"{name} is not {N_MEASURED} finite numbers, the last of them an error"
-    heads, sizes = given["heads"], (given["n_layers"], given["n_heads"])
-    layers = given.get("layer_numbers", range(sizes[0]))
-    if "layer_numbers" in given and not _are_numbers(layers, sizes[0]):
+    heads, sizes = fields["heads"], (fields["n_layers"], fields["n_heads"])
+    layers = fields.get("layer_numbers", range(sizes[0]))
+    if "layer_numbers" in fields and not _are_numbers(layers, sizes[0]):
         return "layer_numbers are not an increasing whole number for each layer"
     if not isinstance(heads, list) or not all(_is_head(head, layers, sizes[1]) for head in heads):
         return "heads are not (layer, head) pairs of this model"
     if not 0 < len({tuple(head) for head in heads}) == len(heads) < sizes[0] * sizes[1]:
         return "heads are none, all, or named twice"
-    alone, missing = given["random_alone"], given["random_missing"]
+    alone, missing = fields["random_alone"], fields["random_missing"]
     if not (_all_finite(alone) and _all_finite(missing) and 2 <= len(alone) == len(missing)):
         return "the random choices are not two lists of as many finite numbers"
     return ""

@@ -43,14 +43,14 @@ class TaskAccuracy:
     def sentence(self) -> str:
         """A sentence on both counts, and one more where there is nothing to explain."""
         n = len(self.difference)
-        found = (
+        counts = (
             f"{self.model} prefers the right answer in {self.n_preferred} of {count(n, 'pair')}; "
             f"it is the first choice of all tokens in {int(self.first.sum())}."
         )
         if self.share >= LEAST:
-            return found
+            return counts
         return (
-            f"{found} Chance is one half, and below {LEAST:.0%} there is nothing to explain: the "
+            f"{counts} Chance is one half, and below {LEAST:.0%} there is nothing to explain: the "
             "model does not do this task."
         )
 
@@ -126,7 +126,7 @@ def attended(model: AttentionModel, task: Task, heads: Sequence[tuple[int, int]]
     0.9
     """
     task.check_model(model)
-    places = [head_place(model, layer, head) for layer, head in heads]
+    positions = [head_place(model, layer, head) for layer, head in heads]
     masked = check_predicts(model.network) == "masked"
     rows = []
     with torch.inference_mode():
@@ -134,13 +134,13 @@ def attended(model: AttentionModel, task: Task, heads: Sequence[tuple[int, int]]
             examples = [task.held_out[i] for i in part.text]
             probe = Probe(("pattern",))
             logits(model.network, part.rows, probe, last=True)
-            for number, one in enumerate(examples):
-                kinds, seen = _kinds(one, masked)
-                for (layer, head), (at, _) in zip(heads, places, strict=True):
-                    weights = probe.kept["pattern"][at][number, head, one.place, :seen]
+            for number, example in enumerate(examples):
+                kinds, n_visible = _kinds(example, masked)
+                for (layer, head), (at, _) in zip(heads, positions, strict=True):
+                    weights = probe.kept["pattern"][at][number, head, example.place, :n_visible]
                     row = weights.double().cpu()
                     rows += [
-                        (layer, head, kind, float(row[keys].sum()), float(keys.sum()) / seen)
+                        (layer, head, kind, float(row[keys].sum()), float(keys.sum()) / n_visible)
                         for kind, keys in kinds.items()
                         if keys.any()
                     ]
@@ -149,14 +149,14 @@ def attended(model: AttentionModel, task: Task, heads: Sequence[tuple[int, int]]
     return groups.mean().assign(n=groups.size()).reset_index()
 
 
-def _kinds(one: Example, masked: bool) -> tuple[dict[str, Bool[Tensor, " key"]], int]:
+def _kinds(example: Example, masked: bool) -> tuple[dict[str, Bool[Tensor, " key"]], int]:
     """Mark the keys of each kind that the query may see, and count all that it may see."""
-    seen = len(one.clean.input_ids) if masked else one.place + 1
-    ids, key = torch.tensor(one.clean.input_ids[:seen]), torch.arange(seen)
-    at_hand = one.place - masked
+    n_visible = len(example.clean.input_ids) if masked else example.place + 1
+    ids, key = torch.tensor(example.clean.input_ids[:n_visible]), torch.arange(n_visible)
+    at_hand = example.place - masked
     copies = ids == ids[at_hand]
     copies[at_hand] = False
-    after = copies.roll(1) & (key > 0) & (key != one.place)
-    marks = (ids == one.right, ids == one.wrong, after, key == one.place - 1, key == 0)
-    kinds = dict(zip(KINDS, (*marks, key == one.place), strict=True))
-    return kinds, seen
+    after = copies.roll(1) & (key > 0) & (key != example.place)
+    marks = (ids == example.right, ids == example.wrong, after, key == example.place - 1, key == 0)
+    kinds = dict(zip(KINDS, (*marks, key == example.place), strict=True))
+    return kinds, n_visible

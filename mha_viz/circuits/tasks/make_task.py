@@ -140,30 +140,30 @@ def _built_in(model: AttentionModel, name: str, n: int, seed: int) -> Task:
         draws = [partial(_drawn, model, filled(model, row, {})[0]) for row in ROWS[name]]
     generator = random.Random(f"{name} {seed}")
     parts = [_different(draw, generator, 2 * ceil(n / len(draws)))[0] for draw in draws]
-    found = _in_turns(parts)
-    if len(found) < 2 * n:
+    drawn = _in_turns(parts)
+    if len(drawn) < 2 * n:
         raise ArgumentError(
-            f"{model.name} has too few of the words of “{name}” as single tokens: {len(found)} of "
+            f"{model.name} has too few of the words of “{name}” as single tokens: {len(drawn)} of "
             f"{2 * n} texts could be made. Ask for fewer, or choose “{INDUCTION}”, which takes any "
             "tokens."
         )
-    others = tuple(example.clean for example in found[n : 2 * n])
-    return Task(name, model.name, seed, tuple(found[:n]), others)
+    further_texts = tuple(example.clean for example in drawn[n : 2 * n])
+    return Task(name, model.name, seed, tuple(drawn[:n]), further_texts)
 
 
 def _from_pairs(model: AttentionModel, pairs: Mapping[str, Pair], n: int, seed: int) -> Task:
-    found, left_out = dict[tuple[int, ...], Example](), list[str]()
+    examples, left_out = dict[tuple[int, ...], Example](), list[str]()
     for label, pair in list(pairs.items())[:n]:
         try:
             example = Example(*encode_pair(model, pair))
         except (ArgumentError, TextError) as error:
             left_out.append(f"{label} was left out. {error}")
             continue
-        if found.setdefault(tuple(example.clean.input_ids), example) is not example:
+        if examples.setdefault(tuple(example.clean.input_ids), example) is not example:
             left_out.append(f"{label} was left out. Its clean text is that of a pair before it.")
     if len(pairs) > n:
         left_out.append(f"{len(pairs) - n:,} pairs behind the first {n} were left out.")
-    return Task(PAIRS, model.name, seed, tuple(found.values()), (), tuple(left_out))
+    return Task(PAIRS, model.name, seed, tuple(examples.values()), (), tuple(left_out))
 
 
 def _from_templates(
@@ -190,14 +190,14 @@ def _from_templates(
     generator = random.Random(f"{TEMPLATE} {seed}")
     halves: tuple[list[list[Example]], list[list[Example]]] = [], []
     for label, drawing in draws.items():
-        found, reason = _different(drawing, generator, 2 * ceil(n / len(draws)))
-        if len(found) < 2:
+        drawn, reason = _different(drawing, generator, 2 * ceil(n / len(draws)))
+        if len(drawn) < 2:
             left_out.append(f"{label} was left out. {reason or 'It makes one text alone.'}")
             continue
-        for half, part in zip(halves, (found[::2], found[1::2]), strict=True):
+        for half, part in zip(halves, (drawn[::2], drawn[1::2]), strict=True):
             half.append(part)
-    examples, others = (_in_turns(half)[:n] for half in halves)
-    texts = tuple(example.clean for example in others)
+    examples, further = (_in_turns(half)[:n] for half in halves)
+    texts = tuple(example.clean for example in further)
     return Task(TEMPLATE, model.name, seed, tuple(examples), texts, tuple(left_out))
 
 
@@ -207,10 +207,10 @@ Drawing = Callable[[random.Random], Example]  # ArgumentError or TextError: not 
 def _in_turns(parts: Sequence[Sequence[Example]]) -> list[Example]:
     """Take one example of each part after the other, no clean text twice."""
     turns = (example for turn in zip_longest(*parts) for example in turn if example is not None)
-    found = dict[tuple[int, ...], Example]()
+    by_text = dict[tuple[int, ...], Example]()
     for example in turns:
-        found.setdefault(tuple(example.clean.input_ids), example)
-    return list(found.values())
+        by_text.setdefault(tuple(example.clean.input_ids), example)
+    return list(by_text.values())
 
 
 def _different(draw: Drawing, generator: random.Random, n: int) -> tuple[list[Example], str]:
@@ -253,7 +253,7 @@ def _random_tokens(model: AttentionModel) -> Drawing:
             ids = [*repeated[:at], first, *repeated[at + 1 :], *repeated[:end]]
             text = with_tokens(sample, ids, model)
             texts.append(mask_token_at(model, text, start + period + at) if masked else text)
-        place = start + period + at - (not masked)
-        return Example(texts[0], texts[1], place, right, wrong)
+        position = start + period + at - (not masked)
+        return Example(texts[0], texts[1], position, right, wrong)
 
     return draw

@@ -91,9 +91,9 @@ def _lines(text: str) -> Rows:
                 f"{', '.join(missing)}: expected clean, corrupt, answer and wrong, or no names."
             )
         return list(rows)
-    places = [named.index(field) for field in Pair._fields]
+    columns = [named.index(field) for field in Pair._fields]
     return [
-        (number, [row[at] for at in places] if len(row) > max(places) else [])
+        (number, [row[at] for at in columns] if len(row) > max(columns) else [])
         for number, row in rows[1:]
     ]
 
@@ -135,41 +135,41 @@ def encode_pair(model: AttentionModel, pair: Pair) -> tuple[Encoded, Encoded, in
         )
     if clean.input_ids == corrupt.input_ids:
         raise ArgumentError("Both of its texts are the same tokens.")
-    places = [
+    positions = [
         _place(model, text) if masked else len(text.input_ids) - 1 for text in (clean, corrupt)
     ]
-    if places[0] != places[1]:
+    if positions[0] != positions[1]:
         raise ArgumentError(
-            f"[MASK] stands at position {places[0]} of its clean text and at {places[1]} of the "
-            "corrupt one."
+            f"[MASK] stands at position {positions[0]} of its clean text and at {positions[1]} of "
+            "the corrupt one."
         )
     right, wrong = (_answer(model, before, space, word) for word in (pair.answer, pair.wrong))
     if right == wrong:
         raise ArgumentError(f"“{visible(pair.answer)}” is its answer and its wrong answer.")
-    return clean, corrupt, places[0], right, wrong
+    return clean, corrupt, positions[0], right, wrong
 
 
 def _parts(model: AttentionModel, text: str, answer: str, masked: bool) -> tuple[str, str, str]:
     """Return what stands before the answer, the space between, and the text to encode."""
     mask = mask_token(model) if masked else _MASK
-    before, found, after = clean_text(text).replace(_MASK, mask).partition(mask)
+    before, mark, after = clean_text(text).replace(_MASK, mask).partition(mask)
     if mask in after:
         raise ArgumentError("One of its texts holds [MASK] twice, and it has one answer.")
     words = clean_text(before, "text before [MASK]") if before or not masked else ""
     space = words[len(words.rstrip()) :]
-    if not found:
+    if not mark:
         space = " " if kind_of(clean_text(answer, "answer").strip()[0]) in "a0" else ""
     words = words.rstrip()
     return words, space, f"{words}{space}{mask}{after}" if masked else words
 
 
 def _whole(model: AttentionModel, text: str) -> Encoded:
-    found = encode_texts(model.reader, text)[0]
-    if found.n_truncated:
+    encoded = encode_texts(model.reader, text)[0]
+    if encoded.n_truncated:
         raise ArgumentError(f"A text is longer than the {model.n_ctx} tokens of {model.name}.")
-    if found.n_unknown:
-        raise ArgumentError(f"{model.name} has no token for {found.n_unknown} parts of a text.")
-    return found
+    if encoded.n_unknown:
+        raise ArgumentError(f"{model.name} has no token for {encoded.n_unknown} parts of a text.")
+    return encoded
 
 
 def _place(model: AttentionModel, text: Encoded) -> int:
@@ -183,16 +183,16 @@ def _answer(model: AttentionModel, before: str, space: str, answer: str) -> int:
     """Return the one token of an answer where it stands."""
     tokenizer, answer = model.tokenizer, clean_text(answer, "answer").strip()
     with tokenizer_errors("an answer"):
-        known, whole, alone = (
+        ids_before, ids_of_both, alone = (
             tokenizer.encode(text, add_special_tokens=False) if text else []
             for text in (before, before + space + answer, space + answer)
         )
-    joins = whole[: len(known)] != known
-    found = alone if joins else whole[len(known) :]
-    if len(found) == 1 and found[0] != tokenizer.unk_token_id and not joins:
-        return int(found[0])
-    pieces = in_a_row(label_of(tokenizer, number) for number in found)
-    reason = "is not in the vocabulary" if len(found) == 1 else f"is {len(found)} tokens ({pieces})"
+    joins = ids_of_both[: len(ids_before)] != ids_before
+    ids = alone if joins else ids_of_both[len(ids_before) :]
+    if len(ids) == 1 and ids[0] != tokenizer.unk_token_id and not joins:
+        return int(ids[0])
+    pieces = in_a_row(label_of(tokenizer, number) for number in ids)
+    reason = "is not in the vocabulary" if len(ids) == 1 else f"is {len(ids)} tokens ({pieces})"
     raise ArgumentError(
         f"The answer “{visible(answer)}” {'joins the text before it' if joins else reason}: "
         f"expected one token of {model.name}."

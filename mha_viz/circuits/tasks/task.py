@@ -66,7 +66,7 @@ class Task:
             )
 
     def __repr__(self) -> str:
-        lengths = sorted({len(one.clean.tokens) for one in self.examples})
+        lengths = sorted({len(example.clean.tokens) for example in self.examples})
         size = " to ".join(map(str, lengths[:: max(1, len(lengths) - 1)]))
         left_out = f", {len(self.left_out)} left out" if self.left_out else ""
         return f"Task({self.name}, {count(len(self.examples), 'text')} of {size} tokens{left_out})"
@@ -97,7 +97,7 @@ def targets_of(
 
 def by_length(texts: Sequence[Encoded]) -> dict[int, list[int]]:
     """Group the numbers of texts by their count of tokens."""
-    found: dict[int, list[int]] = {}
+    numbers_of: dict[int, list[int]] = {}
     for number, text in enumerate(texts):
-        found.setdefault(len(text.input_ids), []).append(number)
-    return found
+        numbers_of.setdefault(len(text.input_ids), []).append(number)
+    return numbers_of

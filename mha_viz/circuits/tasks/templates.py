@@ -63,7 +63,7 @@ DRAWN: dict[str, DrawsPair] = {"agreement": agreement, "closing": closing}
 
 
 def filled(
-    model: AttentionModel, row: Pair, given: Mapping[str, Sequence[str]]
+    model: AttentionModel, row: Pair, extra_words: Mapping[str, Sequence[str]]
 ) -> tuple[DrawsPair, list[str]]:
     """Return what fills a template's slots at random, and the given words that it leaves out.
 
@@ -77,19 +77,19 @@ def filled(
         raise ArgumentError(
             f"A template has at most {MAX_SLOTS} slots in its texts and answers, got {n_slots:,}."
         )
-    own = {slot[1]: slot[2].split("/") for slot in _SLOT.finditer("\n".join(row)) if slot[2]}
-    known = VOCABULARIES | own | dict(given)
-    kinds = {slot: _kind(slot, known) for slot in row.slots}
+    row_words = {slot[1]: slot[2].split("/") for slot in _SLOT.finditer("\n".join(row)) if slot[2]}
+    vocabularies = VOCABULARIES | row_words | dict(extra_words)
+    kinds = {slot: _kind(slot, vocabularies) for slot in row.slots}
     words, left_out = dict[str, list[str]](), list[str]()
     for kind, n in Counter(kinds.values()).items():
-        if kind not in known:
+        if kind not in vocabularies:
             raise ArgumentError(
                 f"The slot {{{kind}}} has no words. Write {{{kind}=one/two/three}}, or take one of "
                 f"{', '.join(VOCABULARIES)}."
             )
-        offered = list(dict.fromkeys(word.strip() for word in known[kind]))
+        offered = list(dict.fromkeys(word.strip() for word in vocabularies[kind]))
         words[kind] = [word for word in offered if _is_one_token(model, word)]
-        if known[kind] is not VOCABULARIES.get(kind):
+        if vocabularies[kind] is not VOCABULARIES.get(kind):
             left_out += [
                 f"“{visible(word)}” of {{{kind}}} was left out: {model.name} splits it."
                 for word in offered
@@ -102,15 +102,15 @@ def filled(
             )
 
     def draw(generator: random.Random) -> Pair:
-        left = {kind: generator.sample(found, len(found)) for kind, found in words.items()}
-        chosen = {slot: left[kind].pop() for slot, kind in kinds.items()}
+        unused = {kind: generator.sample(choices, len(choices)) for kind, choices in words.items()}
+        chosen = {slot: unused[kind].pop() for slot, kind in kinds.items()}
         return Pair(*(_SLOT.sub(lambda slot: chosen[slot[1]], cell) for cell in row))
 
     return draw, left_out
 
 
-def _kind(slot: str, known: Mapping[str, Sequence[str]]) -> str:
-    if slot in known:
+def _kind(slot: str, vocabularies: Mapping[str, Sequence[str]]) -> str:
+    if slot in vocabularies:
         return slot
     return "name" if re.fullmatch("[A-Z]", slot) else slot.rstrip("0123456789") or slot
 
