@@ -111,9 +111,11 @@ def _vocabulary(view: Shared) -> HeadVocabulary | None:
 def _token_pairs(circuit: VocabularyCircuit, name: str, source: str) -> None:
     first, second = ENDS[circuit.name]
     pairs = circuit.pairs.set_axis([first, second, *circuit.pairs.columns[2:]], axis=1)
-    strongest = {one: pairs[one][0] for one in ("strength", "chance", "chance_low", "chance_high")}
+    strongest = {
+        column: pairs[column][0] for column in ("strength", "chance", "chance_low", "chance_high")
+    }
     above = int((pairs["strength"] > pairs["chance_high"]).sum())
-    numbers = {one: words.format_number(value) for one, value in strongest.items()}
+    numbers = {column: words.format_number(value) for column, value in strongest.items()}
     st.markdown(TEXTS("head_words.pairs", above=above, n=len(pairs), **numbers))
     _table(pairs.iloc[:, :6], f"{circuit.name} of {name}: strongest pairs", source)
 

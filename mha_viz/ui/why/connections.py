@@ -61,26 +61,28 @@ def _by_weights(scene: Scene, view: Why) -> None:
 
 
 def _copying(scene: Scene, view: Why) -> None:
-    found = of_weights(view.checkpoint, copying_scores, size=50_000)
+    copying = of_weights(view.checkpoint, copying_scores, size=50_000)
     left, right = st.columns([3, 2], gap="medium")
     with left:
-        scores, caption = found.score.numpy(), words.settings(scene, "OV circuits by weights")
-        table, texts = found.table(), TEXTS.figure("figures.copying")
+        scores, caption = copying.score.numpy(), words.settings(scene, "OV circuits by weights")
+        table, texts = copying.table(), TEXTS.figure("figures.copying")
         targets.draw_heads(scores, view, "Copying score", table=table, caption=caption, **texts)
     with right:
         layer, head = view.chosen
-        name, share = words.head_name(layer, head), float(found.positive_share[layer, head])
-        score, z = (targets.signed(one[layer, head]) for one in (found.score, found.zscore))
+        name, share = words.head_name(layer, head), float(copying.positive_share[layer, head])
+        score, z = (
+            targets.signed(values[layer, head]) for values in (copying.score, copying.zscore)
+        )
         st.markdown(TEXTS("composition.copying", name=name, score=score, z=z, share=share))
         lazy_sections.in_expander(f"Tokens {name} favours", "favoured", partial(_favoured, view))
 
 
 def _favoured(view: Why) -> None:
-    found = of_weights(view.checkpoint, favoured_pairs, *view.chosen, size=20_000)
-    pairs = found.pairs[["source", "destination", "strength"]]
+    favoured = of_weights(view.checkpoint, favoured_pairs, *view.chosen, size=20_000)
+    pairs = favoured.pairs[["source", "destination", "strength"]]
     st.dataframe(pairs, hide_index=True, column_config=words.number_columns(pairs))
-    error = "" if found.exact else f" ± {found.copied_error:.1%}"
-    st.caption(TEXTS("composition.favoured", found=found, error=error))
+    error = "" if favoured.exact else f" ± {favoured.copied_error:.1%}"
+    st.caption(TEXTS("composition.favoured", favoured=favoured, error=error))
 
 
 def _composition(scene: Scene, kind: str) -> Composition:
@@ -92,10 +94,10 @@ def _composition(scene: Scene, kind: str) -> Composition:
 def _pair(pair: pairs.Pair, kinds: Mapping[str, Composition]) -> None:
     st.header(pairs.named(pair), anchor=False)
     rows = []
-    for kind, found in kinds.items():
-        writer, reader = pairs.numbers(pair, found.n_heads)
-        score, z = float(found.score[writer, reader]), float(found.zscore[writer, reader])
-        numbers = (words.format_number(one) for one in (score, found.expected, z))
+    for kind, composed in kinds.items():
+        writer, reader = pairs.numbers(pair, composed.n_heads)
+        score, z = float(composed.score[writer, reader]), float(composed.zscore[writer, reader])
+        numbers = (words.format_number(number) for number in (score, composed.expected, z))
         rows.append((f"{kind}: {THROUGH[kind]}", *numbers))
     table = pd.DataFrame(rows, columns=["Read into", "Score", "By chance", "z"])
     st.table(table.set_index("Read into"))

@@ -67,12 +67,12 @@ def draw(scene: Scene, view: Why, chosen: tasks.Chosen) -> None:
         _check(view, chosen.task)
         if st.button(**TEXTS.control("find_edges"), key="find_edges", type="primary"):
             passes = _EDGE_PASSES
-            found = tasks.measured(view, find_edges, chosen, passes=passes, what="edges")
-            progress.results("edges")[key] = found
+            findings = tasks.measured(view, find_edges, chosen, passes=passes, what="edges")
+            progress.results("edges")[key] = findings
             st.rerun()
-    found = progress.results("edges").get(key)
-    if found is not None:
-        _edge_result(scene, chosen.task, found)
+    findings = progress.results("edges").get(key)
+    if findings is not None:
+        _edge_result(scene, chosen.task, findings)
     st.caption(TEXTS("edges.tells"))
 
 
@@ -89,28 +89,32 @@ def _check(view: Why, task: Task) -> None:
         return ""
 
     key = (*view.checkpoint, "edges")
-    if found := memory.cache().get(key, refusal, lambda _: 500):
-        raise AttentionUnavailableError(found)
+    if reason := memory.cache().get(key, refusal, lambda _: 500):
+        raise AttentionUnavailableError(reason)
 
 
-def _edge_result(scene: Scene, task: Task, found: EdgeFindings) -> None:
-    if found.size is None:
-        st.markdown(TEXTS("edges.none", enough=ENOUGH, found=found))
+def _edge_result(scene: Scene, task: Task, findings: EdgeFindings) -> None:
+    if findings.size is None:
+        st.markdown(TEXTS("edges.none", enough=ENOUGH, findings=findings))
     else:
-        row = found.curve[found.curve["edges"] == found.size].iloc[0]
-        st.markdown(TEXTS("edges.result", n=count(found.size, "edge"), found=found, row=row))
+        row = findings.curve[findings.curve["edges"] == findings.size].iloc[0]
+        st.markdown(
+            TEXTS("edges.result", n=count(findings.size, "edge"), findings=findings, row=row)
+        )
     caption = tasks.settings(scene, task.name, f"seed {task.seed}")
-    draw_graph = partial(_graph, scene, "edge_graph", found.circuit, caption)
-    look.beside(2, partial(_curve, found.curve, caption), draw_graph)
-    if found.positions is None:
+    draw_graph = partial(_graph, scene, "edge_graph", findings.circuit, caption)
+    look.beside(2, partial(_curve, findings.curve, caption), draw_graph)
+    if findings.positions is None:
         st.caption(TEXTS("edges.pooled"))
     else:
-        _graph(scene, "edge_positions", found.positions.head(_DRAWN), caption, found.positions)
-    st.markdown(TEXTS("edges.strongest", n=found.n_measured))
-    shown = found.strongest.map(lambda x: words.format_number(x) if isinstance(x, float) else x)
+        _graph(
+            scene, "edge_positions", findings.positions.head(_DRAWN), caption, findings.positions
+        )
+    st.markdown(TEXTS("edges.strongest", n=findings.n_measured))
+    shown = findings.strongest.map(lambda x: words.format_number(x) if isinstance(x, float) else x)
     st.dataframe(shown, hide_index=True)
     name = "Strongest edges"
-    exports.table_file(found.strongest, key="edges-table", name=name, caption=caption)
+    exports.table_file(findings.strongest, key="edges-table", name=name, caption=caption)
 
 
 def _curve(table: pd.DataFrame, caption: str) -> None:

@@ -155,18 +155,18 @@ def _expected_seconds(scene: Scene, view: Why) -> float | None:
     return progress.seconds((view.checkpoint, scene.key), model, (scene.text,), passes)
 
 
-def say_clean(found: PathEffects | PatchingMap) -> None:
+def say_clean(result: PathEffects | PatchingMap) -> None:
     """Say what the behaviour is in the clean run, and what was cut off."""
-    token = f" of “{found.target}”" * bool(found.target)
-    less = f" less that of “{found.against}”" * bool(found.against)
-    behaviour = words.plain(f"{BEHAVIOURS[found.metric]}{token}{less}")
-    over = f", a mean over {found.n_pairs} pairs" if _of_task(found) else ""
-    st.markdown(f"Clean, the {behaviour} is **{words.format_number(found.clean)}**{over}.")
-    words.notes(found.notes)
+    token = f" of “{result.target}”" * bool(result.target)
+    less = f" less that of “{result.against}”" * bool(result.against)
+    behaviour = words.plain(f"{BEHAVIOURS[result.metric]}{token}{less}")
+    over = f", a mean over {result.n_pairs} pairs" if _of_task(result) else ""
+    st.markdown(f"Clean, the {behaviour} is **{words.format_number(result.clean)}**{over}.")
+    words.notes(result.notes)
 
 
-def _of_task(found: object) -> TypeGuard[PathEffects]:
-    return isinstance(found, PathEffects) and found.n_pairs > 1
+def _of_task(result: object) -> TypeGuard[PathEffects]:
+    return isinstance(result, PathEffects) and result.n_pairs > 1
 
 
 def _flat(view: Why, values: NDArray[Any]) -> NDArray[Any]:
@@ -176,39 +176,39 @@ def _flat(view: Why, values: NDArray[Any]) -> NDArray[Any]:
     return values[..., which].reshape(n, n)
 
 
-def _measured(view: Why, found: PathEffects) -> NDArray[np.bool_] | None:
+def _measured(view: Why, paths: PathEffects) -> NDArray[np.bool_] | None:
     """Mark the measured paths into the chosen input; None where all paths are measured."""
-    return None if found.n_measured == found.n_paths else _flat(view, np.isfinite(found.exact))
+    return None if paths.n_measured == paths.n_paths else _flat(view, np.isfinite(paths.exact))
 
 
-def _map(scene: Scene, view: Why, found: PathEffects, values: NDArray[np.float64]) -> None:
+def _map(scene: Scene, view: Why, paths: PathEffects, values: NDArray[np.float64]) -> None:
     if not np.isfinite(values).any():
         st.info("KL is flat where nothing is changed, so that no gradient tells it: measure below.")
         return
-    more = {"estimate": _flat(view, found.estimate), "measured": _flat(view, found.exact)}
-    more |= {LOW: _flat(view, found.low), HIGH: _flat(view, found.high)} if _of_task(found) else {}
-    told = {"way": WAYS[found.way], "through": THROUGH[view.through]}
+    more = {"estimate": _flat(view, paths.estimate), "measured": _flat(view, paths.exact)}
+    more |= {LOW: _flat(view, paths.low), HIGH: _flat(view, paths.high)} if _of_task(paths) else {}
+    named = {"way": WAYS[paths.way], "through": THROUGH[view.through]}
     pairs.draw_map(
         *(scene, view, values),
-        unit=UNITS[found.metric],
+        unit=UNITS[paths.metric],
         more=more,
-        measured=_measured(view, found),
-        caption=_caption(scene, view, found),
-        **TEXTS.figure("figures.path_effects", found=found, **told),
+        measured=_measured(view, paths),
+        caption=_caption(scene, view, paths),
+        **TEXTS.figure("figures.path_effects", paths=paths, **named),
     )
 
 
-def _caption(scene: Scene, view: Why, found: PathEffects) -> str:
-    if _of_task(found):
-        pairs_of = f"mean over {found.n_pairs} pairs"
-        return tasks.settings(scene, view.task, found.metric, pairs_of)
+def _caption(scene: Scene, view: Why, paths: PathEffects) -> str:
+    if _of_task(paths):
+        pairs_of = f"mean over {paths.n_pairs} pairs"
+        return tasks.settings(scene, view.task, paths.metric, pairs_of)
     source = view.source.strip() or f"mean over {N_TEXTS} example sentences"
-    followed = " less ".join(f"“{one}”" for one in (found.target, found.against) if one)
-    return words.settings(scene, f"{found.metric} {followed}".strip(), f"from: {source[:200]}")
+    followed = " less ".join(f"“{token}”" for token in (paths.target, paths.against) if token)
+    return words.settings(scene, f"{paths.metric} {followed}".strip(), f"from: {source[:200]}")
 
 
 def _pair(scene: Scene, view: Why, settings: PathSettings | PathEffects, pair: pairs.Pair) -> None:
-    """Draw the numbers of one pair of heads: of the text, or as they were found over a task."""
+    """Draw the numbers of one pair of heads: of the text, or as they were paths over a task."""
     st.header(pairs.named(pair), anchor=False)
     sender, (layer, head) = pair
     which = list(THROUGH).index(view.through)
@@ -221,8 +221,8 @@ def _pair(scene: Scene, view: Why, settings: PathSettings | PathEffects, pair: p
         _numbers(numbers, [WAYS[settings.way]], settings.metric)
         return
     (start, (number, _)) = words.by_number([sender, (layer, head)])
-    given = settings.corrupt, start, (number, head, into), settings.metric
-    path = targets.of_text(scene, path_effect, *given, **settings.tracked)
+    arguments = settings.corrupt, start, (number, head, into), settings.metric
+    path = targets.of_text(scene, path_effect, *arguments, **settings.tracked)
     estimated = [path.direct_estimate, path.total_estimate]
     numbers = {"Measured": [path.direct, path.total], "Estimated": estimated}
     _numbers(numbers, ["Direct", "Total"], settings.metric)
@@ -234,44 +234,44 @@ def _numbers(numbers: dict[str, list[float]], ways: list[str], metric: str) -> N
     st.caption(TEXTS("paths.path", unit=UNITS[metric]))
 
 
-def _at_logits(scene: Scene, view: Why, found: PathEffects) -> None:
-    columns = {"measured": found.at_logits, "estimate": found.estimate_at_logits}
-    if _of_task(found):
-        columns |= {LOW: found.low_at_logits, HIGH: found.high_at_logits}
-    title, unit = f"{WAYS[found.way]} effect on the prediction", UNITS[found.metric]
-    table, caption = words.head_values(scene, columns), _caption(scene, view, found)
-    texts = TEXTS.figure("figures.at_logits", way=WAYS[found.way])
-    targets.draw_heads(found.at_logits, view, title, unit, table=table, caption=caption, **texts)
+def _at_logits(scene: Scene, view: Why, paths: PathEffects) -> None:
+    columns = {"measured": paths.at_logits, "estimate": paths.estimate_at_logits}
+    if _of_task(paths):
+        columns |= {LOW: paths.low_at_logits, HIGH: paths.high_at_logits}
+    title, unit = f"{WAYS[paths.way]} effect on the prediction", UNITS[paths.metric]
+    table, caption = words.head_values(scene, columns), _caption(scene, view, paths)
+    texts = TEXTS.figure("figures.at_logits", way=WAYS[paths.way])
+    targets.draw_heads(paths.at_logits, view, title, unit, table=table, caption=caption, **texts)
 
 
-def _measure(found: PathEffects) -> None:
+def _measure(paths: PathEffects) -> None:
     """Draw the button and the progress; a stopped measurement keeps what it has."""
-    left = found.n_paths - found.n_measured
+    left = paths.n_paths - paths.n_measured
     if not left:
         return
-    st.caption(f"{left:,} of {found.n_paths:,} paths are estimated, and not measured.")
+    st.caption(f"{left:,} of {paths.n_paths:,} paths are estimated, and not measured.")
     label = "Measure all paths"
     if not st.button(label, icon=":material/play_arrow:", key="measure_paths", type="primary"):
         return
     # Here, and not in another process: it is the session's own, and keeps what it has when stopped.
-    work = heavy.work_here(found.measure, (id(found), "measure"))
+    work = heavy.work_here(paths.measure, (id(paths), "measure"))
     progress.done(work, "stop_paths", "Measuring …", partial(progress.of_total, of=" paths"))
     st.rerun()
 
 
-def _agreement(scene: Scene, view: Why, found: PathEffects) -> None:
-    exact, estimate = _flat(view, found.exact), _flat(view, found.estimate)
+def _agreement(scene: Scene, view: Why, paths: PathEffects) -> None:
+    exact, estimate = _flat(view, paths.exact), _flat(view, paths.estimate)
     i, j = np.nonzero(np.isfinite(exact) & np.isfinite(estimate))
     if not len(i):
         return
-    names, unit, n_heads = words.names(scene), UNITS[found.metric], scene.record.n_heads
-    shown = pairs.shown_pair(view, _flat(view, found.effect), n_heads)
+    names, unit, n_heads = words.names(scene), UNITS[paths.metric], scene.record.n_heads
+    shown = pairs.shown_pair(view, _flat(view, paths.effect), n_heads)
     places = np.stack([i, j], axis=-1)
     titles = f"estimated ({unit})", f"measured ({unit})"
     st.header("May the estimate be trusted?", anchor=False)
-    told = {"share": found.recall(), "top": min(N_MEASURED, found.n_paths)}
-    recall = TEXTS("paths.recall" if found.recall() >= 0 else "paths.no_recall", **told)
-    st.markdown(TEXTS("paths.agreement", found=found, recall=recall))
+    shares = {"share": paths.recall(), "top": min(N_MEASURED, paths.n_paths)}
+    recall = TEXTS("paths.recall" if paths.recall() >= 0 else "paths.no_recall", **shares)
+    st.markdown(TEXTS("paths.agreement", paths=paths, recall=recall))
     points = MeasuredPairs(estimate[i, j], exact[i, j], places, names, n_heads, *titles)
     selected = pairs.numbers(shown, n_heads)
     heads = {"Writes": [names[at] for at in i], "Reads": [names[at] for at in j]}
@@ -280,6 +280,6 @@ def _agreement(scene: Scene, view: Why, found: PathEffects) -> None:
         pair_scatter(points, corners=None, selected=selected, dark=look.dark()),
         on_click=partial(pairs.choose_numbers, n_heads),
         table=words.sorted_table(heads, numbers),
-        caption=_caption(scene, view, found),
+        caption=_caption(scene, view, paths),
         **TEXTS.figure("figures.path_agreement", through=THROUGH[view.through]),
     )

@@ -90,7 +90,9 @@ def _signed(
     if pins:  # a click on one takes its pin away
         offered = {name: f"{name} ✕" for name in pins} | {"": "Clear all pins"}
         label, names = TEXTS("graph.pinned"), {name: (name,) for name in pins} | {"": pins}
-        choosing.chips("pinned", label, offered, chosen=None, take=lambda one: _toggle(names[one]))
+        choosing.chips(
+            "pinned", label, offered, chosen=None, take=lambda name: _toggle(names[name])
+        )
     return drawn
 
 
@@ -101,12 +103,12 @@ def _take_file(content: bytes) -> None:
     session().opened_graph = PredictionGraph.from_bytes(content, "This file")
 
 
-def _opened(found: PredictionGraph) -> PredictionGraph | None:
+def _opened(computed: PredictionGraph) -> PredictionGraph | None:
     """Return the opened graph if it is of what the page shows; else say that it is not."""
     saved: PredictionGraph | None = session().opened_graph
     if saved is None:
         return None
-    if (saved.model, saved.text) != (found.model, found.text):
+    if (saved.model, saved.text) != (computed.model, computed.text):
         st.warning(words.plain(TEXTS("graph.other", saved=saved)))
         saved = None
     else:
@@ -175,10 +177,10 @@ def _labels(scene: Scene, view: Why) -> dict[tuple[int, int], str]:
     if (together := view.together) != "labels":
         heads = np.ndindex(scene.record.n_layers, scene.record.n_heads)
         return dict.fromkeys(heads, "all heads") if together == "layers" else {}
-    found = reporting.report(scene, view).labels
+    earned_labels = reporting.report(scene, view).labels
     return {
         (layer, head): earned[0].label.title
-        for layer, row in enumerate(found)
+        for layer, row in enumerate(earned_labels)
         for head, earned in enumerate(row)
         if earned
     }

@@ -74,16 +74,16 @@ def numbers(pair: Pair, n_heads: int) -> tuple[int, int]:
     return writer, reader
 
 
-def choose_numbers(n_heads: int, found: object) -> None:
+def choose_numbers(n_heads: int, clicked: object) -> None:
     """Choose the clicked pair of heads by their numbers."""
-    if isinstance(found, list | tuple) and len(found) == 2:
-        choose([divmod(int(number), n_heads) for number in found])
+    if isinstance(clicked, list | tuple) and len(clicked) == 2:
+        choose([divmod(int(number), n_heads) for number in clicked])
 
 
-def choose(found: object) -> None:
+def choose(clicked: object) -> None:
     """Make a clicked pair the chosen one; ignore other points."""
-    if isinstance(found, list | tuple) and len(found) == 2:
-        (layer_b, head_b), (layer, head) = found
+    if isinstance(clicked, list | tuple) and len(clicked) == 2:
+        (layer_b, head_b), (layer, head) = clicked
         state.change(layer=layer, head=head, layer_b=layer_b, head_b=head_b, query=-1, key=-1)
 
 
@@ -132,7 +132,7 @@ def draw_map(
     figures.show(
         similarity_matrix(every, title=title, diverging=True, marks=marks, dark=look.dark()),
         on_click=partial(choose_numbers, n_heads),
-        table=words.sorted_table(table, {name: one[i, j] for name, one in columns.items()}),
+        table=words.sorted_table(table, {name: column[i, j] for name, column in columns.items()}),
         caption=caption,
         **texts | {"how_to_read": TEXTS("pairs.map", how_to_read=texts["how_to_read"])},
     )

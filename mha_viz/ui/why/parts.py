@@ -39,7 +39,11 @@ def draw_task(scene: Scene, view: Why, chosen: tasks.Chosen) -> None:
     """Draw the same as a mean over the pairs of a task."""
     with st.spinner("Decomposing …"):
         over_task = tasks.of_task(
-            view, "task attribution", chosen, task_attribution, lambda one: int(one.by_pair.nbytes)
+            view,
+            "task attribution",
+            chosen,
+            task_attribution,
+            lambda parts: int(parts.by_pair.nbytes),
         )
     _all_parts(scene, view, over_task)
 
@@ -58,19 +62,21 @@ def _attribution(scene: Scene, view: Why, place: int) -> LogitAttribution:
     return targets.of_text(scene, logit_attribution, token, versus, place, of=of, size=size)
 
 
-def _whole(found: LogitAttribution | TaskAttribution) -> str:
-    if isinstance(found, TaskAttribution):
-        return TEXTS("tasks.whole", n=len(found.values))
-    name = found.of.replace("_", "-")
-    against = "" if found.versus is None else f" less that of “{found.versus}”"
-    return f"the {name} of “{found.token}”{against}"
+def _whole(attribution: LogitAttribution | TaskAttribution) -> str:
+    if isinstance(attribution, TaskAttribution):
+        return TEXTS("tasks.whole", n=len(attribution.values))
+    name = attribution.of.replace("_", "-")
+    against = "" if attribution.versus is None else f" less that of “{attribution.versus}”"
+    return f"the {name} of “{attribution.token}”{against}"
 
 
-def _all_parts(scene: Scene, view: Why, found: LogitAttribution | TaskAttribution) -> None:
+def _all_parts(scene: Scene, view: Why, attribution: LogitAttribution | TaskAttribution) -> None:
     """Draw the sum, all parts by layer and by head, and the heads that write most of it."""
-    targets.whole_and_parts(found, _whole(found))
-    look.beside(2, partial(_by_layer, scene, found), partial(_by_head, scene, view, found))
-    shares = found.heads.numpy()
+    targets.whole_and_parts(attribution, _whole(attribution))
+    look.beside(
+        2, partial(_by_layer, scene, attribution), partial(_by_head, scene, view, attribution)
+    )
+    shares = attribution.heads.numpy()
     order = np.argsort(-np.abs(shares), axis=None, kind="stable")[:N_NAMED]
     heads = [divmod(int(i), shares.shape[1]) for i in order]
     offered = {head: f"{words.head_name(*head)}: {targets.signed(shares[head])}" for head in heads}
@@ -79,57 +85,67 @@ def _all_parts(scene: Scene, view: Why, found: LogitAttribution | TaskAttributio
     st.caption(TEXTS("targets.frozen"))
 
 
-def _caption(scene: Scene, found: LogitAttribution | TaskAttribution, *more: str) -> str:
-    about = _whole(found), *more, "scales of norms frozen"
-    if isinstance(found, TaskAttribution):
-        return tasks.settings(scene, found.task, *about)
-    return words.settings(scene, about[0], f"position {found.position}", *about[1:])
+def _caption(scene: Scene, attribution: LogitAttribution | TaskAttribution, *more: str) -> str:
+    about = _whole(attribution), *more, "scales of norms frozen"
+    if isinstance(attribution, TaskAttribution):
+        return tasks.settings(scene, attribution.task, *about)
+    return words.settings(scene, about[0], f"position {attribution.position}", *about[1:])
 
 
-def _by_layer(scene: Scene, found: LogitAttribution | TaskAttribution) -> None:
-    places = ["start", *(f"L{i}" for i in range(len(found.heads))), "end"]
+def _by_layer(scene: Scene, attribution: LogitAttribution | TaskAttribution) -> None:
+    places = ["start", *(f"L{i}" for i in range(len(attribution.heads))), "end"]
     piles = {name: np.zeros(len(places)) for name in (*PILES.values(), REST)}
-    for component, share in zip(found.components, found.shares.tolist(), strict=True):
+    for component, share in zip(attribution.components, attribution.shares.tolist(), strict=True):
         start = component.name.startswith("embedding") or component.kind == "embedding"
         at = 0 if start else len(places) - 1 if component.layer is None else component.layer + 1
         piles[PILES.get(component.kind, REST)][at] += share
-    drawn = stacked_shares(piles, places, UNITS[found.of], title="Layer by layer", dark=look.dark())
-    table, caption = found.table().drop(columns=["layer", "head"]), _caption(scene, found)
-    texts = TEXTS.figure("figures.logit_by_layer", whole=_whole(found))
+    drawn = stacked_shares(
+        piles, places, UNITS[attribution.of], title="Layer by layer", dark=look.dark()
+    )
+    table, caption = (
+        attribution.table().drop(columns=["layer", "head"]),
+        _caption(scene, attribution),
+    )
+    texts = TEXTS.figure("figures.logit_by_layer", whole=_whole(attribution))
     figures.show(drawn, table=table, caption=caption, **texts)
 
 
-def _by_head(scene: Scene, view: Why, found: LogitAttribution | TaskAttribution) -> None:
-    unit, shares = UNITS[found.of], found.heads.numpy()
-    name = "logit_by_head" if isinstance(found, LogitAttribution) else "task_by_head"
-    texts = TEXTS.figure(f"figures.{name}", whole=_whole(found), sum=shares.sum())
-    rows = found.table().query("kind == 'head'").sort_values(["layer", "head"])
+def _by_head(scene: Scene, view: Why, attribution: LogitAttribution | TaskAttribution) -> None:
+    unit, shares = UNITS[attribution.of], attribution.heads.numpy()
+    name = "logit_by_head" if isinstance(attribution, LogitAttribution) else "task_by_head"
+    texts = TEXTS.figure(f"figures.{name}", whole=_whole(attribution), sum=shares.sum())
+    rows = attribution.table().query("kind == 'head'").sort_values(["layer", "head"])
     ends = {f"95 % {end}": rows[end].to_numpy() for end in ("low", "high") if end in rows}
     table = words.head_values(scene, {f"Share ({unit})": shares, **ends})
-    caption = _caption(scene, found)
+    caption = _caption(scene, attribution)
     targets.draw_heads(shares, view, "Head by head", unit, table=table, caption=caption, **texts)
 
 
-def _by_source(scene: Scene, view: Why, found: LogitAttribution) -> None:
-    chosen, unit = view.chosen, UNITS[found.of]
-    shares, name = found.sources[chosen].numpy(), words.head_name(*chosen)
-    labels, title = [token.text for token in found.tokens], TEXTS("parts.source", name=name)
-    told = {"name": name, "whole": _whole(found), "found": found, "sum": shares.sum()}
+def _by_source(scene: Scene, view: Why, attribution: LogitAttribution) -> None:
+    chosen, unit = view.chosen, UNITS[attribution.of]
+    shares, name = attribution.sources[chosen].numpy(), words.head_name(*chosen)
+    labels, title = [token.text for token in attribution.tokens], TEXTS("parts.source", name=name)
+    values = {
+        "name": name,
+        "whole": _whole(attribution),
+        "attribution": attribution,
+        "sum": shares.sum(),
+    }
     drawn = token_strip(labels, shares, title, unit, dark=look.dark())
-    table, caption = found.sources_table(*chosen), _caption(scene, found, name)
-    texts = TEXTS.figure("figures.logit_by_source", **told)
+    table, caption = attribution.sources_table(*chosen), _caption(scene, attribution, name)
+    texts = TEXTS.figure("figures.logit_by_source", **values)
     figures.show(drawn, table=table, caption=caption, **texts)
 
 
 def _tokens(scene: Scene, view: Why, place: int) -> None:
     chosen = view.chosen
-    found = targets.of_text(scene, head_tokens, *chosen, place, top_k=N_TOKENS)
+    tokens = targets.of_text(scene, head_tokens, *chosen, place, top_k=N_TOKENS)
     name = words.head_name(*chosen)
     title = f"Tokens that {name} promotes and suppresses here"
-    labels = [*found.promoted, *reversed(found.suppressed)]
-    logits = np.r_[found.raised.numpy(), found.lowered.numpy()[::-1]]
+    labels = [*tokens.promoted, *reversed(tokens.suppressed)]
+    logits = np.r_[tokens.raised.numpy(), tokens.lowered.numpy()[::-1]]
     drawn = signed_rows(labels, logits, "logits", title=title, dark=look.dark())
-    table, caption = found.table(), words.settings(scene, name, f"position {found.position}")
+    table, caption = tokens.table(), words.settings(scene, name, f"position {tokens.position}")
     texts = TEXTS.figure("figures.head_tokens", name=name)
     figures.show(drawn, table=table, caption=caption, **texts)
 
@@ -137,15 +153,15 @@ def _tokens(scene: Scene, view: Why, place: int) -> None:
 def guesses(scene: Scene, view: Why, place: int) -> None:
     """Draw what the model would predict if it ended after each layer."""
     token = view.target.strip() or None
-    found = targets.of_text(scene, logit_lens, token, place, top_k=N_GUESSES)
+    lens = targets.of_text(scene, logit_lens, token, place, top_k=N_GUESSES)
     st.header("The running guess, layer by layer", anchor=False)
     guesses = [
         [f"{words.plain(label)} {_percent(p)}" for label, p in zip(*row, strict=True)]
-        for row in zip(found.labels, found.probabilities.tolist(), strict=True)
+        for row in zip(lens.labels, lens.probabilities.tolist(), strict=True)
     ]
     table = {
-        "After": ["embedding", *(f"L{i}" for i in range(len(found.labels) - 1))],
-        f"“{words.plain(found.token)}”": [_percent(p) for p in found.chosen.tolist()],
+        "After": ["embedding", *(f"L{i}" for i in range(len(lens.labels) - 1))],
+        f"“{words.plain(lens.token)}”": [_percent(p) for p in lens.chosen.tolist()],
         **{f"Guess {i + 1}": [row[i] for row in guesses] for i in range(N_GUESSES)},
     }
     st.table(pd.DataFrame(table).set_index("After"))

@@ -44,14 +44,14 @@ def draw(scene: Scene, view: Why) -> None:
     if not corrupt:
         st.info(TEXTS("patching.no_source"))
         return
-    found = _maps(scene, view, settings_of(view, place, corrupt))
-    if found is not None:
-        _draw(scene, view, corrupt, found)
+    patched = _maps(scene, view, settings_of(view, place, corrupt))
+    if patched is not None:
+        _draw(scene, view, corrupt, patched)
 
 
-def _draw(scene: Scene, view: Why, corrupt: str, found: dict[str, PatchingMap]) -> None:
+def _draw(scene: Scene, view: Why, corrupt: str, patched: dict[str, PatchingMap]) -> None:
     """Draw what was measured: layers by positions for each part, and heads."""
-    *maps, heads = found.values()
+    *maps, heads = patched.values()
     say_clean(heads)
     st.markdown(TEXTS("patching.other", corrupt=heads.corrupt))
     if heads.refusal:
@@ -60,7 +60,7 @@ def _draw(scene: Scene, view: Why, corrupt: str, found: dict[str, PatchingMap]) 
     behaviour = f"{heads.metric} {followed}".strip()
     way = TITLES["directions"][heads.direction].lower()
     caption = words.settings(scene, behaviour, f"corrupted: {corrupt[:200]}", way)
-    draw_maps = [partial(_map, one, caption) for one in maps]
+    draw_maps = [partial(_map, patched_map, caption) for patched_map in maps]
     if len(heads.tokens) <= MOST_BESIDE:
         look.beside(len(maps), *draw_maps)
     else:
@@ -75,11 +75,11 @@ def _two_swapped(model: AttentionModel, scene: Scene, place: int) -> str:
     """Swap two long words of the text that the prediction reads; "" if tokens get more or fewer."""
     text = scene.text
     read = text[: scene.record.tokens[place].end] if model.causal else text
-    found = {one[0].lower(): one for one in re.finditer(r"\w+", read)}
-    longest = sorted(found.values(), key=lambda one: len(one[0]), reverse=True)[:N_TRIED]
+    by_word = {match[0].lower(): match for match in re.finditer(r"\w+", read)}
+    longest = sorted(by_word.values(), key=lambda match: len(match[0]), reverse=True)[:N_TRIED]
     n_tokens = len(model.tokenizer(text)["input_ids"])
     for pair in combinations(longest, 2):
-        first, last = sorted(pair, key=lambda one: one.start())
+        first, last = sorted(pair, key=lambda match: match.start())
         between = text[first.end() : last.start()]
         swapped = text[: first.start()] + last[0] + between + first[0] + text[last.end() :]
         if len(model.tokenizer(swapped)["input_ids"]) == n_tokens:
@@ -95,8 +95,8 @@ def _maps(scene: Scene, view: Why, settings: PathSettings) -> dict[str, Patching
     texts = str(settings.corrupt), settings.metric
 
     def at_once(part: str) -> PatchingMap:
-        given, tracked = (*texts, part, view.direction), settings.tracked
-        return targets.of_text(scene, patching_map, *given, size=100_000, **tracked)
+        arguments, tracked = (*texts, part, view.direction), settings.tracked
+        return targets.of_text(scene, patching_map, *arguments, size=100_000, **tracked)
 
     def measured(part: str) -> PatchingMap:
         arguments = scene.text, *texts, part, view.direction
@@ -105,8 +105,8 @@ def _maps(scene: Scene, view: Why, settings: PathSettings) -> dict[str, Patching
         key = view.checkpoint, arguments, settings
         work = heavy.work(function, key, seconds / len(PATCHED))
         of_cells = partial(progress.of_total, of=f" runs: {PATCHED[part]}")
-        found: PatchingMap = progress.done(work, f"stop_patching_{part}", "Measuring …", of_cells)
-        return found
+        result: PatchingMap = progress.done(work, f"stop_patching_{part}", "Measuring …", of_cells)
+        return result
 
     if seconds <= AT_ONCE:
         return {part: at_once(part) for part in PATCHED}
@@ -118,27 +118,30 @@ def _maps(scene: Scene, view: Why, settings: PathSettings) -> dict[str, Patching
     )
 
 
-def _shown(found: PatchingMap) -> tuple[NDArray[np.float64], str]:
+def _shown(patched: PatchingMap) -> tuple[NDArray[np.float64], str]:
     """Return what a map shows, and its unit: shares, or effects where shares are refused."""
-    if found.refusal:
-        return found.effect, UNITS[found.metric]
-    return 100 * found.share, "%"
+    if patched.refusal:
+        return patched.effect, UNITS[patched.metric]
+    return 100 * patched.share, "%"
 
 
-def _map(found: PatchingMap, caption: str) -> None:
+def _map(patched: PatchingMap, caption: str) -> None:
     """Draw layers by positions."""
-    (values, unit), layers = _shown(found), layer_names(len(found.effect), found.layer_numbers)
-    texts = TEXTS.figure("figures.patching", part=PATCHED[found.part])
-    texts["key"] = f"patching_{found.part}"
-    axes = layers, found.positions
+    (values, unit), layers = (
+        _shown(patched),
+        layer_names(len(patched.effect), patched.layer_numbers),
+    )
+    texts = TEXTS.figure("figures.patching", part=PATCHED[patched.part])
+    texts["key"] = f"patching_{patched.part}"
+    axes = layers, patched.positions
     drawn = share_matrix(values, *axes, unit, title=texts["name"], dark=look.dark())
-    figures.show(drawn, table=found.table(), caption=caption, explained=False, **texts)
+    figures.show(drawn, table=patched.table(), caption=caption, explained=False, **texts)
 
 
-def _heads(found: PatchingMap, view: Why, caption: str) -> None:
+def _heads(patched: PatchingMap, view: Why, caption: str) -> None:
     """Draw heads by layers; a click chooses one."""
-    (values, unit), texts = _shown(found), TEXTS.figure("figures.patching_heads")
-    title, table = PATCHED["heads"], found.table()
+    (values, unit), texts = _shown(patched), TEXTS.figure("figures.patching_heads")
+    title, table = PATCHED["heads"], patched.table()
     targets.draw_heads(values, view, title, unit, table=table, caption=caption, **texts)
     with st.container(horizontal=True, vertical_alignment="center"):
         st.markdown(f"**{words.head_name(*view.chosen)}**", width="content")

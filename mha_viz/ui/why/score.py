@@ -80,54 +80,64 @@ def _switch() -> None:
     choosing.segments("score", "Picture", TITLES["scores"], label_visibility="collapsed")
 
 
-def _whole(found: ScoreAttribution) -> str:
-    name, label = words.head_name(found.layer, found.head), [token.text for token in found.tokens]
-    pair = f"from “{label[found.query]}” to “{label[found.key]}”"
-    less = "" if found.versus is None else f" less that to “{label[found.versus]}”"
+def _whole(attribution: ScoreAttribution) -> str:
+    name, label = (
+        words.head_name(attribution.layer, attribution.head),
+        [token.text for token in attribution.tokens],
+    )
+    pair = f"from “{label[attribution.query]}” to “{label[attribution.key]}”"
+    less = "" if attribution.versus is None else f" less that to “{label[attribution.versus]}”"
     return f"the score of {name} {pair}{less}"
 
 
-def _answer(scene: Scene, found: ScoreAttribution) -> None:
+def _answer(scene: Scene, attribution: ScoreAttribution) -> None:
     """Name the products that make most of a score, and the weight that softmax makes of it."""
-    shares = found.shares.numpy()
+    shares = attribution.shares.numpy()
     order = np.argsort(-np.abs(shares), axis=None, kind="stable")[:N_PRODUCTS]
     largest = [
-        f"{found.query_components[i].name} in the query × {found.key_components[j].name} in the "
-        f"key ({targets.signed(shares[i, j])})"
+        f"{attribution.query_components[i].name} in the query × "
+        f"{attribution.key_components[j].name} in the key ({targets.signed(shares[i, j])})"
         for i, j in (divmod(int(at), shares.shape[1]) for at in order)
     ]
-    row = scene.record.head(found.layer, found.head)[found.query]
-    weights = f"Softmax makes of the scores a weight of {format_weight(float(row[found.key]))}"
-    if found.versus is not None:
-        weights += f", and of {format_weight(float(row[found.versus]))} for the other key"
+    row = scene.record.head(attribution.layer, attribution.head)[attribution.query]
+    weights = (
+        f"Softmax makes of the scores a weight of {format_weight(float(row[attribution.key]))}"
+    )
+    if attribution.versus is not None:
+        weights += f", and of {format_weight(float(row[attribution.versus]))} for the other key"
     own = "No product, and a part of its own:"
-    beyond = [f" {own} {name}, {format_number(share)}." for name, share in found.beyond.items()]
+    beyond = [
+        f" {own} {name}, {format_number(share)}." for name, share in attribution.beyond.items()
+    ]
     st.markdown(words.plain(f"Most of it: {'; '.join(largest)}. {weights}.{''.join(beyond)}"))
 
 
-def _matrix(scene: Scene, found: ScoreAttribution) -> None:
-    shares = found.shares.numpy()
-    rows = [component.name for component in found.query_components]
-    columns = [component.name for component in found.key_components]
+def _matrix(scene: Scene, attribution: ScoreAttribution) -> None:
+    shares = attribution.shares.numpy()
+    rows = [component.name for component in attribution.query_components]
+    columns = [component.name for component in attribution.key_components]
     shown, down = _largest(shares, rows)
     shown, across = _largest(shown.T, columns)
     drawn = share_matrix(shown.T, down, across, UNIT, title="Query × key", dark=look.dark())
-    table = found.table()
-    caption = words.settings(scene, _whole(found), "before softmax, scales of norms frozen")
-    texts = TEXTS.figure("figures.score_matrix", whole=_whole(found))
+    table = attribution.table()
+    caption = words.settings(scene, _whole(attribution), "before softmax, scales of norms frozen")
+    texts = TEXTS.figure("figures.score_matrix", whole=_whole(attribution))
     figures.show(drawn, table=table, caption=caption, **texts)
 
 
-def _sides(scene: Scene, found: ScoreAttribution) -> None:
-    sides = {"query": (1, found.query_components), "key": (0, found.key_components)}
+def _sides(scene: Scene, attribution: ScoreAttribution) -> None:
+    sides = {"query": (1, attribution.query_components), "key": (0, attribution.key_components)}
     for side, (axis, components) in sides.items():
-        names, sums = [component.name for component in components], found.shares.numpy().sum(axis)
+        names, sums = (
+            [component.name for component in components],
+            attribution.shares.numpy().sum(axis),
+        )
         values, labels = _largest(sums[:, None], names)
-        texts = TEXTS.figure("figures.score", whole=_whole(found), side=side)
+        texts = TEXTS.figure("figures.score", whole=_whole(attribution), side=side)
         texts["key"] = f"score_{side}"
         drawn = signed_rows(labels, values[:, 0], UNIT, title=f"In the {side}", dark=look.dark())
         table = pd.DataFrame({"component": names, "share": sums})
-        caption = words.settings(scene, _whole(found), side)
+        caption = words.settings(scene, _whole(attribution), side)
         figures.show(drawn, table=table, caption=caption, **texts)
 
 
@@ -168,9 +178,9 @@ def _draw_map(scene: Scene, view: Why) -> None:
     words.notes(maps.notes)
 
 
-def _best(found: QueryKeyMap, view: Why) -> None:
+def _best(maps: QueryKeyMap, view: Why) -> None:
     """Name the heads in whose maps near means a high weight most."""
-    table = found.table().head(N_MAPS)
+    table = maps.table().head(N_MAPS)
     named = zip(table["layer"].tolist(), table["head"].tolist(), strict=True)
     heads = words.by_position(list(named))
     numbers = table["plane_correlation"].tolist()
@@ -183,20 +193,20 @@ def _best(found: QueryKeyMap, view: Why) -> None:
     choosing.chips("best_maps", label, offered, chosen=view.chosen, take=words.choose)
 
 
-def _explain(scene: Scene, found: QueryKeyMap, chosen: tuple[int, int]) -> None:
+def _explain(scene: Scene, maps: QueryKeyMap, chosen: tuple[int, int]) -> None:
     (named,) = words.by_number([chosen])
-    dark, points = look.dark(), found.points_table(*named)
+    dark, points = look.dark(), maps.points_table(*named)
 
     def tables() -> None:
-        for name, table in (("heads", found.table()), ("points", points)):
+        for name, table in (("heads", maps.table()), ("points", points)):
             key, columns = f"query_key_map-{name}", words.number_columns(table)
             st.dataframe(table, hide_index=True, key=key, placeholder="–", column_config=columns)
 
     figures.explain(
-        lambda: found.figure(*named, dark=dark),
+        lambda: maps.figure(*named, dark=dark),
         table=points,
         draw=tables,
-        caption=words.settings(scene, f"{len(found.texts)} texts", f"by {found.method.upper()}"),
+        caption=words.settings(scene, f"{len(maps.texts)} texts", f"by {maps.method.upper()}"),
         **TEXTS.figure("figures.query_key_map", name=words.head_name(*chosen)),
     )
 

@@ -56,7 +56,7 @@ def choose(scene: Scene, view: Why, draw_more: Callable[[], object] = menu) -> C
         task = memory.cache().get(
             (*view.checkpoint, "task", source),
             partial(make_task, loaded, source),
-            lambda task: 500 * sum(len(one.clean.tokens) for one in task.examples),
+            lambda task: 500 * sum(len(example.clean.tokens) for example in task.examples),
         )
     chosen = Chosen(task, source)
     with examples, st.popover(f"{len(task.examples)} pairs", key="task-pairs"):
@@ -85,7 +85,7 @@ def of_task(
     loaded = memory.model(*view.checkpoint)
 
     def run() -> T:
-        with turn_for(loaded, "".join(one.clean.text for one in chosen.task.examples)):
+        with turn_for(loaded, "".join(example.clean.text for example in chosen.task.examples)):
             return make(loaded, chosen.task)
 
     return memory.cache().get((*view.checkpoint, what, chosen.source), run, size)
@@ -100,7 +100,7 @@ def measured(
     what: str,
 ) -> Any:
     """Return the result of heavy work on a task, whose time passes over all texts estimate."""
-    n_tokens = sum(len(one.clean.input_ids) for one in chosen.task.examples)
+    n_tokens = sum(len(example.clean.input_ids) for example in chosen.task.examples)
     work = heavy.work(
         partial(function, heavy.model_of(view.checkpoint), chosen.task, *heads),
         (view.checkpoint, function.__name__, chosen.source, heads),
@@ -125,8 +125,8 @@ def _typed(view: Why) -> str:
 def _examples(model: AttentionModel, task: Task) -> None:
     label = partial(label_of, model.tokenizer)
     lines = [
-        f"- {aligned(one)} → **{plain(label(one.right))}**, not {plain(label(one.wrong))}"
-        for one in task.examples[:N_SHOWN]
+        f"- {aligned(pair)} → **{plain(label(pair.right))}**, not {plain(label(pair.wrong))}"
+        for pair in task.examples[:N_SHOWN]
     ]
     st.markdown(TEXTS("tasks.examples", n=len(task.examples), lines="\n".join(lines)))
 

@@ -66,12 +66,12 @@ def _draw_circuit(scene: Scene, view: Why, chosen: tasks.Chosen) -> None:
 def _heads(scene: Scene, view: Why, chosen: tasks.Chosen) -> tuple[tuple[int, int], ...]:
     """Return the chosen circuit, beside what can be done; the framed head until one is chosen."""
     record = scene.record
-    known = tuple(head for head in view.tested if is_head(record, head)) or (view.chosen,)
+    circuit = tuple(head for head in view.tested if is_head(record, head)) or (view.chosen,)
     every = list(np.ndindex(record.n_layers, record.n_heads))
     with st.container(horizontal=True, vertical_alignment="bottom"):
         state.control(
             *("ask_tested", st.multiselect, "Heads of the circuit", every),
-            value=list(known),
+            value=list(circuit),
             take=lambda heads: state.change(tested=tuple(heads)),
             format_func=lambda head: words.head_name(*head),
             max_selections=MAX_TESTED,
@@ -81,8 +81,8 @@ def _heads(scene: Scene, view: Why, chosen: tasks.Chosen) -> tuple[tuple[int, in
         requested = _buttons()
         label = "A circuit that was saved here"
         controls.open_file("circuit_file", "open-circuit", label, _take_file)
-    _measure(view, chosen, known, scene.head_count, requested)
-    return known
+    _measure(view, chosen, circuit, scene.head_count, requested)
+    return circuit
 
 
 def _key(view: Why, source: str, heads: tuple[tuple[int, int], ...]) -> Hashable:
@@ -139,27 +139,27 @@ def _report(model: AttentionModel, task: Task, on_progress: OnProgress | None = 
     return file.getvalue()
 
 
-def _result(scene: Scene, view: Why, found: Faithfulness) -> None:
+def _result(scene: Scene, view: Why, result: Faithfulness) -> None:
     """Show what the choice carries, beside random sets of as many heads; and the file."""
-    heads = words.listed(found.heads, 5, ())
-    if found.held_out.refusal:
-        st.info(words.plain(f"No share of {heads} is given. {found.held_out.refusal}"))
+    heads = words.listed(result.heads, 5, ())
+    if result.held_out.refusal:
+        st.info(words.plain(f"No share of {heads} is given. {result.held_out.refusal}"))
     else:
-        shares = {"alone": _shares(found.held_out), "chosen": _shares(found.chosen_on)}
-        st.markdown(TEXTS("faithfulness.result", heads=heads, found=found, **shares))
+        shares = {"alone": _shares(result.held_out), "chosen": _shares(result.chosen_on)}
+        st.markdown(TEXTS("faithfulness.result", heads=heads, result=result, **shares))
     left, right = st.columns([3, 2], gap="medium")
     with left:
-        _bars(scene, found)
+        _bars(scene, result)
     with right:
-        file = f"circuit_{found.task}.json"
-        exports.download("Circuit (JSON)", file, found.to_bytes, key="circuit-json")
+        file = f"circuit_{result.task}.json"
+        exports.download("Circuit (JSON)", file, result.to_bytes, key="circuit-json")
         if len(view.pairs) <= MAX_URL_TEXT:
             st.caption("The address of this page opens the same task and heads, too.")
 
 
-def _bars(scene: Scene, found: Faithfulness) -> None:
+def _bars(scene: Scene, result: Faithfulness) -> None:
     """Draw the behaviour that each setting of the heads leaves: a share, or logits without one."""
-    table, refused = found.table(), bool(found.held_out.refusal)
+    table, refused = result.table(), bool(result.held_out.refusal)
     texts = TEXTS.figure(
         "figures.faithfulness", share="" if refused else TEXTS("faithfulness.share")
     )
@@ -167,13 +167,13 @@ def _bars(scene: Scene, found: Faithfulness) -> None:
     values = (table["behaviour"] if refused else 100 * table["share"]).to_numpy(dtype=np.float64)
     unit = "logits" if refused else "% of the behaviour"
     drawn = signed_rows(labels, values, unit, title=texts["name"], dark=look.dark())
-    about = words.listed(found.heads, MAX_TESTED, ()), f"seed {found.seed}"
-    figures.show(drawn, table=table, caption=tasks.settings(scene, found.task, *about), **texts)
+    about = words.listed(result.heads, MAX_TESTED, ()), f"seed {result.seed}"
+    figures.show(drawn, table=table, caption=tasks.settings(scene, result.task, *about), **texts)
 
 
 def _shares(outcome: Outcome) -> str:
     """Say what the heads carry and what is left without them."""
-    shares = [outcome.share(one) for one in (outcome.alone, outcome.missing)]
+    shares = [outcome.share(run) for run in (outcome.alone, outcome.missing)]
     alone, missing = (
         # All heads may add too little for one.
         "no defined share" if isnan(share) else true_minus(f"{round(100 * share)}%")
@@ -184,11 +184,11 @@ def _shares(outcome: Outcome) -> str:
 
 def _take_file(content: bytes) -> None:
     """Open the task, heads and results of a saved circuit."""
-    found, view = Faithfulness.from_bytes(content, "This file"), state.of(Why)
-    if found.model != view.model or found.task not in TASKS:
-        raise RecordError(TEXTS("faithfulness.other", found=found))
-    if found.layer_numbers != words.layer_numbers():
-        raise RecordError(TEXTS("faithfulness.other", found=found))
-    heads = words.by_position(found.heads)
-    state.change(task=found.task, tested=heads[:MAX_TESTED])
-    progress.results("circuit")[_key(view, found.task, heads)] = found
+    result, view = Faithfulness.from_bytes(content, "This file"), state.of(Why)
+    if result.model != view.model or result.task not in TASKS:
+        raise RecordError(TEXTS("faithfulness.other", result=result))
+    if result.layer_numbers != words.layer_numbers():
+        raise RecordError(TEXTS("faithfulness.other", result=result))
+    heads = words.by_position(result.heads)
+    state.change(task=result.task, tested=heads[:MAX_TESTED])
+    progress.results("circuit")[_key(view, result.task, heads)] = result
