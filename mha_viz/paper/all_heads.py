@@ -86,10 +86,13 @@ def label_measure(study: Study, label: str) -> Measure:
     return Measure(f"{LABELS[label].title}: share of texts", shares, *ends)
 
 
-def relation_measure(study: Study, arc: str) -> Measure:
-    """Return how often each head finds the word of a relation, as "nsubj.to_head"."""
+def relation_measure(study: Study, arc: str, scores: pd.DataFrame | None = None) -> Measure:
+    """Return how often each head finds the word of a relation, as "nsubj.to_head".
+
+    `scores` are `study.relations`, which are computed where they are not given.
+    """
     relation, direction = split_arc(arc)
-    rows = study.relations
+    rows = study.relations if scores is None else scores
     rows = rows[(rows["relation"] == relation) & (rows["direction"] == direction)]
     numbers = (by_head(study, rows, name) for name in ("accuracy", "low", "high"))
     return Measure(f"{arc_title(arc)}: accuracy", *numbers)

@@ -111,13 +111,13 @@ def _colour(study: Study, view: ManyTexts) -> tuple[Measure, str]:
         meaning = f"{LABELS[view.kind].meaning} {TEXTS('all_heads.label')}"
         return label_measure(study, view.kind), meaning
     relation, direction = split_arc(view.arc)
-    rows = study.relations
-    rows = rows[(rows["relation"] == relation) & (rows["direction"] == direction)]
+    scores = measures.relation_scores(study)
+    rows = scores[(scores["relation"] == relation) & (scores["direction"] == direction)]
     meaning = "No head was asked for it on both halves of the sentences."
     for best in rows[rows["chosen"]].to_dict("records"):
         name = words.head_name(best["layer"], best["head"])
         meaning = TEXTS("all_heads.relation", best=best, name=name)
-    return relation_measure(study, view.arc), meaning
+    return relation_measure(study, view.arc, scores), meaning
 
 
 def _select(heads: Sequence[Any]) -> None:

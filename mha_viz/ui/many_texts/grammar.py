@@ -14,7 +14,7 @@ from mha_viz.corpus.query.study import Study
 from mha_viz.corpus.treebank.relations import MIN_TARGETS
 from mha_viz.paper import figures
 from mha_viz.paper.report import NOTES, answer, head_relations, titled
-from mha_viz.ui.many_texts import TEXTS
+from mha_viz.ui.many_texts import TEXTS, measures
 from mha_viz.ui.many_texts.study_figure import show
 from mha_viz.ui.state.views import QUESTIONS, ManyTexts
 from mha_viz.ui.widgets import look
@@ -43,7 +43,7 @@ def _best(study: Study, view: ManyTexts) -> None:
     """Draw the table of best heads."""
     choosing.segments("question", "Question", QUESTIONS, label_visibility="collapsed")
     by = view.question
-    best = study.best_heads(by)
+    best = measures.best_heads(study, by)
     if best.empty:
         st.markdown(_TOO_SMALL)
         return
@@ -65,7 +65,7 @@ def _parts_of_speech(study: Study, view: ManyTexts) -> None:
 def _relations(study: Study, view: ManyTexts) -> None:
     name = words.head_name(*view.chosen)
     st.markdown("**Relations that it finds best**")
-    table = head_relations(study.relations, view.chosen, study.layer_numbers)
+    table = head_relations(measures.relation_scores(study), view.chosen, study.layer_numbers)
     if table.empty:
         st.markdown(_TOO_SMALL)
         return

@@ -1,13 +1,18 @@
 """What heads and texts of a study are measured by: metrics, labels and relations, for menus."""
 
+from collections.abc import Callable
+from functools import partial
+from operator import attrgetter
 from typing import Any
 
+import pandas as pd
 import streamlit as st
 
 from mha_viz.core.metrics import LABELS, METRICS
 from mha_viz.corpus.query.search import DIRECTIONS
 from mha_viz.corpus.query.study import Study
 from mha_viz.corpus.treebank.relations import ALL
+from mha_viz.ui.run import memory, reporting
 from mha_viz.ui.state import state
 from mha_viz.ui.state.views import ManyTexts
 from mha_viz.ui.widgets.controls import choosing
@@ -45,6 +50,22 @@ def select(key: str) -> None:
         state.change(kind=label)
     else:
         state.change(kind="", metric=key)
+
+
+def cached(make: Callable[..., pd.DataFrame], *studies: Study) -> pd.DataFrame:
+    """Return a table that is made of studies, made once."""
+    key = (repr(make), *(study.folder for study in studies))
+    return memory.cache().get(key, lambda: make(*studies), reporting.table_bytes)
+
+
+def relation_scores(study: Study) -> pd.DataFrame:
+    """Return `Study.relations`, computed once."""
+    return cached(attrgetter("relations"), study)
+
+
+def best_heads(study: Study, by: str) -> pd.DataFrame:
+    """Return `Study.best_heads`, computed once."""
+    return cached(partial(Study.best_heads, by=by), study)
 
 
 def metric_menu(study: Study) -> None:

@@ -6,6 +6,7 @@ from mha_viz.core.metrics import LABELS
 from mha_viz.core.reprs import count
 from mha_viz.corpus.query.study import Study
 from mha_viz.paper.report import answer
+from mha_viz.ui.many_texts import measures
 from mha_viz.ui.run.studies import describe
 from mha_viz.ui.state.views import ManyTexts
 from mha_viz.ui.widgets.messages import words
@@ -51,6 +52,6 @@ def _labels(study: Study) -> str:
 
 def _best(study: Study) -> str:
     """Say how many relations of the gold trees have a head that beats its baselines."""
-    if not study.has_trees or (best := study.best_heads("relations")).empty:
+    if not study.has_trees or (best := measures.best_heads(study, "relations")).empty:
         return ""
     return answer(best, "relations", study.layer_numbers)

@@ -1,6 +1,5 @@
 """Two studies: which heads differ, by metrics or by what they find in gold trees."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -19,7 +18,6 @@ from mha_viz.paper.report import titled
 from mha_viz.plots.difference import head_changes
 from mha_viz.ui.many_texts import TEXTS, measures, texts
 from mha_viz.ui.many_texts.study_figure import show
-from mha_viz.ui.run import memory, reporting
 from mha_viz.ui.run.studies import studies
 from mha_viz.ui.state import allowed, state
 from mha_viz.ui.state.session import session
@@ -58,17 +56,17 @@ def draw(study: Study, view: ManyTexts) -> None:
     if (other.corpus, other.checkpoint) == (view.corpus, view.checkpoint):
         st.info("Choose another model, or other texts, to compare this study with.")
     elif not view.corpus_model_b:  # random weights stand beside every question as it is
-        _by_metric(study, view, _cached(comparison.compare_with_random, study))
+        _by_metric(study, view, measures.cached(comparison.compare_with_random, study))
     elif (beside := texts.made(other, "other-study")) is not None:
         with st.container(horizontal=True, vertical_alignment="bottom"):
             by = _choose_what(study, beside, view)
             if by == "metrics":
                 measures.metric_menu(study)
         if by == "metrics":
-            _by_metric(study, view, _cached(comparison.compare, beside, study))
+            _by_metric(study, view, measures.cached(comparison.compare, beside, study))
         else:
             compare = _BY.get(by, partial(comparison.compare_trees, by=by))
-            _table(study, view, by, _cached(compare, beside, study))
+            _table(study, view, by, measures.cached(compare, beside, study))
 
 
 def _choose_what(study: Study, other: Study, view: ManyTexts) -> str:
@@ -115,12 +113,6 @@ def other_view(view: ManyTexts) -> ManyTexts:
     corpus = view.corpus if view.corpus_b == "" else view.corpus_b.removeprefix(_SAMPLE)
     model = view.model if view.corpus_model_b == SAME_MODEL else view.corpus_model_b
     return replace(view, corpus=corpus, model=model)
-
-
-def _cached(make: Callable[..., pd.DataFrame], *both: Study) -> pd.DataFrame:
-    """Return the comparison of studies, made once."""
-    key = (repr(make), *(study.folder for study in both))
-    return memory.cache().get(key, lambda: make(*both), reporting.table_bytes)
 
 
 def _by_metric(study: Study, view: ManyTexts, differences: pd.DataFrame) -> None:
