@@ -13,8 +13,7 @@ from mha_viz.checkpoints.loading import load
 from mha_viz.corpus.query.study import Study
 from mha_viz.corpus.run.run import study
 from mha_viz.corpus.run.sample_study import FOLDER
-from mha_viz.corpus.store import storage
-from mha_viz.corpus.store.integrity import LOCK
+from mha_viz.corpus.store.lock import LOCK
 from mha_viz.corpus.treebank.trees import SAMPLE
 from mha_viz.ui.run.page_lock import one_thread
 from mha_viz.ui.run.study_job import BATCH_TOKENS
@@ -27,7 +26,6 @@ def made(name: str, folder: Path) -> Study:
 
 
 def main() -> None:
-    storage.ZSTD_LEVEL = 19
     for model in list_models():
         if model.source == "shipped":
             folder = model.path / FOLDER

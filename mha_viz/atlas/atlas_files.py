@@ -20,7 +20,7 @@ from mha_viz.checkpoints.loading import load
 from mha_viz.core.output_file import write_file
 from mha_viz.corpus.query.study import Study
 from mha_viz.corpus.store.manifest import model_identity
-from mha_viz.corpus.store.storage import MANIFEST
+from mha_viz.corpus.store.study_file import FILE
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import ArgumentError
 from mha_viz.prediction.replay import OnProgress, Progress
@@ -38,7 +38,7 @@ def write_atlas(
 ) -> Path:
     """Write the atlas of `Study.atlas`; return its first page."""
     target = Path(folder)
-    if (target / MANIFEST).exists():
+    if (target / FILE).exists():
         raise ArgumentError(f"{target} holds a study: give another folder for its atlas.")
     for name, content in atlas_files(study, model, by, on_progress):
         write_file(target / name, content, parents=True)

@@ -14,7 +14,6 @@ from mha_viz.cli.format import TableFormat
 from mha_viz.cli.notes import progress as progress_of
 from mha_viz.cli.notes import tell
 from mha_viz.cli.study_run import print_skipped, progress, sigterm_as_interrupt
-from mha_viz.core.amounts import of_bytes
 from mha_viz.core.layer_numbers import checked_position, head_name
 from mha_viz.core.names import Dtype
 from mha_viz.core.reprs import count
@@ -90,7 +89,7 @@ def make(
     first = options.Checkpoint(
         model=model, device=device if devices is None else "cpu", dtype=dtype
     )
-    on_progress = progress(Path(out) if settings.keep_texts else None)
+    on_progress = progress(says_space=settings.keep_texts)
     with sigterm_as_interrupt(out):
         given = vars(settings) | {"devices": devices, "on_progress": on_progress}
         found = study(first.load(), source, out, **given)
@@ -285,12 +284,10 @@ def atlas(study: Folder, out: Path, by: str | None = None, model: str | None = N
 
 @command.add(app)
 def verify(study: Folder) -> None:
-    """Compare every file of a study with the hash that was taken when it was written."""
-    from mha_viz.corpus.query.verification import verify_study
-
-    found = verify_study(study)
-    files, size = count(found.n_files, "file"), of_bytes(found.n_bytes)
-    typer.echo(f"{study}: all {files} are as they were written ({size})")
+    """Read all of a study and compare every block of its file with its checksum."""
+    found = _open(study)
+    rows = sum(found.verify().values())
+    typer.echo(f"{study}: all {count(rows, 'row')} are as they were written")
 
 
 def _open(folder: Path) -> Study:

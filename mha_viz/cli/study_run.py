@@ -17,23 +17,17 @@ if TYPE_CHECKING:
 EXIT_SIGTERM = 143  # as a program that SIGTERM has ended
 
 
-def progress(folder: Path | None = None) -> Callable[[Progress], None]:
-    """Return a callback that shows progress.
-
-    Once it can be told, it also says how much space the study in `folder` will take, if much.
-    """
+def progress(*, says_space: bool = False) -> Callable[[Progress], None]:
+    """Return a callback that shows progress and, once it can be told, much space that it takes."""
     from mha_viz.corpus.run.progress import space_note
 
-    n_seen, show_line = 0, progress_line()
+    show_line = progress_line()
 
     def show(now: Progress) -> None:
-        nonlocal folder, n_seen
+        nonlocal says_space
         show_line(now.in_words(), now.n_texts == now.n_total)
-        if folder is None or now.n_texts == n_seen:
-            return
-        n_seen = now.n_texts
-        if (note := space_note(folder, now.n_total)) is not None:
-            folder = None
+        if says_space and (note := space_note(now)) is not None:
+            says_space = False
             if note:
                 tell(f"\nnote: {note}")
 
@@ -44,6 +38,7 @@ def progress(folder: Path | None = None) -> Callable[[Progress], None]:
 def sigterm_as_interrupt(out: str) -> Iterator[None]:
     """Let SIGTERM end the work in order, as Ctrl-C does; a note explains how to continue."""
     from mha_viz.corpus.store.address import is_address
+    from mha_viz.corpus.store.study_file import UNFINISHED
 
     def stop(_number: int, _frame: object) -> None:
         raise SystemExit(EXIT_SIGTERM)
@@ -52,7 +47,7 @@ def sigterm_as_interrupt(out: str) -> Iterator[None]:
     try:
         yield
     except (KeyboardInterrupt, SystemExit):
-        if is_address(out) or Path(out, "study.json").exists():
+        if is_address(out) or Path(out, UNFINISHED).exists():
             tell("\nnote: stopped; the same command goes on from here")
         raise
     finally:

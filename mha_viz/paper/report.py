@@ -18,7 +18,7 @@ from mha_viz.core.metrics.units import MIN_UNITS
 from mha_viz.core.output_file import write_file
 from mha_viz.corpus.query.best_heads import BEATS, QUESTIONS
 from mha_viz.corpus.query.study import Study
-from mha_viz.corpus.store.storage import MANIFEST
+from mha_viz.corpus.store.study_file import FILE
 from mha_viz.corpus.treebank.relations import ALL, MIN_TARGETS, TO_HEAD
 from mha_viz.corpus.treebank.trees import SAMPLE
 from mha_viz.errors import ArgumentError
@@ -213,7 +213,7 @@ def write_report(
 ) -> Path:
     """Write the report of `Study.report`; return its page."""
     place, head = Path(folder), default_head(study) if head is None else head
-    if (place / MANIFEST).exists():
+    if (place / FILE).exists():
         raise ArgumentError(f"{place} holds a study: give another folder for its report.")
     chosen = shlex.join(["--by", metric, "--head", "{}.{}".format(*head), "--column", column])
     report = Report(

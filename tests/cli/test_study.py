@@ -82,14 +82,14 @@ def test_a_treebank_shows_who_finds_which_relation(tmp_path: Path) -> None:
 def test_verify_names_the_file_that_has_changed(study: Path, tmp_path: Path) -> None:
     own = tmp_path / "own"
     shutil.copytree(study, own)
-    call("study", "verify", str(own))
-    changed = own / "heads.parquet"
+    assert "as they were written" in call("study", "verify", str(own)).stdout
+    changed = own / "study.duckdb"
     content = bytearray(changed.read_bytes())
-    content[len(content) // 2] ^= 1
+    for at in range(20_000, len(content), 65_536):
+        content[at] ^= 1
     changed.write_bytes(content)
     failed = call("study", "verify", str(own), code=2)
-    assert "heads.parquet" in failed.stderr and failed.stderr.count("\n") == 1
-    assert "heads.parquet" in call("study", "show", str(own), code=2).stderr
+    assert "study.duckdb" in failed.stderr and failed.stderr.count("\n") == 1
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,6 @@ import pytest
 import mha_viz as mv
 from mha_viz.corpus.query.study import Study
 from mha_viz.corpus.sources import source
-from mha_viz.corpus.store import blocks
 from tests.corpus.random_moments import PER_SHARD
 from tests.corpus.small_studies import TEXTS
 
@@ -20,10 +19,9 @@ def bert() -> Any:
 
 @pytest.fixture(scope="session")
 def made(bert: Any, tmp_path_factory: pytest.TempPathFactory) -> Study:
-    """Return a study that was measured in three shards and keeps its rows in three parts."""
+    """Return a study that was measured in three shards."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(source, "SHARD_TEXTS", 3)
-        patch.setattr(blocks, "PART_BYTES", 1)
         return mv.study(bert, TEXTS, tmp_path_factory.mktemp("made") / "study")
 
 

@@ -6,6 +6,7 @@ import os
 import random
 import signal
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,15 +15,23 @@ import torch
 
 import mha_viz as mv
 from mha_viz.corpus.sources import source
+from mha_viz.corpus.store.study_file import StudyFile
 
 MOMENTS = 60  # that a study of three parts has at least
+SECONDS = 0.3  # that it takes at least from its first batch on
 PER_SHARD = 4
 
 
 def acting(seed: int, act: Callable[[], None]) -> dict[str, Callable[..., Any]]:
-    """What takes the place of `os.fsync`, `Path.replace` and the progress of a study, so that one
-    of its moments, drawn by the seed, is acted at: a write, a change of a name, or a batch."""
-    left, sync, replace = random.Random(seed).randrange(1, MOMENTS), os.fsync, Path.replace
+    """What takes the place of `StudyFile.insert`, its `checkpoint`, `Path.replace` and the progress
+    of a study, so that one of its moments, drawn by the seed, is acted at: some rows, a move of the
+    log into the file, a change of a name, or a batch."""
+    left, insert, checkpoint = (
+        random.Random(seed).randrange(1, MOMENTS),
+        StudyFile.insert,
+        StudyFile.checkpoint,
+    )
+    replace = Path.replace
 
     def counted(*_: object) -> None:
         nonlocal left
@@ -30,19 +39,38 @@ def acting(seed: int, act: Callable[[], None]) -> dict[str, Callable[..., Any]]:
         if left == 0:
             act()
 
-    def syncing(number: int) -> None:
+    def inserting(file: StudyFile, *given: Any) -> None:
+        insert(file, *given)
         counted()
-        sync(number)
+
+    def checkpointing(file: StudyFile) -> None:
+        counted()
+        checkpoint(file)
 
     def replacing(path: Path, target: Path) -> Path:
         counted()
         return replace(path, target)
 
-    return {"fsync": syncing, "replace": replacing, "on_progress": counted}
+    return {
+        "insert": inserting,
+        "checkpoint": checkpointing,
+        "replace": replacing,
+        "on_progress": counted,
+    }
 
 
 def _kill() -> None:
     os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _study_until_killed(model: Any, lines: list[str], out: Path, seed: int) -> None:
+    kill = threading.Timer(random.Random(seed).uniform(0, SECONDS), _kill)
+
+    def on_progress(_: Any) -> None:
+        if not kill.ident:  # from the first batch on
+            kill.start()
+
+    mv.study(model, lines, out, on_progress=on_progress)
 
 
 def _main(texts: str, folder: str, *seeds: str) -> None:
@@ -53,9 +81,7 @@ def _main(texts: str, folder: str, *seeds: str) -> None:
     for seed in seeds:
         child = os.fork()
         if child == 0:
-            moments = acting(int(seed), _kill)
-            os.fsync, Path.replace = moments["fsync"], moments["replace"]  # type: ignore
-            mv.study(model, lines, Path(folder, seed), on_progress=moments["on_progress"])
+            _study_until_killed(model, lines, Path(folder, seed), int(seed))
             os._exit(0)
         print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 

@@ -1,10 +1,11 @@
 """Texts of a small study, all bytes that a study has written, and studies changed on purpose."""
 
 import hashlib
-import json
 from pathlib import Path
 
-from mha_viz.corpus.store.integrity import with_hashes
+import duckdb
+
+from mha_viz.corpus.store.study_file import FILE
 
 TEXTS = [
     "The cat sat on the mat because the cat was tired.",
@@ -32,14 +33,20 @@ def files_of(folder: Path) -> dict[str, str]:
     }
 
 
-def resealed(folder: Path) -> Path:
-    """The same study, whose JSON files say of its tables, and of themselves, what is true now."""
-    for path in [*folder.rglob("shard.json"), folder / "study.json"]:
-        content = json.loads(path.read_text("utf-8"))
-        tables = sorted(path.parent.glob("*.parquet"))
-        content["files"] = {table.name: table.stat().st_size for table in tables}
-        for part in content.get("parts", ()):
-            place = folder / f"parts/{part['first']:05d}"
-            part["files"] = {path.name: path.stat().st_size for path in place.glob("*.parquet")}
-        path.write_text(json.dumps(with_hashes(content, path)))
+def tables_of(folder: Path) -> dict[str, str]:
+    """Every table of a study and the hash of its rows, in their order."""
+    with duckdb.connect(folder / FILE, read_only=True) as connection:
+        names = connection.execute("SELECT table_name FROM duckdb_tables()").fetchall()
+        rows = {name: connection.sql(f'FROM "{name}"').to_arrow_table() for (name,) in names}
+    return {
+        name: hashlib.sha256(repr(table.to_pydict()).encode()).hexdigest()
+        for name, table in rows.items()
+    }
+
+
+def changed(folder: Path, *statements: str) -> Path:
+    """The same study, changed by SQL."""
+    with duckdb.connect(folder / FILE) as connection:
+        for statement in statements:
+            connection.execute(statement)
     return folder

@@ -1,6 +1,5 @@
-"""Studies at addresses of fsspec: fetched, put, and not trusted."""
+"""Studies at addresses of fsspec: fetched, and put."""
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -9,12 +8,9 @@ import fsspec
 import pytest
 
 import mha_viz as mv
-from mha_viz.corpus.query.study import Study
-from mha_viz.corpus.run import run
-from mha_viz.corpus.sources import source
 from mha_viz.corpus.store.address import Address
+from mha_viz.corpus.store.study_file import FILE, UNFINISHED
 from mha_viz.errors import StudyError, WriteError
-from tests.corpus.small_studies import TEXTS
 
 URL = "memory://bucket/study"
 
@@ -28,23 +24,15 @@ def memory() -> Iterator[Any]:
     found.pseudo_dirs[:] = [""]
 
 
-@pytest.fixture(scope="module")
-def in_shards(bert: Any, tmp_path_factory: pytest.TempPathFactory) -> Study:
-    """Return a study whose three shards were not deleted."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(source, "SHARD_TEXTS", 3)
-        patch.setattr(run, "remove_shards", lambda folder: None)
-        return mv.study(bert, TEXTS, tmp_path_factory.mktemp("shards") / "study")
-
-
-@pytest.fixture
-def there(in_shards: Study, memory: Any) -> Address:
-    """Return the address of a copy of that study."""
+def test_a_study_is_put_whole_and_fetched_again(
+    made: mv.Study, memory: Any, tmp_path: Path
+) -> None:
     address = Address(URL)
-    for number in range(3):
-        address.put_shard(in_shards.folder, number)
-    address.put(in_shards.folder, [*in_shards.manifest["files"], "study.json"])
-    return address
+    memory.pipe(f"/bucket/study/{UNFINISHED}", b"what was there before")
+    address.put(made.folder)
+    assert [Path(path).name for path in memory.ls("/bucket/study", detail=False)] == [FILE]
+    address.fetch(tmp_path)
+    assert mv.Study.load(tmp_path).heads.equals(made.heads)
 
 
 def test_other_things_stay_as_they_are(memory: Any, tmp_path: Path) -> None:
@@ -53,24 +41,10 @@ def test_other_things_stay_as_they_are(memory: Any, tmp_path: Path) -> None:
         Address(URL).fetch(tmp_path)
 
 
-@pytest.mark.parametrize("name", ["../../../evil.parquet", "/tmp/evil.parquet", "evil.sh"])
-def test_names_that_lead_elsewhere_are_not_followed(
-    there: Address, memory: Any, tmp_path: Path, name: str
-) -> None:
-    place = "/bucket/study/shards/00000/shard.json"
-    memory.pipe(place, json.dumps({"files": {name: 1}}).encode())
-    with pytest.raises(StudyError, match=r"shards/00000/shard\.json"):
-        there.fetch_shard(0, tmp_path)
-    memory.pipe(place, b"[]")
-    with pytest.raises(StudyError, match="cannot be read"):
-        there.fetch_shard(0, tmp_path)
-    assert not list(tmp_path.iterdir())
-
-
-def test_a_place_that_cannot_be_written_is_told(in_shards: Study, tmp_path: Path) -> None:
+def test_a_place_that_cannot_be_written_is_told(made: mv.Study, tmp_path: Path) -> None:
     (tmp_path / "study").write_text("a file")
     with pytest.raises(WriteError, match=r"file://.*study"):
-        Address(f"file://{tmp_path}/study").put(in_shards.folder, ["study.json"])
+        Address(f"file://{tmp_path}/study").put(made.folder)
 
 
 def test_a_kind_of_address_that_nobody_knows() -> None:

@@ -11,7 +11,7 @@ from mha_viz.corpus.run.progress import Progress
 from mha_viz.errors import StudyError
 from tests.corpus.random_moments import PER_SHARD
 from tests.corpus.ray_cluster import head_of, ray_cluster
-from tests.corpus.small_studies import TEXTS, Stopped, files_of
+from tests.corpus.small_studies import TEXTS, Stopped, tables_of
 
 # Ray starts a dozen processes
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("small_shards")]
@@ -44,9 +44,9 @@ def test_an_address_is_filled_by_a_cluster_and_read_from_a_copy(
     address = f"file://{tmp_path}/study"
     told: list[Progress] = []
     made = mv.study(bert, LINES, address, cluster=head_of(cluster), on_progress=told.append)
-    assert [now.n_texts for now in told[:2]] == [PER_SHARD, 2 * PER_SHARD]  # what was there
+    assert told[0].n_texts == 2 * PER_SHARD  # what was there
     assert told[-1].n_texts == told[-1].n_total == len(LINES) and len(told) == N_SHARDS
-    assert files_of(tmp_path / "study") == files_of(whole.folder)
+    assert tables_of(tmp_path / "study") == tables_of(whole.folder)
     assert made.folder != tmp_path / "study" and made.heads.equals(whole.heads)
     told.clear()
     again = mv.study(bert, LINES, address, cluster=head_of(cluster), on_progress=told.append)
@@ -72,9 +72,8 @@ def test_a_machine_that_dies_in_the_middle_changes_no_bit(
     with pytest.raises(Stopped):
         mv.study(bert, LINES, tmp_path / "study", cluster=head_of(cluster), on_progress=kill)
     assert told == sorted(told)
-    assert len(list((tmp_path / "study/shards").iterdir())) >= N_SHARDS - 1
     mv.study(bert, LINES, tmp_path / "study")
-    assert files_of(tmp_path / "study") == files_of(whole.folder)
+    assert tables_of(tmp_path / "study") == tables_of(whole.folder)
 
 
 def test_no_cluster_at_that_address(bert: Any, tmp_path: Path) -> None:

@@ -8,15 +8,15 @@ from ray.exceptions import RayActorError, RayTaskError
 
 from mha_viz.corpus.run import cluster as clusters
 from mha_viz.corpus.run.cluster import _Actor, _Pool, _room, _windows
-from mha_viz.corpus.run.worker import Task, Worker
+from mha_viz.corpus.run.worker import Measured, Task, Worker
 from mha_viz.corpus.sources.source import Item
-from mha_viz.errors import StudyError, WriteError
+from mha_viz.errors import StudyError
 
 TASKS = [Task(number, [Item(number, "x" * 800, f"a:{number}")]) for number in range(7)]
 
 
-def told(task: Task) -> dict[str, Any]:
-    return {"number": task.number, "summary": {"n_texts": task.number}}
+def measured(task: Task) -> Measured:
+    return Measured({}, [], {"n_texts": task.number})
 
 
 @pytest.fixture
@@ -72,47 +72,45 @@ def test_what_ray_gives_up_is_tried_again_as_long_as_it_gets_on(
 ) -> None:
     asked: list[int] = []
 
-    def run(tasks: list[Task]) -> Iterator[dict[str, Any]]:
+    def run(tasks: list[Task]) -> Iterator[Measured]:
         asked.append(len(tasks))
-        yield told(tasks[-1])
+        yield measured(tasks[0])
         raise RayActorError
 
     monkeypatch.setattr(pool, "_run", run)
-    found = list(pool.measured(TASKS, lambda _: True))
-    assert [summary["n_texts"] for summary in found] == [6, 5, 4, 3, 2, 1, 0]
+    found = list(pool.measured(TASKS))
+    assert [shard.counts["n_texts"] for shard in found] == [0, 1, 2, 3, 4, 5, 6]
     assert asked == [7, 6, 5, 4, 3, 2, 1]
 
 
 def test_a_cluster_that_gets_nowhere_is_told(pool: _Pool, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[int] = []
 
-    def run(tasks: list[Task]) -> Iterator[dict[str, Any]]:
+    def run(tasks: list[Task]) -> Iterator[Measured]:
         asked.append(len(tasks))
         raise RayActorError
-        yield {}
+        yield measured(TASKS[0])
 
     monkeypatch.setattr(pool, "_run", run)
     with pytest.raises(StudyError, match=r" 3 .*The actor .* this task"):
-        list(pool.measured(TASKS, lambda _: True))
+        list(pool.measured(TASKS))
     assert asked == [7, 7, 7]
 
 
 def test_errors_of_an_actor_are_those_of_one_machine(
     pool: _Pool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(
-        pool, "_run", lambda _: iter([{"number": 0, "error": ["WriteError", "The disk is full."]}])
-    )
-    with pytest.raises(WriteError, match=r"^The disk is full\.$"):
-        list(pool.measured(TASKS, lambda _: True))
+    monkeypatch.setattr(pool, "_run", lambda _: iter([StudyError("The weights are lost.")]))
+    with pytest.raises(StudyError, match=r"^The weights are lost\.$"):
+        list(pool.measured(TASKS))
 
-    def run(_: Any) -> Iterator[dict[str, Any]]:
+    def run(_: Any) -> Iterator[Measured]:
         raise RayTaskError("measure", "a trace", ZeroDivisionError("by zero"))
-        yield {}
+        yield measured(TASKS[0])
 
     monkeypatch.setattr(pool, "_run", run)
     with pytest.raises(RayTaskError, match="a trace"):  # no error of ours: not tried again
-        list(pool.measured(TASKS, lambda _: True))
+        list(pool.measured(TASKS))
 
 
 def test_an_actor_prepares_the_plan_that_it_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:

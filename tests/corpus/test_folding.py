@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +15,11 @@ from mha_viz.corpus.measure.profiles import edges
 from mha_viz.corpus.run import run
 from mha_viz.corpus.run.progress import Progress
 from mha_viz.corpus.sources import source as sources
+from mha_viz.corpus.store import study_file
+from mha_viz.corpus.store.schema import ROWS
+from mha_viz.corpus.store.study_file import FILE, StudyFile
 from mha_viz.errors import ArgumentError, StudyError
-from tests.corpus.small_studies import Stopped, files_of
+from tests.corpus.small_studies import Stopped, tables_of
 
 N_TEXTS = 60
 
@@ -27,6 +29,7 @@ def _small_shards() -> Any:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sources, "SHARD_TEXTS", 15)
         patch.setattr(run, "SHARDS_AT_ONCE", 2)
+        patch.setattr(study_file, "SHARDS_AT_ONCE", 2)
         yield
 
 
@@ -82,8 +85,9 @@ def test_quantiles_come_from_the_histogram(kept: mv.Study, folded: mv.Study) -> 
 
 
 def test_nothing_of_single_texts_is_left(folded: mv.Study) -> None:
-    assert not list((folded.folder / "shards").glob("*"))
-    assert [path.name for path in (folded.folder / "totals").iterdir()] == ["00004"]
+    stored = set(folded.sql("SELECT table_name AS n FROM duckdb_tables()")["n"])
+    assert not stored & {*ROWS, "edge_rows", "means", "units"}
+    assert b"gardener" not in (folded.folder / FILE).read_bytes()  # a word of the first sentence
     for question in (
         lambda: folded.texts,
         lambda: folded.examples(0, 0),
@@ -97,25 +101,25 @@ def test_nothing_of_single_texts_is_left(folded: mv.Study) -> None:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_study_stopped_while_shards_are_added_up_goes_on_to_the_same_files(
+def test_study_stopped_while_shards_are_added_up_goes_on_to_the_same_tables(
     bert: Any, folded: mv.Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:
-    left, remove = random.Random(seed).randrange(1, 15), shutil.rmtree
+    left, replace = random.Random(seed).randrange(1, 11), StudyFile.replace
 
-    def counted(*arguments: Any, **more: Any) -> None:
+    def counted(*given: Any) -> None:
         nonlocal left
         left -= 1
         if left == 0:
             raise Stopped
-        remove(*arguments, **more)
+        replace(*given)
 
     with monkeypatch.context() as patch:
-        patch.setattr(shutil, "rmtree", counted)
+        patch.setattr(StudyFile, "replace", counted)
         with pytest.raises(Stopped):
             trees(bert, tmp_path / "study", keep_texts=False)
     reports: list[Progress] = []
     again = trees(bert, tmp_path / "study", keep_texts=False, on_progress=reports.append)
-    assert files_of(again.folder) == files_of(folded.folder)
+    assert tables_of(again.folder) == tables_of(folded.folder)
     done = [now.n_texts for now in reports]
     assert done == sorted(done) and (not done or done[-1] == N_TEXTS)
 

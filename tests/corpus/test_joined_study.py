@@ -14,7 +14,7 @@ from mha_viz.corpus.sources import documents
 from mha_viz.corpus.sources import source as sources
 from mha_viz.corpus.treebank.relations import head_vs_tree
 from mha_viz.errors import ArgumentError, SourceError
-from tests.corpus.small_studies import files_of
+from tests.corpus.small_studies import tables_of
 from tests.making.trees import conllu, document
 
 MET = "Ann/PROPN/2/nsubj/Entity=(e1) met/VERB/0/root Eve/PROPN/2/obj/Entity=(e2)"
@@ -134,7 +134,7 @@ def test_stopped_and_gone_on_with_it_has_the_same_bytes(
     with pytest.raises(InterruptedError):
         study(bert, treebank, tmp_path / "study", join="document", on_progress=stop)
     study(bert, treebank, tmp_path / "study", join="document")
-    assert files_of(tmp_path / "study") == files_of(joined.folder)
+    assert tables_of(tmp_path / "study") == tables_of(joined.folder)
 
 
 def test_what_has_no_documents_is_refused_before_anything_is_made(

@@ -1,7 +1,6 @@
 """A metric that was added to the table: a study computes it text by text, as a report does."""
 
 import numpy as np
-import pandas as pd
 import pytest
 
 import mha_viz as mv
@@ -46,7 +45,7 @@ def _added():
 def test_a_study_has_it_in_every_table(tmp_path):
     model = mv.load("tiny-bert")
     study = mv.study(model, TEXTS, tmp_path / "study")
-    chance = pd.read_parquet(tmp_path / "study" / "chance_layers.parquet")
+    chance = study.sql("FROM chance_layers")
     reports = [mv.head_report(model.trace(text, keep=KEEP)) for text in TEXTS]
     for key in MORE:
         heads = study.heads.query("metric == @key").sort_values(["layer", "head"])

@@ -12,29 +12,12 @@ import pytest
 
 import mha_viz as mv
 from mha_viz.corpus.run.progress import Progress
-from mha_viz.corpus.store import blocks
+from mha_viz.corpus.store.study_file import FILE, StudyFile
 from mha_viz.errors import StudyError, WriteError
 from tests.corpus.random_moments import acting
-from tests.corpus.small_studies import FEW, LINES, files_of
+from tests.corpus.small_studies import FEW, LINES, tables_of
 
 pytestmark = pytest.mark.usefixtures("small_shards")
-
-
-def test_a_lost_part_is_made_anew(
-    bert: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Its shards alone are measured; the others, and all sums, stay as they are."""
-    monkeypatch.setattr(blocks, "PART_BYTES", 50_000)  # two shards
-    study = mv.study(bert, LINES, tmp_path / "study")
-    before, parts = files_of(study.folder), study.manifest["parts"]
-    assert [part["first"] for part in parts] == [0, 2, 4] and len(study.sql("FROM texts"))
-    shutil.rmtree(study.folder / "parts/00002")
-    with pytest.raises(StudyError, match="00002"):
-        mv.Study.load(study.folder)
-    told: list[Progress] = []
-    mv.study(bert, LINES, study.folder, on_progress=told.append)
-    assert max(now.n_texts for now in told) == 8
-    assert files_of(study.folder) == before
 
 
 def test_a_folder_that_is_deleted_meanwhile_does_not_come_back(bert: Any, tmp_path: Path) -> None:
@@ -54,16 +37,17 @@ DAILY = 2  # of them
 
 @pytest.fixture(scope="module")
 def few(bert: Any, small_shards: None, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """Return the files of a study of three shards that nothing interrupted."""
-    return files_of(mv.study(bert, FEW, tmp_path_factory.mktemp("few") / "study").folder)
+    """Return the tables of a study of three shards that nothing interrupted."""
+    return tables_of(mv.study(bert, FEW, tmp_path_factory.mktemp("few") / "study").folder)
 
 
 def goes_on(model: Any, folder: Path, expected: dict[str, str]) -> None:
     """The same call makes the same study of what is there."""
-    with pytest.raises(StudyError, match=r"not finished|is no study"):
-        mv.Study.load(folder)
+    if not (folder / FILE).exists():  # it may have ended just before
+        with pytest.raises(StudyError, match=r"not finished|is no study"):
+            mv.Study.load(folder)
     mv.study(model, iter(FEW), folder)
-    assert files_of(folder) == expected
+    assert tables_of(folder) == expected
 
 
 @pytest.mark.parametrize(
@@ -76,14 +60,15 @@ def goes_on(model: Any, folder: Path, expected: dict[str, str]) -> None:
 def test_stopped_at_a_random_moment(
     few: dict[str, str], bert: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:
-    """Ctrl-C comes while files are written and renamed, the summaries among them."""
+    """Ctrl-C comes while rows are written and the file gets its name, summaries among them."""
 
     def stop() -> None:
         raise KeyboardInterrupt
 
     moments = acting(seed, stop)
     with monkeypatch.context() as patch:
-        patch.setattr(os, "fsync", moments["fsync"])
+        patch.setattr(StudyFile, "insert", moments["insert"])
+        patch.setattr(StudyFile, "checkpoint", moments["checkpoint"])
         patch.setattr(Path, "replace", moments["replace"])
         with pytest.raises(KeyboardInterrupt):
             mv.study(bert, FEW, tmp_path / "study", on_progress=moments["on_progress"])
@@ -103,7 +88,8 @@ def killed(tmp_path_factory: pytest.TempPathFactory) -> Path:
         text=True,
         env={**os.environ, "PYTHONPATH": os.getcwd()},
     )
-    assert done.stdout.split() == [str(-signal.SIGKILL)] * len(seeds), done.stderr
+    ended = done.stdout.split()
+    assert ended.count(str(-signal.SIGKILL)) > len(seeds) // 2, done.stderr
     return folder
 
 

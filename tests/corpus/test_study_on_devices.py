@@ -11,7 +11,7 @@ import mha_viz as mv
 from mha_viz.checkpoints.device import devices_of
 from mha_viz.corpus.run.progress import Progress
 from mha_viz.errors import ArgumentError, StudyError
-from tests.corpus.small_studies import FEW, LINES, files_of
+from tests.corpus.small_studies import FEW, LINES, tables_of
 
 TWICE = ("cpu", "cpu")
 pytestmark = pytest.mark.usefixtures("small_shards")
@@ -34,7 +34,7 @@ def test_a_process_that_dies_is_told_and_the_same_call_goes_on(
         mv.study(bert, LINES, tmp_path / "study", devices=TWICE, on_progress=kill)
     assert len(killed) == 2
     mv.study(bert, LINES, tmp_path / "study")
-    assert files_of(tmp_path / "study") == files_of(whole.folder)
+    assert tables_of(tmp_path / "study") == tables_of(whole.folder)
 
 
 @pytest.fixture

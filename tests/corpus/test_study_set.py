@@ -90,7 +90,7 @@ def test_a_stop_in_the_second_costs_the_first_nothing(tmp_path: Path) -> None:
     models = ["tiny-bert", "tiny-llama"]
     with pytest.raises(Stop):
         mv.studies(models, TEXTS, tmp_path / "set", on_progress=stop)
-    before = {p: p.stat().st_mtime_ns for p in (tmp_path / "set" / "tiny-bert").rglob("*.parquet")}
+    before = {p: p.stat().st_mtime_ns for p in (tmp_path / "set" / "tiny-bert").rglob("*.duckdb")}
     again = mv.studies(models, TEXTS, tmp_path / "set")
     assert before and {path: path.stat().st_mtime_ns for path in before} == before
     assert [one.n_texts for one in again.studies.values()] == [11, 11]

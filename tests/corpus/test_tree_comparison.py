@@ -18,7 +18,7 @@ from mha_viz.corpus.query.comparison import TREE_QUESTIONS, compare_trees
 from mha_viz.corpus.query.study import Study
 from mha_viz.corpus.treebank.split_half import in_units
 from mha_viz.errors import ArgumentError
-from tests.corpus.small_studies import resealed
+from tests.corpus.small_studies import changed
 
 NAMES = {"n_arcs": "n", "uuas": "accuracy"}
 
@@ -39,15 +39,13 @@ def narrow(untrained: Study, tmp_path_factory) -> Study:
     """The second study as that of a model with fewer heads: 4 layers of 7."""
     folder = tmp_path_factory.mktemp("narrow") / "study"
     shutil.copytree(untrained.folder, folder)
-    for path in folder.glob("*.parquet"):
-        table = pd.read_parquet(path)
-        if "head" in table and "layer" in table:
-            table[table["head"] < 7].to_parquet(path, index=False)
-    path = folder / "study.json"
-    manifest = json.loads(path.read_text("utf-8"))
-    manifest["model"]["n_heads"] = 7
-    path.write_text(json.dumps(manifest))
-    return Study.load(resealed(folder))
+    narrow = {**untrained.manifest, "model": {**untrained.manifest["model"], "n_heads": 7}}
+    columns = "SELECT table_name AS t FROM duckdb_columns() WHERE column_name = '{}'"
+    both = " INTERSECT ".join(columns.format(name) for name in ("layer", "head"))
+    with_heads = untrained.sql(f"{both} INTERSECT SELECT table_name FROM duckdb_tables()")["t"]
+    less = [f"DELETE FROM {table} WHERE head >= 7" for table in with_heads]
+    content = json.dumps(narrow).replace("'", "''")
+    return Study.load(changed(folder, *less, f"UPDATE manifest SET content = '{content}'"))
 
 
 @pytest.mark.parametrize("by", TREE_QUESTIONS)

@@ -67,7 +67,7 @@ def test_a_model_and_a_study_that_both_open_at_once(tmp_path):
         assert page.follow("many_texts", query) == []
         assert page.show(model=MODEL, text="Another text that is run.") == []
         shows_the_study(page, f"{query}&layer=1&head=2")
-        assert list(kept.rglob("*.parquet"))
+        assert list(kept.rglob("*.duckdb"))
     assert not list(temporary.glob("mha*")) and files_of(hub) == cached
     for name in ("first", "second"):
         log = (tmp_path / name / "app.log").read_text()

@@ -9,7 +9,7 @@ import pytest
 import torch
 from streamlit.testing.v1 import AppTest
 
-from mha_viz.corpus.store.integrity import LOCK
+from mha_viz.corpus.store.lock import LOCK
 from mha_viz.errors import LimitError, TextError, WriteError
 from mha_viz.ui.operating import log_redaction
 from mha_viz.ui.run import studies

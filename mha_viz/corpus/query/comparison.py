@@ -132,7 +132,7 @@ def compare_with_random(study: Study) -> pd.DataFrame:
     Raises:
         StudyError: the study was made without random weights.
     """
-    if not (study.folder / "untrained_heads.parquet").exists():
+    if "untrained_heads" not in study._database.tables:
         raise StudyError(
             "This study has no random weights beside it: the config of its model does not say how "
             "to build the model anew."
@@ -180,15 +180,14 @@ def _compared(a: _Side, b: _Side, *, same_texts: bool) -> pd.DataFrame:
 
 def _paired(a: _Side, b: _Side) -> pd.DataFrame:
     """Compute mean and standard error, over units, of the differences on the common texts."""
-    for side in (a, b):
-        side.study.verify(side.rows)
-    known_b = columns_of(b.study.folder, b.rows)
-    columns = tuple(c for c in columns_of(a.study.folder, a.rows) if c in known_b)
+    ours_in, theirs_in = (side.study._database.cursor() for side in (a, b))
+    theirs_has = columns_of(theirs_in, b.rows)
+    columns = tuple(c for c in columns_of(ours_in, a.rows) if c in theirs_has)
     n_places = a.study.n_layers * a.study.n_heads
     sums = UnitSums(n_places * len(columns))
-    of_b = blocks(b.study.folder, b.rows, columns, n_places)
+    of_b = blocks(theirs_in, b.rows, columns, n_places)
     theirs, _ = next(of_b)
-    for ours, units in blocks(a.study.folder, a.rows, columns, n_places):
+    for ours, units in blocks(ours_in, a.rows, columns, n_places):
         while True:
             _, here, there = np.intersect1d(ours.text_ids, theirs.text_ids, return_indices=True)
             apart = theirs.values[there].astype(float) - ours.values[here]

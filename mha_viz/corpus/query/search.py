@@ -5,27 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
 import pandas as pd
 
 from mha_viz.core.attention.checks import Number
 from mha_viz.corpus.store.database import Database
-from mha_viz.corpus.store.edges_index import (
-    BY_PARTS,
-    BY_RELATION,
-    EDGES,
-    HEAVIEST_FIRST,
-    TOKEN_ARCS,
-)
+from mha_viz.corpus.store.names import ARC, BETWEEN_ARCS, BETWEEN_PARTS, TOKEN, UPOS
 from mha_viz.corpus.treebank.parts_of_speech import PARTS
 from mha_viz.corpus.treebank.relations import TO_DEPENDENT, TO_HEAD
 from mha_viz.errors import ArgumentError, StudyError
 
-_COLUMNS = "text_id, layer, head, query, key, query_token, key_token, weight, strongest"
 DIRECTIONS = (TO_HEAD, TO_DEPENDENT)
-# "nsubj" stands for "nsubj:pass" as well.
-_RELATION = "(relation = ? OR starts_with(relation, ? || ':'))"
-_OF_PART = "SELECT text_id, unnest(tokens) FROM words WHERE upos = ?"
+HEAVIEST_FIRST = "weight DESC, text_id, layer, head, query, key"
+_COLUMNS = "text_id, layer, head, query, key, query_token, key_token, weight, strongest"
 _BETWEEN = "tokens[key + 2 : query]"  # of a text, between the two; SQL counts from 1
 _HEAVY = (0.99, 0.9, 0.6)
 _Condition = tuple[str, *tuple[object, ...]]  # of SQL, with its values
@@ -48,89 +39,58 @@ class EdgeQuery:
     min_weight: Number
     limit: int
 
-    @property
-    def has_words(self) -> bool:
-        """True if a word is given, by which edges are in order."""
-        return (self.query, self.key) != (None, None)
-
-    @property
-    def has_grammar(self) -> bool:
-        """True if a relation or a part of speech is given."""
-        return (self.relation, self.query_upos, self.key_upos) != (None, None, None)
-
-    @property
-    def parts(self) -> list[tuple[str, str]]:
-        """The given parts of speech, as the treebanks write them, and of which token."""
-        given = (("query", self.query_upos), ("key", self.key_upos))
-        return [(token, _part(upos)) for token, upos in given if upos is not None]
-
-    @property
-    def place(self) -> list[_Condition]:
-        """The given layer, head and direction, as conditions."""
-        columns = ("layer", "head", "direction")
-        given = [(column, getattr(self, column)) for column in columns]
-        return [(f"{column} = ?", value) for column, value in given if value is not None]
-
-    def heaviest(self, database: Database, table: str, *conditions: _Condition) -> pd.DataFrame:
-        """Read a table's heaviest edges that fulfil all conditions, with their texts."""
-        of_arc = "" if self.relation is None else ", relation, direction"
-        order = HEAVIEST_FIRST + of_arc
-        where, values = _together(conditions)
-        sql = f"""SELECT found.*, place, text FROM (
-                SELECT {_COLUMNS}{of_arc} FROM {table} WHERE {where}
-                ORDER BY {order} LIMIT ?
-            ) AS found JOIN sentences USING (text_id) ORDER BY {order}"""
-        return database.query(sql, (*values, self.limit))
-
-
-def _together(conditions: Sequence[_Condition]) -> tuple[str, list[object]]:
-    return " AND ".join(c for c, *_ in conditions), [v for _, *of in conditions for v in of]
+    def has_arc(self, relation: str, direction: str) -> bool:
+        """Tell whether an arc is searched for; "nsubj" stands for "nsubj:pass" as well."""
+        same = relation == self.relation or relation.startswith(f"{self.relation}:")
+        return same and self.direction in (None, direction)
 
 
 def edges(database: Database, terms: EdgeQuery) -> pd.DataFrame:
     """Search as `Study.search` does."""
-    if EDGES not in database.tables:
+    if "edges" not in database.tables:
         raise StudyError(
             "This study has no edges to search: it was made with keep_texts=False (--no-texts). "
             "Make it again without that to search it."
         )
     _check(terms)
-    found = None
-    if terms.has_grammar and not terms.has_words:
-        found = _among_heaviest(database, terms)
-    return _among_all(database, terms) if found is None else found
-
-
-def _among_heaviest(database: Database, terms: EdgeQuery) -> pd.DataFrame | None:
-    """Search without all edges; None where some may be missed, or none are kept.
-
-    Of each group, all edges that weigh more than `complete_above` are there.
-    """
-    table = BY_PARTS if terms.relation is None else BY_RELATION
-    if table not in database.tables:  # an older study
-        return None
-    parts = [(f"list_contains(string_split({of}_upos, '+'), ?)", part) for of, part in terms.parts]
-    along = [(_RELATION, terms.relation, terms.relation)] * (terms.relation is not None)
-    groups, values = _together(along or parts)
-    rows = f"SELECT coalesce(max(complete_above), 0) AS least FROM {table} WHERE {groups}"
-    least = float(database.query(rows, values)["least"][0])
-    previous = [("key = query - 1",)] * terms.previous
-    heavy = ("weight >= ? AND weight > ?", terms.min_weight, least)
-    found = terms.heaviest(database, table, *along, *parts, *terms.place, *previous, heavy)
-    # weights are compared in single precision
-    is_whole = least == 0 or np.float32(terms.min_weight) > np.float32(least)
-    return found if is_whole or len(found) == terms.limit else None
-
-
-def _among_all(database: Database, terms: EdgeQuery) -> pd.DataFrame:
-    table, conditions = EDGES, terms.place
-    for column, word in (("query_word", terms.query), ("key_word", terms.key)):
-        if word is not None:
-            conditions.append(_like(column, word))
-    conditions += [(f"(text_id, {token}) IN ({_OF_PART})", part) for token, part in terms.parts]
+    table, conditions = _conditions(database, terms)
+    # Where enough heavy edges are found, the columns of most others need not be read.
+    steps = _HEAVY if terms.previous or (terms.query is None and terms.key is None) else ()
+    for least in (*steps, 0.0):
+        if least > terms.min_weight or not least:
+            weight = ("weight >= ?", max(least, terms.min_weight))
+            found = _heaviest(database, table, [*conditions, weight], terms.limit)
+            if len(found) == terms.limit:
+                break
+    names = _names(database, TOKEN, f"number IN {_listed(found, 'query_token', 'key_token')}")
+    for side in ("query_token", "key_token"):
+        found[side] = found[side].map(names).astype(str)
     if terms.relation is not None:
-        conditions.append((_RELATION, terms.relation, terms.relation))
-        table = f"{table} JOIN ({TOKEN_ARCS}) AS arc USING (text_id, query, key)"
+        found = _with_arcs(database, found, terms)
+    return found.drop(columns="arc")
+
+
+def _conditions(database: Database, terms: EdgeQuery) -> tuple[str, list[_Condition]]:
+    """Return what is searched, and the conditions but for the weight; names become numbers."""
+    table = "edge_rows"
+    conditions: list[_Condition] = [
+        (f"{column} = ?", value)
+        for column, value in (("layer", terms.layer), ("head", terms.head))
+        if value is not None
+    ]
+    for column, word in (("query_token", terms.query), ("key_token", terms.key)):
+        if word is not None:
+            matching = _names(database, TOKEN, *_like("lower(trim(name))", word))
+            conditions.append(_among(column, matching))
+    for column, upos in (("query_upos", terms.query_upos), ("key_upos", terms.key_upos)):
+        if upos is not None:
+            part, combined = _part(upos), _names(database, UPOS)
+            numbers = [n for n, name in combined.items() if part in name.split(BETWEEN_PARTS)]
+            conditions.append(_among(column, numbers))
+    if terms.relation is not None:
+        arcs = _names(database, ARC)
+        numbers = [n for n, name in arcs.items() if any(terms.has_arc(*arc) for arc in _arcs(name))]
+        conditions.append(_among("arc", numbers))
     if terms.previous and terms.key is None:
         conditions.append(("key = query - 1",))
     elif terms.previous and terms.key is not None:
@@ -138,14 +98,63 @@ def _among_all(database: Database, terms: EdgeQuery) -> pd.DataFrame:
         between = f"list_filter({_BETWEEN}, lambda one: {condition})"
         conditions.append((f"key < query AND len({between}) = 0", *values))
         table = f"{table} JOIN (SELECT text_id, tokens FROM sentences) AS of_text USING (text_id)"
-    # Edges are not in order of weight: where enough heavy edges are found, most others need not be
-    # looked at.
-    for least in _HEAVY if terms.has_grammar or terms.previous else ():
-        if least > terms.min_weight:
-            found = terms.heaviest(database, table, *conditions, ("weight >= ?", least))
-            if len(found) == terms.limit:
-                return found
-    return terms.heaviest(database, table, *conditions, ("weight >= ?", terms.min_weight))
+    return table, conditions
+
+
+def _heaviest(
+    database: Database, table: str, conditions: Sequence[_Condition], limit: int
+) -> pd.DataFrame:
+    """Read the heaviest edges that fulfil all conditions, with their texts."""
+    where = " AND ".join(condition for condition, *_ in conditions)
+    values = [value for _, *of in conditions for value in of]
+    sql = f"""SELECT found.*, place, text FROM (
+            SELECT {_COLUMNS}, arc FROM {table} WHERE {where} ORDER BY {HEAVIEST_FIRST} LIMIT ?
+        ) AS found JOIN sentences USING (text_id) ORDER BY {HEAVIEST_FIRST}"""
+    return database.query(sql, (*values, limit))
+
+
+def _with_arcs(database: Database, found: pd.DataFrame, terms: EdgeQuery) -> pd.DataFrame:
+    """Make a row for each arc of an edge that is searched for, with its relation and direction."""
+    names = _names(database, ARC, f"number IN {_listed(found, 'arc')}")
+    of_edges = [
+        [arc for arc in _arcs(names[number]) if terms.has_arc(*arc)] for number in found["arc"]
+    ]
+    rows = (
+        found.assign(along=pd.Series(of_edges, found.index))
+        .explode("along")
+        .head(terms.limit)
+        .reset_index(drop=True)
+    )
+    place = list(rows.columns).index("strongest") + 1
+    for at, name in enumerate(("relation", "direction")):
+        rows.insert(place + at, name, rows["along"].str[at].astype(str))
+    return rows.drop(columns="along")
+
+
+def _names(
+    database: Database, kind: str, condition: str = "true", *values: object
+) -> dict[int, str]:
+    """Read the names of a kind by their numbers."""
+    sql = f"SELECT number, name FROM names WHERE kind = ? AND {condition} ORDER BY number"
+    rows = database.query(sql, (kind, *values))
+    return dict(zip(rows["number"].tolist(), rows["name"].tolist(), strict=True))
+
+
+def _arcs(name: str) -> list[tuple[str, str]]:
+    """Part the name of an edge's arcs into relations, each with its direction."""
+    words = name.split(BETWEEN_ARCS)
+    return list(zip(words[::2], words[1::2], strict=False))
+
+
+def _among(column: str, numbers: Sequence[int] | dict[int, str]) -> _Condition:
+    """Write the condition that a column has one of some numbers."""
+    return (f"{column} IN ({', '.join(map(str, map(int, numbers)))})" if numbers else "false",)
+
+
+def _listed(found: pd.DataFrame, *columns: str) -> str:
+    """Write the different numbers of some columns for SQL."""
+    numbers = sorted({int(number) for column in columns for number in found[column]})
+    return f"({', '.join(map(str, numbers or [-1]))})"
 
 
 def _check(terms: EdgeQuery) -> None:

@@ -11,7 +11,7 @@ from mha_viz.core.attention.checks import Number
 from mha_viz.core.record import display
 from mha_viz.corpus.query import search as searching
 from mha_viz.corpus.query.tree_scores import TreebankStudy
-from mha_viz.corpus.query.verification import refusing_damage, whole_manifest
+from mha_viz.corpus.query.verification import file_of_study, refusing_damage
 from mha_viz.corpus.sources.hub_datasets import as_dataset
 from mha_viz.corpus.store.manifest import study_notes, truncation_note, unit_note
 from mha_viz.errors import ArgumentError, StudyError
@@ -24,11 +24,12 @@ if TYPE_CHECKING:
 
 
 class Study(TreebankStudy):
-    """A study of every head of a model over many texts. It only reads its folder.
+    """A study of every head of a model over many texts. It only reads its file.
 
     Args:
-        folder: where it lies.
-        manifest: what its study.json says.
+        folder: where its file, `study.duckdb`, lies.
+        manifest: what it says of itself, if not as the file has it: model, source, settings,
+            versions, counts.
 
     Attributes:
         n_layers, n_heads: of the model.
@@ -41,7 +42,7 @@ class Study(TreebankStudy):
     ...     mv.Study.load(folder)
     Traceback (most recent call last):
         ...
-    mha_viz.errors.StudyError: ... is no study: expected a folder with study.json in it.
+    mha_viz.errors.StudyError: ... is no study: expected a folder with study.duckdb in it.
     """
 
     @classmethod
@@ -49,13 +50,14 @@ class Study(TreebankStudy):
         """Open a finished study.
 
         Args:
-            folder: where it lies.
+            folder: where it lies, or its file. A study of an earlier version, in Parquet files, is
+                converted once: its file is written beside them.
 
         Raises:
             StudyError: no study, or one that is unfinished, cut, changed, or of a newer version.
         """
         with refusing_damage(folder):
-            return cls(Path(folder), whole_manifest(folder))
+            return cls(file_of_study(folder).parent)
 
     @property
     def cut(self) -> str:
@@ -202,17 +204,20 @@ class Study(TreebankStudy):
             found = rows.to_arrow_table()
         return as_dataset(found)
 
-    def verify(self, *tables: str) -> None:
-        """Compare the files of tables with their hashes, as is done before a table is first read.
+    def verify(self, *tables: str) -> dict[str, int]:
+        """Read every value of some tables, and compare each block with its checksum.
 
         Args:
-            tables: names, as in SQL; what the study does not have is left out. For all files see
-                `corpus.query.verification.verify_study`.
+            tables: names, as in SQL; what the study does not have is left out. All if none is
+                named.
+
+        Returns:
+            The number of rows of each table.
 
         Raises:
-            StudyError: a file was changed after it was written.
+            StudyError: the file was changed after it was written.
         """
-        self._database.verify(tables)
+        return self._database.verify(tables or None)
 
     def figures(
         self, metric: str = "entropy", head: tuple[int, int] | None = None
@@ -252,7 +257,7 @@ class Study(TreebankStudy):
 
         Returns:
             The page: best heads, labels, metrics with 95 % intervals, figures, the commands that
-            make all of it again, and what study.json says.
+            make all of it again, and what the study says of itself.
 
         Raises:
             ArgumentError: no such metric, head or width; a folder that holds a study.

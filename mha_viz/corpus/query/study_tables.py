@@ -18,8 +18,6 @@ from mha_viz.corpus.query import example_texts
 from mha_viz.corpus.query.example_texts import DecilePlace, HeadScore
 from mha_viz.corpus.store.blocks import INDEX
 from mha_viz.corpus.store.database import Database
-from mha_viz.corpus.store.edges_index import EDGES
-from mha_viz.corpus.store.integrity import HASHES
 from mha_viz.corpus.store.manifest import Sizes, own_numbers
 from mha_viz.errors import ArgumentError, StudyError
 
@@ -32,16 +30,13 @@ AXES = ("offset", "position", "kind")  # that the weight of a head is laid out b
 class StudyTables:
     """The tables of a study that any source has; see `Study`."""
 
-    def __init__(self, folder: Path, manifest: Mapping[str, Any]) -> None:
-        self.folder, self.manifest = folder, manifest
-        self._sizes = Sizes.of(manifest)
+    def __init__(self, folder: Path, manifest: Mapping[str, Any] | None = None) -> None:
+        self.folder, self._database = folder, Database(folder)
+        self.manifest = self._database.manifest if manifest is None else manifest
+        self._sizes = Sizes.of(self.manifest)
         self.n_layers, self.n_heads, _, self.n_texts, self.n_tokens = self._sizes
-        self.layer_numbers = own_numbers(manifest)
-        self._database = Database(folder, manifest.get(HASHES, {}))
+        self.layer_numbers = own_numbers(self.manifest)
         self._database.check_rows(self._sizes.of_summaries)
-        # Summaries are small; edges and the tables of shards are compared when they are first read.
-        summaries = {Path(name).stem for name in manifest.get("files", ())}
-        self._database.verify(summaries - {EDGES})
 
     @property
     def heads(self) -> pd.DataFrame:

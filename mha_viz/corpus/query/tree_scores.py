@@ -22,7 +22,7 @@ from mha_viz.errors import ArgumentError, StudyError
 class TreebankStudy(StudyTables):
     """The tables that a study of CoNLL-U files has beside those of any; see `Study`."""
 
-    def __init__(self, folder: Path, manifest: Mapping[str, Any]) -> None:
+    def __init__(self, folder: Path, manifest: Mapping[str, Any] | None = None) -> None:
         super().__init__(folder, manifest)
         self._chosen_on: Database | None = None  # of the study that chooses, where another does
 

@@ -1,10 +1,9 @@
 """A study on several machines: actors of a Ray cluster, each with the model, measure its shards."""
 
 import gc
-import json
 import logging
 import os
-import shutil
+import pickle
 import signal
 import socket
 import tempfile
@@ -12,18 +11,16 @@ import threading
 import time
 import warnings
 import weakref
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from mha_viz.core.amounts import of_bytes
 from mha_viz.corpus.query.study import Study
-from mha_viz.corpus.run.worker import Plan, Task, Work, Worker, summary_of
+from mha_viz.corpus.run.worker import Measured, Plan, Task, Work, Worker, checked
 from mha_viz.corpus.sources.source import Item
 from mha_viz.corpus.store.address import Address, is_address
-from mha_viz.corpus.store.blocks import parts_of
-from mha_viz.corpus.store.storage import MANIFEST, PARTS, SUMMARY, read_manifest, read_shard
 from mha_viz.errors import MhaVizError, StudyError
 from mha_viz.extras import require
 
@@ -48,21 +45,22 @@ _RESTARTS = 4  # of one actor: a shard that kills whoever measures it must come 
 _LISTENS_WITHIN = 10.0  # seconds
 _THREADS_WITHIN = 60.0  # seconds; Ray itself waits for them for two, too few on a busy machine
 _DATA_THREADS = ("StreamingExecutor-", "ray-data-metadata-prefetch")  # as their names begin
-_SEEN_WITHIN = 60.0  # seconds after which network file systems show what others have written
+_PUT_EVERY = 600.0  # seconds, at the most often, between two copies of a study at an address
 
 
 class Cluster:
     """A Ray cluster at work on one study.
 
     The address is "auto" for the cluster that this machine belongs to, or "HOST:PORT" of its head;
-    `out` is the study's folder, which all machines share, or its address. Of a study with an
-    address, `folder` is a copy that this machine keeps meanwhile.
+    `out` is the study's folder on this machine, which alone writes to it, or its address. Of a
+    study with an address, `folder` is a copy that this machine keeps meanwhile.
     """
 
     def __init__(self, address: str, out: str | Path) -> None:
         self._cluster = address
         self._address = Address(str(out)) if is_address(out) else None
         self._copy: tempfile.TemporaryDirectory[str] | None = None
+        self._put_at = time.monotonic()
         self.folder = Path(out).absolute()
         if self._address is not None:
             self._copy = tempfile.TemporaryDirectory(prefix="mha_viz-")
@@ -81,47 +79,30 @@ class Cluster:
             message = str(error).replace(str(self.folder), self._address.url)
             raise type(error)(message) from error
 
-    def fill(self, work: Work) -> Generator[dict[str, Any]]:
-        """Measure and write shards, and yield each summary as its shard is finished.
+    def fill(self, work: Work) -> Generator[Measured]:
+        """Measure shards, and yield them in their order.
 
-        Shards are read as the cluster gets on with them. Raises StudyError: no machine has room for
-        an actor, the folder is not shared, or actors die again and again.
+        They are read as the cluster gets on with them. Raises StudyError: no machine has room for
+        an actor, or actors die again and again.
         """
-        if self._address is not None:
-            self._address.put(self.folder, [MANIFEST])  # from now on it holds this study
         pool: _Pool | None = None
         for window in _windows(work.tasks, _window_bytes()):
             if pool is None:
                 device = "cuda" if work.model.device.type == "cuda" else "cpu"
-                address = None if self._address is None else self._address.url
-                pool = _Pool(Plan.of(self.folder, work, device, address))
-            yield from pool.measured(window, self._is_local)
+                pool = _Pool(Plan.of(work, device))
+            yield from pool.measured(window)
             gc.collect()  # what is left of a run of Ray's refers to itself, and holds its texts
-        for draft in self.folder.glob(".*.part"):  # of actors that were killed
-            shutil.rmtree(draft, ignore_errors=True)
 
-    def publish(self) -> None:
-        """Put the study's parts and summaries, and then its manifest, where the study lies."""
-        if self._address is not None:
-            manifest = read_manifest(self.folder)
-            parts = [
-                f"{PARTS}/{part.name}/{name}"
-                for part in parts_of(manifest) or ()
-                for name in (*part.files, SUMMARY)
-            ]
-            self._address.put(self.folder, [*manifest["files"], *parts, MANIFEST])
-            self._address.remove_shards()
+    def publish(self, *, now: bool = True) -> None:
+        """Put the study where it lies; unless it has to be `now`, not too often."""
+        if self._address is not None and (now or time.monotonic() > self._put_at + _PUT_EVERY):
+            self._address.put(self.folder)
+            self._put_at = time.monotonic()
 
     def keep_for(self, study: Study) -> None:
         """Keep the copy of a study with an address as long as it is used."""
         if self._copy is not None:
             weakref.finalize(study, self._copy.cleanup)
-
-    def _is_local(self, number: int) -> bool:
-        """Tell whether a shard that an actor has written is complete on this machine."""
-        if self._address is not None:
-            self._address.fetch_shard(number, self.folder)
-        return read_shard(self.folder, number) is not None
 
 
 class _Actor(Worker):
@@ -130,9 +111,9 @@ class _Actor(Worker):
     def __init__(self, shipped: Sequence[Any]) -> None:
         super().__init__(ray.get(shipped[0]))
 
-    def __call__(self, batch: Mapping[str, Any]) -> dict[str, list[str]]:
-        """Measure and write some shards; return each summary, or the error, as JSON."""
-        return {"results": [json.dumps(self.result(task)) for task in batch["task"]]}
+    def __call__(self, batch: Mapping[str, Any]) -> dict[str, list[bytes]]:
+        """Measure some shards; return each, or the error in its place, as bytes."""
+        return {"results": [pickle.dumps(self.measure(task)) for task in batch["task"]]}
 
 
 class _Pool:
@@ -153,28 +134,23 @@ class _Pool:
         self._size = _room(self._needs)
         self._plan = ray.put(plan)
 
-    def measured(
-        self, tasks: Sequence[Task], is_local: Callable[[int], bool]
-    ) -> Iterator[dict[str, Any]]:
-        """Yield each shard's summary as actors finish it; those of dead actors begin anew.
+    def measured(self, tasks: Sequence[Task]) -> Iterator[Measured]:
+        """Yield shards in their order; those of dead actors begin anew.
 
         Ray gives the shards of an actor or a machine that dies to another one by itself; what it
         gives up is tried once more.
         """
-        left = {task.number: task for task in tasks}
-        attempts = 0
-        while left:
-            before = len(left)
+        done = attempts = 0
+        while done < len(tasks):
+            before = done
             try:
-                for result in self._run(list(left.values())):
-                    summary = summary_of(result)
-                    _wait_for(result["number"], is_local)
-                    del left[result["number"]]
-                    yield summary
+                for result in self._run(tasks[done:]):
+                    yield checked(result)
+                    done += 1
             except RayTaskError:  # what is no error of ours, as on one machine
                 raise
             except RayError as error:
-                attempts = 0 if len(left) < before else attempts + 1
+                attempts = 0 if done > before else attempts + 1
                 if attempts == _ATTEMPTS:
                     reason = str(error).strip().partition("\n")[0].rstrip(".")
                     raise StudyError(
@@ -182,9 +158,10 @@ class _Pool:
                         "the study stays; the same command goes on from there."
                     ) from error
 
-    def _run(self, tasks: Sequence[Task]) -> Iterator[dict[str, Any]]:
+    def _run(self, tasks: Sequence[Task]) -> Iterator[Measured | MhaVizError]:
         context = DataContext.get_current()
         context.enable_progress_bars = False
+        context.execution_options.preserve_order = True
         logging.getLogger("ray.data").setLevel(logging.ERROR)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", RayDeprecationWarning)  # of ray_remote_args_fn
@@ -206,7 +183,7 @@ class _Pool:
         # Not iter_batches: its threads would go on asking Ray after a study that was stopped.
         for bundle in dataset.iter_internal_ref_bundles():
             for block in ray.get(list(bundle.block_refs)):
-                yield from map(json.loads, block["results"].to_pylist())
+                yield from map(pickle.loads, block["results"].to_pylist())
 
 
 def _window_bytes() -> int:
@@ -255,18 +232,6 @@ def _room(needs: Mapping[str, Any]) -> int:
             "(OMP_NUM_THREADS=1)."
         )
     return room
-
-
-def _wait_for(number: int, is_local: Callable[[int], bool]) -> None:
-    """Wait for a shard: a network file system may show late what another machine has written."""
-    until = time.monotonic() + _SEEN_WITHIN
-    while not is_local(number):
-        if time.monotonic() > until:
-            raise StudyError(
-                f"Part {number:05d} of the study was written, but this machine does not see it: "
-                "give a folder that all machines of the cluster share under one name."
-            )
-        time.sleep(0.5)
 
 
 @contextmanager

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import multiprocessing
-import shutil
 import signal
 import tempfile
 from collections.abc import Generator, Iterator, Sequence
@@ -12,13 +11,13 @@ from dataclasses import replace
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import torch
 
 from mha_viz.checkpoints.device import devices_of
 from mha_viz.corpus.query.study import Study
-from mha_viz.corpus.run.worker import Plan, Task, Work, Worker, summary_of
+from mha_viz.corpus.run.worker import Measured, Plan, Task, Work, Worker, checked
 from mha_viz.corpus.store.address import is_address
 from mha_viz.errors import ArgumentError, StudyError
 
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
     from mha_viz.corpus.run.cluster import Cluster
 
 _ENDS_WITHIN = 5.0  # seconds that a process has after SIGTERM
+_AHEAD = 4  # shards for each process that may wait for an earlier one
 
 
 class Devices:
@@ -40,8 +40,8 @@ class Devices:
 
     connected = staticmethod(nullcontext)  # processes begin with the first shard that is missing
 
-    def fill(self, work: Work) -> Generator[dict[str, Any]]:
-        """Measure and write shards, and yield each summary as its shard is finished.
+    def fill(self, work: Work) -> Generator[Measured]:
+        """Measure shards, and yield them in their order.
 
         This process reads one shard more than there are devices. Raises StudyError: a process dies.
         """
@@ -50,7 +50,7 @@ class Devices:
             return
         with tempfile.TemporaryDirectory(prefix="mha_viz-") as shipped:
             plan = Path(shipped) / "plan"
-            torch.save(Plan.of(self.folder, work), plan)
+            torch.save(Plan.of(work), plan)
             with self._processes(plan) as processes:
                 yield from _measured(processes, first, work.tasks)
 
@@ -79,10 +79,8 @@ class Devices:
                 if process.is_alive():
                     process.kill()
                     process.join()
-            for draft in self.folder.glob(".*.part"):  # of processes that were ended
-                shutil.rmtree(draft, ignore_errors=True)
 
-    def publish(self) -> None:
+    def publish(self, *, now: bool = True) -> None:
         """Do nothing: the study lies where it was made."""
 
     def keep_for(self, study: Study) -> None:
@@ -90,7 +88,7 @@ class Devices:
 
 
 def machines_of(
-    cluster: str | None, devices: Sequence[str] | str | None, out: str | Path, keep_texts: bool
+    cluster: str | None, devices: Sequence[str] | str | None, out: str | Path
 ) -> Cluster | Devices | None:
     """Make the cluster or the devices, where they are given."""
     if cluster is not None and devices is not None:
@@ -104,11 +102,6 @@ def machines_of(
                 "machine."
             )
         return None if devices is None else Devices(devices, out)
-    if is_address(out) and not keep_texts:
-        raise StudyError(
-            f"A study without its texts is added up where it lies, and {out} is an address: give a "
-            "folder that all machines share, or keep the texts."
-        )
     from mha_viz.corpus.run.cluster import Cluster  # Ray comes with the extra `cluster`
 
     return Cluster(cluster, out)
@@ -116,18 +109,21 @@ def machines_of(
 
 def _measured(
     processes: dict[Connection, str], first: Task, tasks: Iterator[Task]
-) -> Iterator[dict[str, Any]]:
-    """Give each process a shard, and another one as soon as it is done; yield the summaries."""
+) -> Iterator[Measured]:
+    """Give each process a shard, and another one as soon as it is done; yield them in order."""
     upcoming: Task | None = first
-    idle, busy = list(processes), list[Connection]()
+    number, early = first.number, dict[int, Measured]()  # of what is yielded next; after it
+    idle, busy = list(processes), dict[Connection, int]()
     while upcoming is not None or busy:
         while idle and upcoming is not None:
+            if upcoming.number - number > _AHEAD * len(processes):
+                break
             end = idle.pop()
             with suppress(BrokenPipeError):  # a process that died: to be seen when it is waited for
                 end.send(upcoming)
-            busy.append(end)
+            busy[end] = upcoming.number
             upcoming = next(tasks, None)
-        ready = wait(busy)
+        ready = wait(list(busy))
         for end in [one for one in busy if one in ready]:
             try:
                 result = end.recv()
@@ -137,9 +133,11 @@ def _measured(
                     "done, by a lack of memory perhaps. What is complete of the study stays; the "
                     "same command goes on from there."
                 ) from error
-            busy.remove(end)
+            early[busy.pop(end)] = checked(result)
             idle.append(end)
-            yield summary_of(result)
+        while number in early:
+            yield early.pop(number)
+            number += 1
 
 
 def _serve(tasks: Connection, plan: Path, device: str) -> None:
@@ -149,4 +147,4 @@ def _serve(tasks: Connection, plan: Path, device: str) -> None:
     worker = Worker(replace(torch.load(plan, weights_only=False, mmap=True), device=device))
     with suppress(EOFError, BrokenPipeError):
         while True:
-            tasks.send(worker.result(tasks.recv()))
+            tasks.send(worker.measure(tasks.recv()))

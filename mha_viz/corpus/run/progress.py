@@ -5,17 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
-
-import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from mha_viz.core.amounts import of_bytes
 from mha_viz.core.reprs import count
-from mha_viz.corpus.statistics.intervals import N_UNITS
-from mha_viz.corpus.statistics.totals import ROWS, UNITS
-from mha_viz.corpus.store.storage import read_manifest, read_shard, shard_folder
 
 
 @dataclass(frozen=True)
@@ -28,6 +20,8 @@ class Progress:
         n_tokens: done.
         texts_per_second: in this run; 0 before its first batch.
         seconds_left: None where it cannot be told.
+        bytes_of_text: the space that a text takes, once 4,096 of them are written.
+        n_expected: n_total or, where nobody has counted, an estimate by the size of the source.
 
     >>> Progress(50, 200, 900, 25.0, 6.0).in_words()
     '50 of 200 texts, 25 a second, about 6 seconds left'
@@ -38,6 +32,8 @@ class Progress:
     n_tokens: int
     texts_per_second: float
     seconds_left: float | None
+    bytes_of_text: float | None = None
+    n_expected: float | None = None
 
     def in_words(self) -> str:
         """Write it in a line."""
@@ -57,8 +53,14 @@ BEGUN = Progress(0, None, 0, 0.0, None)  # before the texts are counted
 class ProgressCounter:
     """A counter of what is done, which reports progress."""
 
-    def __init__(self, n_total: int | None, on_progress: Callable[[Progress], None] | None) -> None:
-        self._n_total, self._on_progress = n_total, on_progress
+    def __init__(
+        self,
+        n_total: int | None,
+        n_bytes: int,  # of the source
+        on_progress: Callable[[Progress], None] | None,
+    ) -> None:
+        self._n_total, self._n_bytes, self._on_progress = n_total, n_bytes, on_progress
+        self._space: tuple[float, float] | None = None
         self._n_texts = self._n_tokens = self._n_old = 0  # of complete shards
         self._begun = time.monotonic()
 
@@ -69,6 +71,11 @@ class ProgressCounter:
         self._n_old += n_texts * old
         self.within(0, 0)
 
+    def note_space(self, n_stored: int, mean_length: float) -> None:
+        """Note the bytes that the texts so far take, and their mean length in the source."""
+        expected = self._n_total or self._n_bytes / mean_length
+        self._space = n_stored / max(self._n_texts, 1), expected
+
     def within(self, n_texts: int, n_tokens: int) -> None:
         """Report how far the shard is that is being measured."""
         if self._on_progress is None:
@@ -78,40 +85,25 @@ class ProgressCounter:
         left = None
         if self._n_total is not None and speed > 0:
             left = max(0, self._n_total - done) / speed
-        self._on_progress(Progress(done, self._n_total, self._n_tokens + n_tokens, speed, left))
+        tokens = self._n_tokens + n_tokens
+        space = self._space or (None, None)
+        self._on_progress(Progress(done, self._n_total, tokens, speed, left, *space))
 
 
 MANY = 1_000_000  # texts, above which their rows take more room than most disks have to spare
 
 
-def space_note(folder: Path, n_texts: int | None) -> str | None:
+def space_note(progress: Progress) -> str | None:
     """Suggest to keep no texts, where they are very many; "" where they are not.
 
-    None before the first part of the study in `folder` is written, by which the space, and without
-    `n_texts` their number, is estimated.
+    None before that can be told.
     """
-    first = read_shard(folder, 0)
-    if first is None:
+    if progress.bytes_of_text is None or progress.n_expected is None:
         return None
-    n = first["n_texts"]
-    many = _estimated(folder, n) if n_texts is None else n_texts
-    if n == 0 or many <= MANY:
+    if progress.n_expected <= MANY:
         return ""
-    files: Mapping[str, int] = {Path(name).stem: size for name, size in first["files"].items()}
-    rows = sum(files.get(name, 0) for name in ROWS)
-    at_end, meanwhile = (size * many / n for size in (rows, sum(files.values()) + rows))
-    sums = {name: size for name, size in files.items() if name not in ROWS}
-    alone = sum(sums.values()) + sums[UNITS] * (N_UNITS / min(n, N_UNITS) - 1)
     return (
-        f"of about {many:,} texts this study will take {of_bytes(at_end)} of disk "
-        f"({of_bytes(meanwhile)} while it is made); with --no-texts, which "
-        f"keeps no examples and no search, about {of_bytes(2 * alone)}"
+        f"of about {progress.n_expected:,.0f} texts this study will take "
+        f"{of_bytes(progress.bytes_of_text * progress.n_expected)} of disk; with --no-texts, which "
+        "keeps no examples and no search, a study of any length takes the same space"
     )
-
-
-def _estimated(folder: Path, n: int) -> int:
-    """Estimate the number of texts by the mean length of those in the first part."""
-    files: list[dict[str, Any]] = read_manifest(folder)["source"]["files"]
-    texts = pq.read_table(shard_folder(folder, 0) / "sentences.parquet", columns=["text"])["text"]
-    length = (pc.sum(pc.binary_length(texts)).as_py() or 0) + n  # and the ends of lines
-    return round(sum(file["size"] for file in files) * n / max(length, 1))

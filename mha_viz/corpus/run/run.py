@@ -1,34 +1,39 @@
-"""A study made, or continued: shard after shard into its folder, then the summaries."""
+"""A study made, or continued: shard after shard into its file, then the summaries."""
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, contextmanager, nullcontext
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-import torch
 
 from mha_viz.checkpoints.untrained_copy import untrained_copy
 from mha_viz.corpus.measure.batches import pass_tokens, prepared
 from mha_viz.corpus.measure.shard import Settings, Shard, measure_batches
 from mha_viz.corpus.query.study import Study
-from mha_viz.corpus.query.verification import missing_part
 from mha_viz.corpus.run.devices import Devices, machines_of
 from mha_viz.corpus.run.progress import Progress, ProgressCounter
 from mha_viz.corpus.run.summary import has_exact_quantiles, summarise
-from mha_viz.corpus.run.worker import Task, Work
+from mha_viz.corpus.run.worker import Measured, Task, Work
 from mha_viz.corpus.sources.source import Source, open_source, shards
-from mha_viz.corpus.statistics import totals as sums
-from mha_viz.corpus.statistics.totals import SHARDS_AT_ONCE, Totals, fold, totals_so_far
-from mha_viz.corpus.store import storage
-from mha_viz.corpus.store.blocks import mend, merge_shards, parts_of, remove_shards
-from mha_viz.corpus.store.integrity import FORMAT, locked
+from mha_viz.corpus.statistics.totals import Totals
+from mha_viz.corpus.store.database import read_manifest, trust
+from mha_viz.corpus.store.lock import locked
 from mha_viz.corpus.store.manifest import model_identity, versions
+from mha_viz.corpus.store.study_file import (
+    FILE,
+    KEPT_SKIPPED,
+    SHARDS_AT_ONCE,
+    StudyFile,
+    begun_threads,
+    check_same,
+    claim_folder,
+    open_study,
+    size_of,
+)
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import ArgumentError, StudyError
 from mha_viz.text.cleaning import visible
@@ -59,9 +64,9 @@ def study(
 ) -> Study:
     """Run many texts through a model, measure every head on each, and store it as a study.
 
-    The work is cut into parts of 256 texts, each written whole. Stopped at any moment, by Ctrl-C or
-    by force, the same call goes on after the last complete part, and the study is the same to the
-    last bit as without the interruption. A finished study is opened.
+    The work is cut into parts of 256 texts, each written in one transaction. Stopped at any moment,
+    by Ctrl-C or by force, the same call goes on after the last part that was written, and the
+    tables are the same to the last bit as without the interruption. A finished study is opened.
 
     Args:
         model: any model; of an encoder-decoder, its encoder.
@@ -69,7 +74,8 @@ def study(
             also gzipped), a folder of them, "-" for standard input, "sample" for the treebank that
             comes with mha-viz, strings, or a dataset of Hugging Face: the object, the folder that
             its `save_to_disk` wrote, or its name as "hf:OWNER/NAME:SPLIT" (extra `datasets`).
-        out: the study's folder: new, empty, or that of this study.
+        out: the study's folder: new, empty, or that of this study. All of it lies in one file
+            there, `study.duckdb`.
         column: of a table that holds the texts, if it is not found by itself.
         sample: how many texts to draw from the source; all of them if not given.
         seed: of the draw.
@@ -79,8 +85,9 @@ def study(
             Without, a study of any length takes the same space: it has all means, intervals and
             labels, quantiles from its histograms, and no examples, search or single texts.
         cluster: None for this machine; "auto" or "HOST:PORT" of a Ray cluster's head for several
-            ones (extra `cluster`). `out` is then a folder that all of them share, or an address
-            such as "s3://bucket/study". The study is the same to the last bit.
+            ones (extra `cluster`), which hand over what they measured to this one. `out` is then a
+            folder of this machine, or an address such as "s3://bucket/study". The study is the
+            same to the last bit.
         join: "document" joins the sentences of each document of a treebank (`# newdoc` in CoNLL-U)
             to texts as long as the model takes, of 1,024 tokens at the most: antecedents may then
             stand in earlier sentences. None: each sentence is a text.
@@ -114,13 +121,12 @@ def study(
     ...     found.n_texts, len(found.heads.query("metric == 'entropy'"))
     (2, 32)
     """
-    machines = machines_of(cluster, devices, out, keep_texts)
+    machines = machines_of(cluster, devices, out)
     folder = Path(out) if machines is None else machines.folder
     settings = Settings(
         batch_tokens=batch_tokens,
         edges=keep_texts,
         keep_texts=keep_texts,
-        threads=_threads(folder),
         join=join,
         jensen_shannon=jensen_shannon,
     )
@@ -128,66 +134,45 @@ def study(
     opened = open_source(source, column=column, sample=sample, seed=seed, join=joins, group=group)
     if join:
         opened.check_documents()
-    about: dict[str, Any] = {
-        "model": model_identity(model),
-        "source": opened.identity(),
-        # older studies say nothing of further metrics or measures, and have none
-        "settings": {key: of for key, of in asdict(settings).items() if key not in _LATER or of},
-        "versions": versions(),
-        "unit": None,  # as is known at the end
-    }
-    n_total = _count(opened, about["source"], sample)
+    identity = opened.identity()
+    n_total = _count(opened, identity, sample)
     with nullcontext() if machines is None else machines.connected():
-        storage.claim_folder(folder)
+        claim_folder(folder)
         with locked(folder):
-            manifest = storage.begin_manifest(folder, {**about, "source_name": opened.name})
-            found = None  # a finished study of which nothing is missing
-            if manifest["finished"] and missing_part(folder, manifest) is None:
-                if "parts" in manifest:
-                    remove_shards(folder)  # of a run that was stopped when it deleted them
-                found = Study.load(folder)
-            if found is None:
-                if manifest["format"] < FORMAT:  # its parts have no sums
-                    raise StudyError(
-                        f"An earlier version of mha-viz began {folder}: give another folder."
-                    )
-                counter = ProgressCounter(n_total, on_progress)
-                totals = totals_so_far(folder, model.n_layers, model.n_heads)
-                if totals.n_shards:
-                    counter.complete(totals.counts, old=True)
-                lost = [
-                    part
-                    for part in parts_of(manifest) or ()
-                    if not storage.part_folder(folder, part.name).exists()
-                ]
-                wanted = {number for part in lost for number in part.numbers} if lost else None
-                run = _Run(folder, model, opened, settings, totals, counter, wanted)
-                run.fill() if machines is None else run.fill_on(machines)
-                for part in lost:
-                    mend(folder, part)
-                if not lost:
-                    _finish(folder, manifest, opened, totals)
-                remove_shards(folder)
+            settings = replace(settings, threads=begun_threads(folder) or settings.threads)
+            kept = {key: of for key, of in asdict(settings).items() if key not in _LATER or of}
+            about: dict[str, Any] = {
+                "model": model_identity(model),
+                "source": identity,
+                "settings": kept,  # older studies say nothing of those in `_LATER`
+                "versions": versions(),
+                "unit": None,  # as is known at the end
+                "source_name": opened.name,
+            }
+            if (folder / FILE).exists():
+                check_same(folder, read_manifest(folder), about)
+            else:
+                counter = ProgressCounter(n_total, _bytes(identity), on_progress)
+                with open_study(folder, about) as file:
+                    run = _Run(model, opened, settings, file, counter, machines)
+                    run.fill()
+                    run.finish()
+                trust(folder / FILE)
                 if machines is not None:
                     machines.publish()
-    found = found or Study.load(folder)
+    found = Study.load(folder)
     if machines is not None:
         machines.keep_for(found)
     return found
 
 
-def _threads(folder: Path) -> int:
-    """Return the threads in which a study's sums are made: those that it was begun with."""
-    if (folder / storage.MANIFEST).is_file():
-        begun = storage.read_manifest(folder)["settings"]
-        if isinstance(begun, dict) and isinstance(begun.get("threads"), int):
-            return int(begun["threads"])
-    return torch.get_num_threads()
+def _bytes(identity: dict[str, Any]) -> int:
+    return sum(file["size"] for file in identity["files"])
 
 
 def _count(opened: Source, identity: dict[str, Any], sample: int | None) -> int | None:
     """Count the texts, where that is quickly known; raises where there is none."""
-    if sum(file["size"] for file in identity["files"]) <= _COUNTED_BYTES:
+    if _bytes(identity) <= _COUNTED_BYTES:
         return sum(1 for _ in opened)
     if sample is None:
         next(iter(opened))
@@ -198,16 +183,28 @@ def _count(opened: Source, identity: dict[str, Any], sample: int | None) -> int 
 class _Run:
     """A study in the making."""
 
-    folder: Path
     model: AttentionModel
     source: Source
     settings: Settings
-    totals: Totals
+    file: StudyFile
     counter: ProgressCounter
-    wanted: set[int] | None = None  # numbers of the shards that are to be made; None: all
+    machines: Cluster | Devices | None  # that measure; None: this process does
 
     def fill(self) -> None:
         """Measure and write every shard that is not there yet."""
+        if self.file.n_shards:
+            self.counter.complete(self.file.counts, old=True)
+            self._settle()  # it may have been stopped just before
+        measured = self._measured() if self.machines is None else self._measured_by(self.machines)
+        # the thread that reads ahead, and processes, end with this, however it ends
+        with self.settings.in_threads(), closing(measured), self._writing() as write:
+            self.counter.within(0, 0)  # how many there are, before the first batch is done
+            for shard in measured:
+                write(shard)
+                self.counter.complete(shard.counts)
+
+    def _measured(self) -> Generator[Shard]:
+        """Measure the shards that are missing, one after the other."""
         untrained: AttentionModel | None = None
         upcoming = prepared(
             shards(self.source),
@@ -216,20 +213,13 @@ class _Run:
             self._is_done,
             pass_tokens(self.model.device),
         )
-        # the thread that reads ahead ends with this, however it ends
-        with self.settings.in_threads(), closing(upcoming), self._writing() as write:
-            self.counter.within(0, 0)  # how many there are, before the first batch is done
+        with closing(upcoming):
             for number, packed, skipped in upcoming:
-                if self._is_added(number):
-                    continue
-                if not self.settings.keep_texts and number % SHARDS_AT_ONCE == 0:
-                    write(None)
-                    fold(self.folder, self.totals, number)
-                if self._counted(number):
+                if self._is_done(number):
                     continue
                 if untrained is None and self.settings.baselines:
                     untrained = random_weights(self.model)
-                shard = measure_batches(
+                yield measure_batches(
                     self.model,
                     packed,
                     skipped,
@@ -237,58 +227,79 @@ class _Run:
                     untrained=untrained,
                     on_batch=self.counter.within,
                 )
-                write((number, shard))
+
+    def _measured_by(self, machines: Cluster | Devices) -> Generator[Measured]:
+        """Let the machines of a cluster, or devices, measure the shards that are missing."""
+        done = self.file.n_shards
+        tasks = (Task(n, items) for n, items in shards(self.source) if n >= done)
+        make = partial(random_weights, self.model) if self.settings.baselines else lambda: None
+        with closing(machines.fill(Work(self.model, make, tasks, self.settings))) as filled:
+            yield from filled
 
     @contextmanager
-    def _writing(self) -> Iterator[Callable[[tuple[int, Shard] | None], None]]:
+    def _writing(self) -> Iterator[Callable[[Shard | Measured | None], None]]:
         """Yield what writes a shard in a thread, while the next one is measured.
 
         It waits for the shard before; with None it only waits. Whatever happens meanwhile, a shard
         that was given to it is written whole.
         """
         with ThreadPoolExecutor(1, thread_name_prefix="writing") as thread:
-            begun: list[Future[dict[str, Any]]] = []
+            begun: list[Future[None]] = []
 
-            def write(shard: tuple[int, Shard] | None) -> None:
+            def write(shard: Shard | Measured | None) -> None:
                 while begun:
                     begun.pop().result()
                 if shard is not None:
-                    keep = self.settings.keep_texts
-                    begun.append(
-                        thread.submit(sums.write_shard, self.folder, *shard, keep_texts=keep)
-                    )
-                    self.counter.complete(shard[1].counts)
+                    begun.append(thread.submit(self._write, shard))
 
             yield write
             write(None)
 
-    def fill_on(self, machines: Cluster | Devices) -> None:
-        """Measure and write the missing shards on the machines of a cluster, or on devices."""
-        tasks = (
-            Task(number, items)
-            for number, items in shards(self.source)
-            if not self._is_added(number) and not self._counted(number)
-        )
-        make = partial(random_weights, self.model) if self.settings.baselines else lambda: None
-        # processes end with this, however it ends
-        with closing(machines.fill(Work(self.model, make, tasks, self.settings))) as filled:
-            for shard in filled:
-                self.counter.complete(shard)
+    def _write(self, shard: Shard | Measured) -> None:
+        self.file.add(shard.tables, shard.counts, shard.skipped)
+        self._settle()
 
-    def _is_added(self, number: int) -> bool:
-        """Tell whether a shard's sums are in those of the study."""
-        unwanted = self.wanted is not None and number not in self.wanted
-        return number < self.totals.n_shards or unwanted
+    def _settle(self) -> None:
+        """After some shards, keep the sums of rows that do not stay, and end the file's log."""
+        if self.file.n_shards % SHARDS_AT_ONCE == 0:
+            if not self.settings.keep_texts:
+                self._totals().write(self.file)
+            self.file.checkpoint()
+            if self.settings.keep_texts:
+                self.counter.note_space(size_of(self.file.folder), self.file.mean_length)
+            if self.machines is not None:
+                self.machines.publish(now=False)
+
+    def _totals(self) -> Totals:
+        return Totals.of(self.file, self.model.n_layers, self.model.n_heads)
 
     def _is_done(self, number: int) -> bool:
-        return self._is_added(number) or storage.shard_folder(self.folder, number).exists()
+        return number < self.file.n_shards
 
-    def _counted(self, number: int) -> bool:
-        """Count a shard that is there already."""
-        done = storage.read_shard(self.folder, number)
-        if done is not None:
-            self.counter.complete(done, old=True)
-        return done is not None
+    def finish(self) -> None:
+        """Write the summaries, and mark the study as finished."""
+        file, opened = self.file, self.source
+        counts = {"n_shards": file.n_shards, **file.counts}
+        counts["n_skipped"] += opened.n_skipped
+        counts |= {"n_duplicates": opened.n_duplicates, "n_units": opened.n_units}
+        if self.settings.join:
+            counts |= {"n_going_on": opened.n_going_on, "n_lost": opened.n_lost}
+        skipped = [*map(list, opened.skipped), *file.skipped]
+        if counts["n_texts"] == 0:
+            place, reason = skipped[0]
+            raise StudyError(
+                f"The model could read none of the texts of {opened.name}; the first was {place}: "
+                f"{reason} Give other texts or another model."
+            )
+        totals = self._totals()
+        about: dict[str, Any] = {"unit": visible(opened.unit), "counts": counts}
+        about["skipped"] = skipped[:KEPT_SKIPPED]
+        about["quantiles"] = "texts" if has_exact_quantiles(file, totals) else "histogram"
+        summarise(file, totals)
+        if not self.settings.keep_texts:
+            with file.transaction():
+                file.clear_rows()
+        file.finish(about)
 
 
 def random_weights(model: AttentionModel) -> AttentionModel | None:
@@ -299,34 +310,3 @@ def random_weights(model: AttentionModel) -> AttentionModel | None:
         return untrained_copy(model)
     except ArgumentError:
         return None  # a network that was changed in memory: the study has no such baseline
-
-
-def _finish(folder: Path, manifest: dict[str, Any], opened: Source, totals: Totals) -> None:
-    """Write the summaries, and mark the study as finished."""
-    keep_texts = manifest["settings"]["keep_texts"]
-    if keep_texts:
-        with storage.writing(folder):
-            shutil.rmtree(folder / storage.PARTS, ignore_errors=True)  # of a run that was stopped
-        totals.add_shards(folder)
-    else:
-        fold(folder, totals)
-    counts = {"n_shards": totals.n_shards, **totals.counts}
-    counts["n_skipped"] += opened.n_skipped
-    counts |= {"n_duplicates": opened.n_duplicates, "n_units": opened.n_units}
-    if manifest["settings"].get("join"):
-        counts |= {"n_going_on": opened.n_going_on, "n_lost": opened.n_lost}
-    skipped = [*map(list, opened.skipped), *totals.skipped]
-    if counts["n_texts"] == 0:
-        place, reason = skipped[0]
-        raise StudyError(
-            f"The model could read none of the texts of {opened.name}; the first was {place}: "
-            f"{reason} Give other texts or another model."
-        )
-    with storage.writing(folder):
-        files = summarise(folder, totals)
-    about = {"finished": True, "unit": visible(opened.unit), "counts": counts}
-    about["skipped"] = skipped[: storage.KEPT_SKIPPED]
-    about["quantiles"] = "texts" if has_exact_quantiles(folder, totals) else "histogram"
-    if keep_texts:
-        about["parts"] = [part._asdict() for part in merge_shards(folder, totals.n_shards)]
-    storage.write_manifest(folder, {**manifest, **about, "files": files})

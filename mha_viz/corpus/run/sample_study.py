@@ -7,8 +7,9 @@ import pandas as pd
 from mha_viz.checkpoints.catalog import shipped_folder
 from mha_viz.corpus.measure.scores import own_scores
 from mha_viz.corpus.query.study import Study
+from mha_viz.corpus.store.database import read_manifest, trust
 from mha_viz.corpus.store.manifest import model_identity
-from mha_viz.corpus.store.storage import MANIFEST, read_manifest
+from mha_viz.corpus.store.study_file import FILE
 from mha_viz.engine.model import AttentionModel
 
 FOLDER = "sample_study"  # in the model's
@@ -18,8 +19,9 @@ STEPS = "training_steps.parquet"  # there, of a model that was trained anew by t
 def sample_study(model: AttentionModel) -> Study | None:
     """Return the study that was made of a model beforehand, by all metrics; None if none was."""
     folder = shipped_folder() / PurePath(model.name).name / FOLDER
-    if own_scores() or not (folder / MANIFEST).is_file():
+    if own_scores() or not (folder / FILE).is_file():
         return None
+    trust(folder / FILE)  # it comes with the package
     found = Study.load(folder)
     return found if found.manifest["model"] == model_identity(model) else None
 
@@ -30,6 +32,7 @@ def training_steps(study: Study) -> pd.DataFrame | None:
     steps = shipped_steps(name)
     if steps is None:
         return None
+    trust(shipped_folder() / name / FOLDER / FILE)
     sample = read_manifest(shipped_folder() / name / FOLDER)
     return steps if sample["model"] == study.manifest["model"] else None
 

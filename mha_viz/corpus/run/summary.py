@@ -1,6 +1,4 @@
-"""Summaries of all shards: small tables of heads, and edges to search."""
-
-from pathlib import Path
+"""Summaries of all texts of a study: means with intervals, quantiles and labels of heads."""
 
 import numpy as np
 import pandas as pd
@@ -12,52 +10,33 @@ from mha_viz.core.metrics.units import interval
 from mha_viz.corpus.measure.profiles import histogram_quantiles
 from mha_viz.corpus.statistics.labels import corpus_labels
 from mha_viz.corpus.statistics.totals import Totals
-from mha_viz.corpus.store.blocks import whole_column
-from mha_viz.corpus.store.edges_index import keep_heaviest, sort_edges
-from mha_viz.corpus.store.storage import row_files, write_table
+from mha_viz.corpus.store.study_file import StudyFile
 
 QUANTILES = {"q05": 0.05, "q25": 0.25, "q50": 0.5, "q75": 0.75, "q95": 0.95}
 MOST_SORTED = 2**25  # scores of a metric, 134 MB: a million texts of 32 heads
 # Rows by text -> the table of their means.
 MEANS = {"texts": "heads", "untrained": "untrained_heads", "chance": "chance_layers"}
-# Sums of rows by text, which stand beside these under a name of their own.
-_SUMS = {"parses": "trees", "untrained_parses": "untrained_trees"}
 
 
-def has_exact_quantiles(folder: Path, totals: Totals) -> bool:
+def has_exact_quantiles(file: StudyFile, totals: Totals) -> bool:
     """Tell whether quantiles are computed of all scores: rows are kept, and not too many."""
-    n_scores = totals.counts["n_texts"] * totals.n_layers * totals.n_heads
-    return n_scores <= MOST_SORTED and bool(row_files(folder, "texts"))
+    n_scores = file.counts["n_texts"] * totals.n_layers * totals.n_heads
+    return n_scores <= MOST_SORTED and "texts" in file.tables
 
 
-def summarise(folder: Path, totals: Totals) -> dict[str, int]:
-    """Write the summaries of a study whose shards are complete; return their sizes by file name.
-
-    Each is a Parquet file in the study's folder; the same shards give the same bytes. Returns file
-    name -> size in bytes.
-    """
-    tables = {name: _means(folder, name, totals) for name in totals.means}
+def summarise(file: StudyFile, totals: Totals) -> None:
+    """Write the summaries of a study whose texts are all there."""
+    tables = {name: _means(file, name, totals) for name in totals.means}
     made = {MEANS[name]: table for name, table in tables.items()}
-    shares = {key: counts / totals.counts["n_texts"] for key, counts in totals.labels.items()}
+    shares = {key: counts / file.counts["n_texts"] for key, counts in totals.labels.items()}
     made["labels"] = corpus_labels(totals.n_layers, totals.n_heads, tables, shares)
-    for name, table in made.items():
-        _write(folder, name, pa.Table.from_pandas(table, preserve_index=False))
-    for name, sums in totals.tables.items():
-        _write(folder, _SUMS.get(name, name), sums)
-    sort_edges(folder)
-    keep_heaviest(folder)
-    return {path.name: path.stat().st_size for path in sorted(folder.glob("*.parquet"))}
+    with file.transaction():
+        file.add_up()
+        for name, table in made.items():
+            file.replace(name, pa.Table.from_pandas(table, preserve_index=False))
 
 
-def _write(folder: Path, name: str, table: pa.Table) -> None:
-    """Write a table under a name of its own first, then in its place."""
-    check_cancelled()
-    draft = folder / f".{name}.part"
-    write_table(draft, table)
-    draft.replace(folder / f"{name}.parquet")
-
-
-def _means(folder: Path, table: str, totals: Totals) -> pd.DataFrame:
+def _means(file: StudyFile, table: str, totals: Totals) -> pd.DataFrame:
     """Compute count, mean, spread and interval of each column over texts, by head (or layer)."""
     means = totals.means[table]
     n, std = means.moments.n, means.moments.std
@@ -78,16 +57,18 @@ def _means(folder: Path, table: str, totals: Totals) -> pd.DataFrame:
         if metric is not None:  # an interval ends where the metric does
             own |= {end: np.clip(own[end], *metric.limits) for end in ("low", "high")}
         if table == "texts":
-            own |= dict(zip(QUANTILES, _quantiles(folder, column, totals), strict=True))
+            own |= dict(zip(QUANTILES, _quantiles(file, column, totals), strict=True))
         parts.append(pd.DataFrame({**where, "metric": column, **own}))
     found = pd.concat(parts, ignore_index=True)
     return found[found.groupby("metric")["n_texts"].transform("max") > 0]
 
 
-def _quantiles(folder: Path, metric: str, totals: Totals) -> np.ndarray:
+def _quantiles(file: StudyFile, metric: str, totals: Totals) -> np.ndarray:
     """Compute quantiles of texts, (quantile, head); by histogram unless `has_exact_quantiles`."""
     shares, shape = tuple(QUANTILES.values()), (totals.n_layers, totals.n_heads)
-    if not has_exact_quantiles(folder, totals):
-        return histogram_quantiles(totals.tables["histogram"], metric, shape, shares)
-    values = whole_column(folder, "texts", metric, shape[0] * shape[1])
-    return pd.DataFrame(values).quantile(list(shares)).to_numpy(float)  # without NaN
+    if not has_exact_quantiles(file, totals):
+        counts = file.cursor().sql("FROM histogram").to_arrow_table()
+        return histogram_quantiles(counts, metric, shape, shares)
+    values = file.cursor().execute(f'SELECT "{metric}" AS value FROM texts').fetchnumpy()["value"]
+    scores = pd.DataFrame(np.asarray(values).reshape(-1, shape[0] * shape[1]))
+    return scores.quantile(list(shares)).to_numpy(float)  # without NaN

@@ -19,7 +19,6 @@ from mha_viz.core.metrics.units import MIN_UNITS
 from mha_viz.core.reprs import count
 from mha_viz.corpus.sources.documents import MOST_TOKENS
 from mha_viz.corpus.sources.source import SHARD_TEXTS, TEXT
-from mha_viz.corpus.store.integrity import HASHES
 from mha_viz.engine.model import AttentionModel
 
 _NOTES = tomllib.loads((files(__package__) / "notes.toml").read_text("utf-8"))
@@ -31,11 +30,11 @@ _SUMMED_UP = (
     "heads untrained_heads chance_layers labels profile parts_of_speech relations "
     "untrained_relations relation_offsets trees untrained_trees coreference untrained_coreference"
 ).split()
-_OF_TOKENS = ("edges", "heaviest_by_parts", "heaviest_by_relation", "arcs", "words")
+_OF_TOKENS = ("edge_rows", "names", "arcs", "words")
 
 
 class Sizes(NamedTuple):
-    """The sizes of a study in its study.json."""
+    """The sizes of a study, as it says of itself."""
 
     n_layers: int  # of its model
     n_heads: int
@@ -45,7 +44,7 @@ class Sizes(NamedTuple):
 
     @classmethod
     def of(cls, manifest: Mapping[str, Any]) -> Sizes:
-        """Read study.json; KeyError, TypeError, ValueError or OverflowError if it was changed."""
+        """Read a manifest; KeyError, TypeError, ValueError or OverflowError if it was changed."""
         counts, model = manifest["counts"], manifest["model"]
         of_model, of_texts = ("n_layers", "n_heads", "n_ctx"), ("n_texts", "n_tokens")
         found = cls(*(int(model[n]) for n in of_model), *(int(counts[n]) for n in of_texts))
@@ -82,7 +81,7 @@ class Sizes(NamedTuple):
 
 
 def own_numbers(manifest: Mapping[str, Any]) -> tuple[int, ...]:
-    """Return the model's own numbers of its layers, () for 0, 1, 2 ..., as a study.json has them.
+    """Return the model's own numbers of its layers, () for 0, 1, 2 ..., as a manifest has them.
 
     Raises ValueError or TypeError: it was changed.
     """
@@ -98,12 +97,10 @@ def study_notes(manifest: Mapping[str, Any]) -> list[str]:
     """Return what a reader of a study's numbers should know, in sentences.
 
     >>> counts = {"n_truncated": 0, "n_duplicates": 228}
-    >>> study_notes({"counts": counts, "model": {}, "sha256": {}})
+    >>> study_notes({"counts": counts, "model": {}})
     ['228 duplicate texts were left out: a text that occurs again counts once.']
     """
     notes = []
-    if HASHES not in manifest:
-        notes.append(_NOTES["no_hashes"])
     if n := manifest["counts"].get("n_duplicates", 0):
         were = "was" if n == 1 else "were"
         notes.append(_NOTES["duplicates"].format(texts=count(n, "duplicate text"), were=were))

@@ -1,6 +1,6 @@
 """Temporary folders that are deleted at the next start where their process was killed.
 
-A folder is held by its lock (`integrity.locked`), which the system releases however the process
+A folder is held by its lock (`lock.locked`), which the system releases however the process
 ends. Whoever gets the lock of a folder of another process knows that nobody uses it.
 """
 
@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
-from mha_viz.corpus.store.integrity import LockedError, locked
+from mha_viz.corpus.store.lock import LockedError, locked
 
 PREFIX = "mha-viz-studies-"
 

@@ -21,7 +21,7 @@ from mha_viz.corpus.query.study import Study
 from mha_viz.corpus.run.progress import BEGUN
 from mha_viz.corpus.sources.documents import DOCUMENT
 from mha_viz.corpus.sources.readers import GZIP
-from mha_viz.corpus.store.integrity import LockedError, locked
+from mha_viz.corpus.store.lock import LockedError, locked
 from mha_viz.corpus.store.temporary import temporary_folder
 from mha_viz.corpus.treebank.trees import SAMPLE
 from mha_viz.engine.model import AttentionModel

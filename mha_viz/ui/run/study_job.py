@@ -13,8 +13,8 @@ from mha_viz.corpus.run.progress import BEGUN, Progress
 from mha_viz.corpus.run.run import study
 from mha_viz.corpus.run.sample_study import sample_study
 from mha_viz.corpus.sources.readers import ending_of
-from mha_viz.corpus.store.integrity import LockedError
-from mha_viz.corpus.store.storage import MANIFEST
+from mha_viz.corpus.store.lock import LockedError
+from mha_viz.corpus.store.study_file import FILE
 from mha_viz.corpus.treebank.trees import SAMPLE
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import StudyError
@@ -79,8 +79,8 @@ class StudyJob:
 
     def open_finished(self) -> None:
         """Open it where another server has finished it, or an earlier run of this one."""
-        if self.study is None and not self.runs and (self.folder / MANIFEST).is_file():
-            with suppress(StudyError):  # it is unfinished
+        if self.study is None and not self.runs and (self.folder / FILE).is_file():
+            with suppress(StudyError):  # it is damaged, and is made anew
                 self.study = Study.load(self.folder)
 
     def open_shipped(self, model: AttentionModel) -> None:

@@ -57,7 +57,7 @@ def given_to(server: Path, model: mv.AttentionModel, content: bytes, name: str) 
             assert 1 <= found.n_texts <= 2 and found.heads["mean"].notna().any()
         except MhaVizError as error:
             told = [str(error)]
-    said = told[0] if told and not any(server.glob("*/*/study/study.json")) else ""
+    said = told[0] if told and not any(server.glob("*/*/study/study.duckdb*")) else ""
     for one in told:
         assert 0 < len(one) < 700 and one.endswith(".") and "\n" not in one, one
         assert not _FOREIGN.search(one) and str(server) not in one, one

@@ -1,0 +1,369 @@
+"""The file of a study while it is written: each shard is one transaction."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+
+from mha_viz.corpus.store.lock import LOCK
+from mha_viz.corpus.store.names import Names
+from mha_viz.corpus.store.schema import (
+    ROWS,
+    SCORES,
+    SUMS,
+    TABLES,
+    check_schema,
+    column_type,
+    create_statement,
+)
+from mha_viz.errors import StudyError, WriteError
+from mha_viz.text.cleaning import visible
+
+FILE, UNFINISHED = "study.duckdb", "study.duckdb.part"  # the name once it is complete, and before
+OLDER_MANIFEST = "study.json"  # of a study that lies in Parquet files
+FORMAT = 4  # of the file; before, a study was a folder of Parquet files
+COUNTS = ("n_texts", "n_tokens", "n_padded", "n_skipped", "n_truncated", "n_left_out")
+SHARDS_AT_ONCE = 16  # after which sums are added up: 4,096 texts
+KEPT_SKIPPED = 100  # texts that were skipped and are named; all of them are counted
+_SAME = {"model": "another model", "source": "another source", "settings": "other settings"}
+_BLOCK_BYTES = 2**16  # of the file: of the usual 2**18 a small study takes twice the space
+_MEMORY = "64MB"  # as fast as more; what a step needs beyond it lies on the disk meanwhile
+_FULL = ("No space left", "Disk quota", "File too large")  # as the system says it
+_TREES = {"parses": "trees", "untrained_parses": "untrained_trees"}  # rows -> their sums
+
+
+def claim_folder(folder: Path) -> None:
+    """Make the folder of a study; StudyError where it holds something else than a study."""
+    with writing(folder):
+        if folder.exists() and not folder.is_dir():
+            raise StudyError(f"{folder} is a file: give the name of a folder for the study.")
+        folder.mkdir(parents=True, exist_ok=True)
+        others = sorted(path.name for path in folder.iterdir() if not _is_ours(path))
+    if OLDER_MANIFEST in others and not (folder / FILE).exists():
+        raise StudyError(
+            f"An earlier version of mha-viz began {folder}: open it, where it is finished, or give "
+            "another folder."
+        )
+    if others and OLDER_MANIFEST not in others:
+        raise StudyError(
+            f"{folder} holds other things ({others[0]}) and no study: give a new folder, an empty "
+            "one, or that of a study to go on with."
+        )
+
+
+def _is_ours(path: Path) -> bool:
+    return path.name == LOCK or path.name.startswith(FILE)
+
+
+class StudyFile:
+    """An unfinished study, to which shards are added in their order.
+
+    Attributes:
+        manifest: what the study says of itself.
+        n_shards: those that are there.
+        counts: the sums of `COUNTS` over them.
+        skipped: place and reason of the first texts that the model could not read.
+    """
+
+    def __init__(self, folder: Path, connection: duckdb.DuckDBPyConnection) -> None:
+        self.folder, self._connection = folder, connection
+        self.manifest = read_content(connection)
+        self._tables = set(check_schema(connection, "study"))
+        self._names = Names(connection)
+        shards = self.read("SELECT count(*), " + ", ".join(f"sum({n})" for n in COUNTS), "shards")
+        self.n_shards, *sums = (int(number or 0) for number in shards[0])
+        self.counts = dict(zip(COUNTS, sums, strict=True))
+        self.skipped = [list(row) for row in self.read("SELECT *", "skipped")]
+
+    def read(self, select: str, table: str) -> list[tuple[Any, ...]]:
+        """Read rows of a table that is there."""
+        return self._connection.execute(f"{select} FROM {table}").fetchall()
+
+    def cursor(self) -> duckdb.DuckDBPyConnection:
+        """Return a connection of its own to the file, to read from."""
+        cursor = self._connection.cursor()
+        cursor.execute("USE study")
+        return cursor
+
+    @property
+    def tables(self) -> frozenset[str]:
+        """The tables that are there."""
+        return frozenset(self._tables)
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """Write all that is written in the block, or nothing."""
+        with writing(self.folder):
+            self._connection.begin()
+            try:
+                yield
+            except BaseException:
+                _undo(self._connection)
+                raise
+            self._connection.commit()
+
+    def add(
+        self,
+        tables: Mapping[str, pa.Table],
+        counts: Mapping[str, int],
+        skipped: Sequence[tuple[str, str]],
+    ) -> None:
+        """Add a shard: its rows, and its sums to those before."""
+        keep_texts = self.manifest["settings"]["keep_texts"]
+        with self.transaction():
+            for name, table in tables.items():
+                if name in _TREES:
+                    self.insert(_TREES[name], table.drop_columns(["text_id"]))
+                if name == "edges":
+                    self.insert_edges(tables)
+                elif keep_texts or name in SUMS or name in SCORES:
+                    self.insert(name, table)
+                elif name == "sentences":  # whose units are needed until scores are added up
+                    self.insert(name, table.select(["text_id", "unit"]))
+            reasons = [list(map(visible, row)) for row in skipped]
+            reasons = reasons[: KEPT_SKIPPED - len(self.skipped)]
+            columns = dict(zip(("place", "reason"), zip(*reasons, strict=True), strict=False))
+            if columns:
+                self.insert("skipped", pa.table({n: pa.array(of) for n, of in columns.items()}))
+            row = {"shard": [self.n_shards]} | {name: [counts[name]] for name in COUNTS}
+            self.insert("shards", pa.table(row))
+            if (self.n_shards + 1) % SHARDS_AT_ONCE == 0:
+                self.add_up()
+        self.n_shards += 1
+        self.skipped += reasons
+        for name in COUNTS:
+            self.counts[name] += counts[name]
+
+    def insert_edges(self, tables: Mapping[str, pa.Table]) -> None:
+        """Add the edges of a shard, and the names that they are the first to have."""
+        self.insert("edge_rows", self._names.number_edges(tables))
+        self.insert("names", self._names.take_new())
+
+    def insert(self, name: str, table: pa.Table) -> None:
+        """Add rows to a table."""
+        if name not in self._tables:
+            self._connection.execute(create_statement(name, table.column_names))
+            self._tables.add(name)
+        self._connection.register("batch", table)
+        self._connection.execute(f'INSERT INTO study."{name}" BY NAME FROM batch')
+        self._connection.unregister("batch")
+
+    def replace(self, name: str, table: pa.Table) -> None:
+        """Write a table anew."""
+        self.drop([name])
+        self.insert(name, table)
+
+    def drop(self, names: Sequence[str]) -> None:
+        """Drop tables, where they are there."""
+        for name in self._tables.intersection(names):
+            self._connection.execute(f'DROP TABLE study."{name}"')
+            self._tables.discard(name)
+
+    def add_up(self) -> None:
+        """Add up the rows of each table of sums, in the order in which they were added."""
+        for name in self._tables & SUMS.keys():
+            columns = [c for c, *_ in self._connection.execute(f"DESCRIBE {name}").fetchall()]
+            keys = ", ".join(f'"{key}"' for key in SUMS[name])
+            sums = ", ".join(
+                f'sum("{column}")::{column_type(name, column)} AS "{column}"'
+                for column in columns
+                if column not in SUMS[name]
+            )
+            self._connection.execute(
+                f"CREATE OR REPLACE TABLE study.{name} AS SELECT {keys}, {sums} FROM study.{name} "
+                f"GROUP BY {keys} ORDER BY {keys}"
+            )
+
+    def clear_rows(self) -> None:
+        """Delete the rows of single texts, whose sums were written."""
+        self.drop(ROWS)
+
+    @property
+    def mean_length(self) -> float:
+        """The mean length of the texts so far, in bytes with the end of a line."""
+        length = "SELECT avg(strlen(text)) + 1"
+        return float(self.cursor().execute(f"{length} FROM sentences").fetchall()[0][0] or 1)
+
+    def checkpoint(self) -> None:
+        """Move what was committed into the file itself; until then it stands in a log beside it."""
+        with writing(self.folder):
+            self._connection.execute("CHECKPOINT study")
+
+    def finish(self, about: Mapping[str, Any]) -> None:
+        """Mark the study as finished, and give the file its name."""
+        with self.transaction():
+            self.drop(["shards", "skipped", "means", "units", "label_counts"])
+            content = json.dumps({**self.manifest, **about, "finished": True})
+            self.replace("manifest", pa.table({"content": [content]}))
+        with writing(self.folder):
+            self._connection.execute("CHECKPOINT study")
+            self._connection.execute("USE memory")
+            self._connection.execute("DETACH study")
+            (self.folder / UNFINISHED).replace(self.folder / FILE)
+
+
+def _undo(connection: duckdb.DuckDBPyConnection) -> None:
+    try:
+        connection.rollback()
+    except duckdb.Error:  # a full disk has ended the transaction already
+        return
+
+
+@contextmanager
+def open_study(folder: Path, about: Mapping[str, Any]) -> Iterator[StudyFile]:
+    """Open the unfinished study of a folder, or begin it.
+
+    "model", "source" and "settings" of `about` must be the same to go on.
+    """
+    path = folder / UNFINISHED
+    with writing(folder):
+        shutil.rmtree(path.with_name(f"{path.name}.tmp"), ignore_errors=True)
+        connection = connect(memory=_MEMORY, threads=1)
+    try:
+        with writing(folder):
+            is_new = not path.exists()
+            attach(connection, path, f"BLOCK_SIZE {_BLOCK_BYTES}" if is_new else "")
+            connection.execute("USE study")
+            connection.execute(f"SET temp_directory = {quoted(Path(f'{path}.tmp'))}")
+            connection.execute("SET checkpoint_threshold = '1GB'")  # see `StudyFile.checkpoint`
+            if is_new or not connection.execute("SELECT 1 FROM duckdb_tables()").fetchall():
+                _begin(connection, about)
+            file = StudyFile(folder, connection)
+        check_same(folder, file.manifest, about)
+        yield file
+    finally:
+        _close(connection)
+
+
+def _close(connection: duckdb.DuckDBPyConnection) -> None:
+    try:
+        connection.close()
+    except duckdb.Error:  # on a full disk the log stays beside the file
+        return
+
+
+def _begin(connection: duckdb.DuckDBPyConnection, about: Mapping[str, Any]) -> None:
+    connection.begin()
+    for name in ("manifest", "skipped", "names"):
+        connection.execute(create_statement(name, list(TABLES[name])))
+    connection.execute(create_statement("shards", COUNTS))
+    content = json.dumps({"format": FORMAT, "finished": False, **about})
+    connection.execute("INSERT INTO manifest VALUES (?)", [content])
+    connection.commit()
+
+
+def begun_threads(folder: Path) -> int | None:
+    """Read in how many threads the sums of a study were begun; None where it is new.
+
+    The caller holds the lock on the folder.
+    """
+    path = next((folder / name for name in (FILE, UNFINISHED) if (folder / name).exists()), None)
+    if path is None:
+        return None
+    with writing(folder), connect(_MEMORY, 1) as connection:
+        attach(connection, path, "READ_ONLY" if path.name == FILE else "")
+        if not connection.execute("SELECT 1 FROM duckdb_tables()").fetchall():
+            return None  # it was stopped before it was begun
+        threads = read_content(connection)["settings"].get("threads")
+    return threads if isinstance(threads, int) else None
+
+
+def check_same(folder: Path, old: Mapping[str, Any], about: Mapping[str, Any]) -> None:
+    """Raise StudyError where a study is of another model or source, or has other settings."""
+    new = json.loads(json.dumps(about))
+    for part, other in _SAME.items():
+        for key in sorted({*old[part], *new[part]} - {"name"}):  # by which a model was loaded
+            if old[part].get(key) != new[part].get(key):
+                shown = [str(one[part].get(key))[:60] for one in (old, new)]
+                raise StudyError(
+                    f"{folder} holds a study of {other} ({key}: {shown[0]} there, {shown[1]} "
+                    "here): give another folder, or what it was begun with to go on."
+                )
+
+
+def read_content(connection: duckdb.DuckDBPyConnection) -> dict[str, Any]:
+    """Read what an attached study says of itself; StudyError where that is no study's."""
+    rows = connection.execute("SELECT content FROM study.manifest LIMIT 2").fetchall()
+    try:
+        ((content,),) = rows
+        found = dict(json.loads(content))
+        version = found["format"]
+    except (ValueError, KeyError, TypeError, RecursionError):
+        raise StudyError("what it says of itself was changed") from None
+    if isinstance(version, int) and version > FORMAT:
+        raise StudyError(
+            f"a newer mha-viz wrote it, in format {version}, and this one reads {FORMAT}"
+        )
+    if not {*_SAME, "finished"} <= found.keys():
+        raise StudyError("it lacks what a study says of itself")
+    return found
+
+
+def connect(memory: str, threads: int) -> duckdb.DuckDBPyConnection:
+    """Open a database in memory that loads and fetches no extension."""
+    config: dict[str, Any] = {"threads": threads, "memory_limit": memory}
+    connection = duckdb.connect(":memory:", config=config)
+    for setting in ("autoload_known_extensions", "autoinstall_known_extensions"):
+        connection.execute(f"SET {setting} = false")
+    connection.execute("SET python_enable_replacements = false")
+    return connection
+
+
+def attach(connection: duckdb.DuckDBPyConnection, path: Path, options: str = "") -> None:
+    """Attach a file as `study`."""
+    connection.execute(f"ATTACH {quoted(path)} AS study" + (f" ({options})" if options else ""))
+
+
+def quoted(path: Path) -> str:
+    """Quote a path for SQL.
+
+    >>> quoted(Path("it's"))
+    "'it''s'"
+    """
+    return "'" + str(path).replace("'", "''") + "'"
+
+
+@contextmanager
+def writing(folder: Path) -> Iterator[None]:
+    """Raise WriteError in words for what the system says against writing."""
+    try:
+        yield
+    except (OSError, duckdb.Error) as error:  # a WriteError is one, of a file written in one step
+        raise _failed(folder, error) from error
+
+
+def _failed(folder: Path, error: Exception) -> StudyError | WriteError:
+    reason = visible(str(error).strip().partition("\n")[0], 300)
+    if isinstance(error, duckdb.Error):
+        full = any(words in str(error) for words in _FULL)
+        if not full and not isinstance(error, duckdb.OutOfMemoryException):
+            return StudyError(
+                f"The study {folder} is damaged ({reason}): restore it, or delete it and make it "
+                "anew."
+            )
+        reason = "the disk is full" if full else reason
+    else:
+        cause = error.__cause__ if isinstance(error, WriteError) else None
+        found = cause if isinstance(cause, OSError) else error
+        if isinstance(found, OSError):
+            reason = found.strerror or str(found)
+            reason = "the disk is full" if found.errno == errno.ENOSPC else reason
+    return WriteError(
+        f"The study {folder} cannot be written: {reason}. What is complete of it stays; once "
+        "there is room, the same command goes on from there."
+    )
+
+
+def size_of(folder: Path) -> int:
+    """Return the bytes that an unfinished study takes."""
+    paths = (folder / UNFINISHED, folder / f"{UNFINISHED}.wal")
+    return sum(os.path.getsize(path) for path in paths if path.exists())
