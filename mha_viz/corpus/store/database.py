@@ -11,13 +11,12 @@ from typing import Any
 import duckdb
 import pandas as pd
 
+from mha_viz.corpus.store.connection import attach, connect
 from mha_viz.corpus.store.names import EDGES_VIEW
 from mha_viz.corpus.store.schema import INTERNAL, check_schema
 from mha_viz.corpus.store.study_file import (
     FILE,
     UNFINISHED,
-    attach,
-    connect,
     read_content,
 )
 from mha_viz.errors import ArgumentError, MhaVizError, StudyError, translating

@@ -35,23 +35,21 @@ class Names:
 
     def numbers(self, kind: str, names: Iterable[str]) -> Int[np.ndarray, "name"]:
         """Return a number for each name; new names get new ones."""
-        numbers, found = self._numbers[kind], []
+        by_name, numbers = self._numbers[kind], []
         for name in names:
-            if name not in numbers:
-                numbers[name] = len(numbers)
-                self._new.append((kind, numbers[name], name))
-            found.append(numbers[name])
-        return np.array(found, np.int32)
+            if name not in by_name:
+                by_name[name] = len(by_name)
+                self._new.append((kind, by_name[name], name))
+            numbers.append(by_name[name])
+        return np.array(numbers, np.int32)
 
     def take_new(self) -> pa.Table:
         """Return the rows of names that were not written yet."""
-        kinds, numbers, names = zip(*self._new, strict=True) if self._new else ((), (), ())
-        self._new = []
-        schema = pa.schema([("kind", pa.string()), ("number", pa.int32()), ("name", pa.string())])
-        return (
-            pa.table([pa.array(kinds), pa.array(numbers), pa.array(names)], schema=schema)
-            if (kinds)
-            else schema.empty_table()
+        rows, self._new = self._new, []
+        columns = list(zip(*rows, strict=True)) or [(), (), ()]
+        types = {"kind": pa.string(), "number": pa.int32(), "name": pa.string()}
+        return pa.table(
+            {name: pa.array(of, types[name]) for name, of in zip(types, columns, strict=True)}
         )
 
     def number_edges(self, tables: Mapping[str, pa.Table]) -> pa.Table:
@@ -67,34 +65,33 @@ class Names:
                 tokens = tokens.dictionary_encode()
             numbers = self.numbers(TOKEN, tokens.dictionary.to_pylist())
             columns[side] = numbers[tokens.indices.to_numpy()]
-        self.numbers(UPOS, [""]), self.numbers(ARC, [""])
+        for kind in (UPOS, ARC):
+            self.numbers(kind, [""])
         places = [edges[name].to_numpy() for name in ("text_id", "query", "key")]
-        for side, own in (("query_upos", places[1]), ("key_upos", places[2])):
-            columns[side] = self._at([places[0], own], UPOS, _parts(tables.get("words")))
+        parts = _parts(tables.get("words"))
+        for side, tokens in (("query_upos", places[1]), ("key_upos", places[2])):
+            columns[side] = self._at([places[0], tokens], UPOS, parts)
         columns["arc"] = self._at(places, ARC, _arcs(tables.get("arcs")))
         return pa.table(columns)
 
     def _at(
         self, places: Sequence[np.ndarray], kind: str, named: Mapping[tuple[int, ...], str]
     ) -> Int[np.ndarray, "edge"]:
-        """Return the number of what stands at each place, by text and token or tokens."""
-        found = np.zeros(len(places[0]), np.int32)
-        if not named or not len(found):
-            return found
-        sizes = [
-            max(int(axis.max()), *column) + 1
-            for axis, column in zip(places, zip(*named, strict=True), strict=True)
-        ]
-        first = min(int(places[0].min()), *(key[0] for key in named))
+        """Return the number of the name at each place, by text and token or tokens; 0 for none."""
+        if not named or not len(places[0]):
+            return np.zeros(len(places[0]), np.int32)
+        keys = np.array(list(named)).T
+        first = min(int(places[0].min()), int(keys[0].min()))
+        sizes = [int(max(a.max(), b.max())) + 1 for a, b in zip(places, keys, strict=True)]
         sizes[0] -= first
-
-        def flat(axes: Sequence[np.ndarray]) -> np.ndarray:
-            return np.ravel_multi_index((axes[0] - first, *axes[1:]), sizes)
-
-        keys = flat([np.array(column) for column in zip(*named, strict=True)])
-        order, wanted = keys.argsort(), flat(places)
-        at = order[np.searchsorted(keys, wanted, sorter=order).clip(max=len(keys) - 1)]
-        return np.where(keys[at] == wanted, self.numbers(kind, named.values())[at], 0)
+        codes, edge_codes = (
+            np.ravel_multi_index((texts - first, *tokens), sizes)
+            for texts, *tokens in (keys, places)
+        )
+        order = codes.argsort()
+        nearest = np.searchsorted(codes, edge_codes, sorter=order).clip(max=len(codes) - 1)
+        at = order[nearest]
+        return np.where(codes[at] == edge_codes, self.numbers(kind, named.values())[at], 0)
 
 
 def _parts(words: pa.Table | None) -> dict[tuple[int, ...], str]:
@@ -107,21 +104,21 @@ def _parts(words: pa.Table | None) -> dict[tuple[int, ...], str]:
             for token in tokens if upos in PARTS else ():
                 parts[text_id, token].add(upos)
     return {
-        at: BETWEEN_PARTS.join(part for part in PARTS if part in own) for at, own in parts.items()
+        at: BETWEEN_PARTS.join(part for part in PARTS if part in upos) for at, upos in parts.items()
     }
 
 
 def _arcs(arcs: pa.Table | None) -> dict[tuple[int, ...], str]:
     """Return by text, query and key the relations between their words, with directions."""
-    found: dict[tuple[int, ...], set[tuple[str, str]]] = defaultdict(set)
+    by_tokens: dict[tuple[int, ...], set[tuple[str, str]]] = defaultdict(set)
     if arcs is not None:
         names = ("text_id", "dependent_token", "head_token", "relation")
         for text_id, dependent, head, relation in zip(
             *(arcs[name].to_pylist() for name in names), strict=True
         ):
-            found[text_id, dependent, head].add((relation, TO_HEAD))
-            found[text_id, head, dependent].add((relation, TO_DEPENDENT))
+            by_tokens[text_id, dependent, head].add((relation, TO_HEAD))
+            by_tokens[text_id, head, dependent].add((relation, TO_DEPENDENT))
     return {
-        at: BETWEEN_ARCS.join(word for arc in sorted(own) for word in arc)
-        for at, own in found.items()
+        at: BETWEEN_ARCS.join(word for arc in sorted(relations) for word in arc)
+        for at, relations in by_tokens.items()
     }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import json
 import os
 import shutil
@@ -14,6 +13,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
+from mha_viz.corpus.store.connection import attach, connect, quoted, writing
 from mha_viz.corpus.store.lock import LOCK
 from mha_viz.corpus.store.names import Names
 from mha_viz.corpus.store.schema import (
@@ -25,7 +25,7 @@ from mha_viz.corpus.store.schema import (
     column_type,
     create_statement,
 )
-from mha_viz.errors import StudyError, WriteError
+from mha_viz.errors import StudyError
 from mha_viz.text.cleaning import visible
 
 FILE, UNFINISHED = "study.duckdb", "study.duckdb.part"  # the name once it is complete, and before
@@ -36,8 +36,8 @@ SHARDS_AT_ONCE = 16  # after which sums are added up: 4,096 texts
 KEPT_SKIPPED = 100  # texts that were skipped and are named; all of them are counted
 _SAME = {"model": "another model", "source": "another source", "settings": "other settings"}
 _BLOCK_BYTES = 2**16  # of the file: of the usual 2**18 a small study takes twice the space
+_HEADER_BYTES = 3 * 4096  # of a file that holds nothing yet
 _MEMORY = "64MB"  # as fast as more; what a step needs beyond it lies on the disk meanwhile
-_FULL = ("No space left", "Disk quota", "File too large")  # as the system says it
 _TREES = {"parses": "trees", "untrained_parses": "untrained_trees"}  # rows -> their sums
 
 
@@ -205,10 +205,7 @@ class StudyFile:
             content = json.dumps({**self.manifest, **about, "finished": True})
             self.replace("manifest", pa.table({"content": [content]}))
         with writing(self.folder):
-            self._connection.execute("CHECKPOINT study")
-            self._connection.execute("USE memory")
-            self._connection.execute("DETACH study")
-            (self.folder / UNFINISHED).replace(self.folder / FILE)
+            _publish(self.folder, self._connection)
 
 
 def _undo(connection: duckdb.DuckDBPyConnection) -> None:
@@ -224,7 +221,7 @@ def open_study(folder: Path, about: Mapping[str, Any]) -> Iterator[StudyFile]:
 
     "model", "source" and "settings" of `about` must be the same to go on.
     """
-    path = folder / UNFINISHED
+    path = _unfinished(folder)
     with writing(folder):
         shutil.rmtree(path.with_name(f"{path.name}.tmp"), ignore_errors=True)
         connection = connect(memory=_MEMORY, threads=1)
@@ -242,6 +239,16 @@ def open_study(folder: Path, about: Mapping[str, Any]) -> Iterator[StudyFile]:
         yield file
     finally:
         _close(connection)
+
+
+def _unfinished(folder: Path) -> Path:
+    """Return where an unfinished study is; one that was stopped within its first bytes is none."""
+    path = folder / UNFINISHED
+    with writing(folder):
+        if path.exists() and path.stat().st_size < _HEADER_BYTES:
+            path.unlink()
+            path.with_name(f"{path.name}.wal").unlink(missing_ok=True)
+    return path
 
 
 def _close(connection: duckdb.DuckDBPyConnection) -> None:
@@ -264,17 +271,29 @@ def _begin(connection: duckdb.DuckDBPyConnection, about: Mapping[str, Any]) -> N
 def begun_threads(folder: Path) -> int | None:
     """Read in how many threads the sums of a study were begun; None where it is new.
 
-    The caller holds the lock on the folder.
+    A study that was stopped after all was written, and before its file got its name, gets it. The
+    caller holds the lock on the folder.
     """
-    path = next((folder / name for name in (FILE, UNFINISHED) if (folder / name).exists()), None)
-    if path is None:
+    path = folder / FILE if (folder / FILE).exists() else _unfinished(folder)
+    if not path.exists():
         return None
     with writing(folder), connect(_MEMORY, 1) as connection:
         attach(connection, path, "READ_ONLY" if path.name == FILE else "")
         if not connection.execute("SELECT 1 FROM duckdb_tables()").fetchall():
             return None  # it was stopped before it was begun
-        threads = read_content(connection)["settings"].get("threads")
+        manifest = read_content(connection)
+        if manifest["finished"] and path.name == UNFINISHED:
+            _publish(folder, connection)
+    threads = manifest["settings"].get("threads")
     return threads if isinstance(threads, int) else None
+
+
+def _publish(folder: Path, connection: duckdb.DuckDBPyConnection) -> None:
+    """Give the file of a finished study its name."""
+    connection.execute("CHECKPOINT study")
+    connection.execute("USE memory")
+    connection.execute("DETACH study")
+    (folder / UNFINISHED).replace(folder / FILE)
 
 
 def check_same(folder: Path, old: Mapping[str, Any], about: Mapping[str, Any]) -> None:
@@ -295,72 +314,17 @@ def read_content(connection: duckdb.DuckDBPyConnection) -> dict[str, Any]:
     rows = connection.execute("SELECT content FROM study.manifest LIMIT 2").fetchall()
     try:
         ((content,),) = rows
-        found = dict(json.loads(content))
-        version = found["format"]
+        manifest = dict(json.loads(content))
+        version = manifest["format"]
     except (ValueError, KeyError, TypeError, RecursionError):
         raise StudyError("what it says of itself was changed") from None
     if isinstance(version, int) and version > FORMAT:
         raise StudyError(
             f"a newer mha-viz wrote it, in format {version}, and this one reads {FORMAT}"
         )
-    if not {*_SAME, "finished"} <= found.keys():
+    if not {*_SAME, "finished"} <= manifest.keys():
         raise StudyError("it lacks what a study says of itself")
-    return found
-
-
-def connect(memory: str, threads: int) -> duckdb.DuckDBPyConnection:
-    """Open a database in memory that loads and fetches no extension."""
-    config: dict[str, Any] = {"threads": threads, "memory_limit": memory}
-    connection = duckdb.connect(":memory:", config=config)
-    for setting in ("autoload_known_extensions", "autoinstall_known_extensions"):
-        connection.execute(f"SET {setting} = false")
-    connection.execute("SET python_enable_replacements = false")
-    return connection
-
-
-def attach(connection: duckdb.DuckDBPyConnection, path: Path, options: str = "") -> None:
-    """Attach a file as `study`."""
-    connection.execute(f"ATTACH {quoted(path)} AS study" + (f" ({options})" if options else ""))
-
-
-def quoted(path: Path) -> str:
-    """Quote a path for SQL.
-
-    >>> quoted(Path("it's"))
-    "'it''s'"
-    """
-    return "'" + str(path).replace("'", "''") + "'"
-
-
-@contextmanager
-def writing(folder: Path) -> Iterator[None]:
-    """Raise WriteError in words for what the system says against writing."""
-    try:
-        yield
-    except (OSError, duckdb.Error) as error:  # a WriteError is one, of a file written in one step
-        raise _failed(folder, error) from error
-
-
-def _failed(folder: Path, error: Exception) -> StudyError | WriteError:
-    reason = visible(str(error).strip().partition("\n")[0], 300)
-    if isinstance(error, duckdb.Error):
-        full = any(words in str(error) for words in _FULL)
-        if not full and not isinstance(error, duckdb.OutOfMemoryException):
-            return StudyError(
-                f"The study {folder} is damaged ({reason}): restore it, or delete it and make it "
-                "anew."
-            )
-        reason = "the disk is full" if full else reason
-    else:
-        cause = error.__cause__ if isinstance(error, WriteError) else None
-        found = cause if isinstance(cause, OSError) else error
-        if isinstance(found, OSError):
-            reason = found.strerror or str(found)
-            reason = "the disk is full" if found.errno == errno.ENOSPC else reason
-    return WriteError(
-        f"The study {folder} cannot be written: {reason}. What is complete of it stays; once "
-        "there is room, the same command goes on from there."
-    )
+    return manifest
 
 
 def size_of(folder: Path) -> int:
