@@ -17,7 +17,7 @@ import mha_viz as mv
 from mha_viz.corpus.sources import source
 from mha_viz.corpus.store.study_file import StudyFile
 
-MOMENTS = 60  # that a study of three parts has at least
+MOMENTS = 40  # that a study of three parts has at least
 SECONDS = 0.3  # that it takes at least from its first batch on
 PER_SHARD = 4
 
