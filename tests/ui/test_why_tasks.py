@@ -119,3 +119,17 @@ def test_edges_are_those_of_the_library():
     size = curve.size_for()
     assert size is not None and f"{size} edges of {scores.n_edges:,} " in said(app)
     assert len(app.get("plotly_chart")) == 3  # the curve, the circuit by layer, and by position
+
+
+def test_each_step_of_the_guide_opens_its_view():
+    app = why(model="tiny-gpt2", text="the cat sat", task="closing")
+    app.session_state["way"] = True
+    app.run()
+    steps = [button.key for button in app.button if str(button.key).startswith("way-")]
+    opened = []
+    for step in steps:
+        app.button(key=step).click().run()
+        check(app)
+        opened.append(app.session_state.view.why)
+        assert app.session_state.view.is_of_task == (step != "way-looks")
+    assert opened == ["test", "test", "prediction", "score", "connections", "test"]
