@@ -22,7 +22,7 @@ from mha_viz.errors import ArgumentError
 from mha_viz.paper.head_sentence import head_sentence
 from mha_viz.web.labels import clean, html_text
 from mha_viz.web.payload import decode, unpack
-from tests.atlas.conftest import HOSTILE, N_HEADS, N_LAYERS, N_TEXTS
+from tests.making.hostile_study import HOSTILE, N_HEADS, N_LAYERS, N_TEXTS
 from tests.making.tags import Tags
 
 HEAD = (1, 2)

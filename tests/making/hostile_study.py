@@ -1,10 +1,9 @@
-"""A study of hostile sentences with trees by a small random network, and its atlas."""
+"""A study of sentences with trees whose words are markup, by a small random network."""
 
 import random
 from pathlib import Path
 from typing import Any
 
-import pytest
 import transformers as tf
 from tokenizers import pre_tokenizers
 
@@ -20,8 +19,7 @@ _TREES = (
 )
 
 
-@pytest.fixture(scope="session")
-def model() -> Any:
+def hostile_model() -> Any:
     """A network whose vocabulary has words that are markup."""
     words = [*WORDS, *HOSTILE]
     reader = tokenizer(True, words)
@@ -33,9 +31,9 @@ def model() -> Any:
     return mv.wrap(spread(tf.BertForMaskedLM(config)), reader)
 
 
-@pytest.fixture(scope="session")
-def study(model: Any, tmp_path_factory: pytest.TempPathFactory) -> mv.Study:
-    folder, drawn = tmp_path_factory.mktemp("atlas"), random.Random(5)
+def hostile_study(model: Any, folder: Path) -> mv.Study:
+    """A study of such sentences in a folder."""
+    drawn = random.Random(5)
     blocks: dict[str, None] = {}
     while len(blocks) < N_TEXTS:
         tree = _TREES[len(blocks) % 2]
@@ -46,10 +44,3 @@ def study(model: Any, tmp_path_factory: pytest.TempPathFactory) -> mv.Study:
         blocks[block] = None
     (folder / "trees.conllu").write_text("".join(blocks))
     return mv.study(model, folder / "trees.conllu", folder / "study")
-
-
-@pytest.fixture(scope="session")
-def atlas(model: Any, study: mv.Study, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    page = study.atlas(tmp_path_factory.mktemp("site") / "atlas", model)
-    assert page.name == "index.html"
-    return page.parent
