@@ -24,8 +24,9 @@ ABOUT = """12 layers, 12 heads, d_model 768 (random weights), float32, CPU; proc
 threads. Scores and z-scores of all pairs by `composition(model, "K")`, beside a bare forward pass
 of BERT of that size over 128 tokens with torch's fused attention (`sdpa`). GPT-2 norms before its
 layers. BERT norms the sums in its stream: what stands between two heads is another matrix for any
-two layers. So the layers are halved four times, what is worked out once for each of GPT-2's heads
-is worked out anew in every half, and the spread by chance for every later layer. Beside it, too,
+two layers. In coordinates over the gains passed so far it is the identity but for one product of
+two vectors a norm, so that all pairs take one computation as GPT-2's do, and few numbers a head
+more; the spread by chance is worked out anew at every later layer. Beside it, too,
 the products of d_model x d_model matrices that the definition asks for, of one head with those of
 the next layer and scaled up to all, without z-scores. The short pass that finds a model's norms,
 once for each model, is not counted."""

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from mha_viz.circuits.attribution.linear_maps import LinearNorm
 
-_CELLS = 2**22  # of a table in between: 16 MiB of float32
+_CELLS = 2**23  # of a table in between: 32 MiB of float32
 _SMALLEST_TILE = 16
 _BLOCKS = 4  # of sending layers, each with all layers behind its first
 _SMALL = 1e-9  # products of gains below that, of the largest, are not divided by
@@ -71,8 +71,9 @@ class StreamFrame:
         Behind the first n of all norms it is W less the sum over i < n of c_i v_i^T.
         """
         first, n = self.passed[layer : layer + 2]
-        W = written / self.scale[layer]
-        W = W - self._taken_off(W, slice(first, n)) @ self.v[first:n]
+        W = written if self._is_plain(layer) else written / self.scale[layer]
+        if n > first:
+            W = W - self._taken_off(W, slice(first, n)) @ self.v[first:n]
         c = W.new_zeros(*W.shape[:2], len(self.v))
         c[..., n:] = self._taken_off(W, slice(n, None))
         return W, c
@@ -89,10 +90,19 @@ class StreamFrame:
         """Yield what heads of a layer write as it arrives at the next layer, and after any norm."""
         W, c = self.leaving(written, layer)
         for later in range(layer + 1, len(self.scale)):
-            ends = self.scale[later - 1 : later + 1]
-            if later == layer + 1 or not torch.equal(*ends):
+            if later == layer + 1 or not torch.equal(*self.scale[later - 1 : later + 1]):
                 n = self.passed[later]
-                yield later, (W - c[..., :n] @ self.v[:n]) * self.scale[later]
+                x = W if n == 0 else (c[..., :n] @ self.v[:n]).neg_().add_(W)
+                yield later, x if self._is_plain(later) else x * self.scale[later]
+
+    def read(
+        self, read: Float[Tensor, "head d_model k"], layer: int
+    ) -> Float[Tensor, "head d_model k"]:
+        """Map what a layer's heads read by to the coordinates."""
+        return read if self._is_plain(layer) else read * self.scale[layer][:, None]
+
+    def _is_plain(self, layer: int) -> bool:
+        return bool((self.scale[layer] == 1).all())
 
 
 def squared_products(
@@ -113,7 +123,7 @@ def squared_products(
         return whole
     leaving = [frame.leaving(written, layer) for layer, written in enumerate(writes[:-1])]
     W, c = (torch.cat(parts) for parts in zip(*leaving, strict=True))
-    R = torch.cat([read * at[:, None] for read, at in zip(reads, frame.scale, strict=True)][1:])
+    R = torch.cat([frame.read(read, layer) for layer, read in enumerate(reads)][1:])
     total = later_squared_norms(W, R, n_heads)
     if len(frame.v):
         Y = (frame.v @ R).unflatten(0, (-1, n_heads))
@@ -158,7 +168,7 @@ def _by_products(left: Tensor, right: Tensor, blocks: Sequence[Block] = (_ALL,))
     j, k = left.shape[1], right.shape[2]
     for senders, receivers in blocks:
         rows = left[senders].flatten(0, 1)
-        parts = right[receivers].split(max(1, 4 * _CELLS // (len(rows) * k)))
+        parts = right[receivers].split(max(1, 2 * _CELLS // (len(rows) * k)))
         squares = [
             (rows @ part.transpose(0, 1).flatten(1)).square_().view(-1, j, len(part), k).sum((1, 3))
             for part in parts
@@ -169,7 +179,8 @@ def _by_products(left: Tensor, right: Tensor, blocks: Sequence[Block] = (_ALL,))
 
 def _by_tiles(left: Tensor, right: Tensor, blocks: Sequence[Block] = (_ALL,)) -> Tensor:
     (m, _, d_model), n = left.shape, len(right)
-    side = min(d_model, max(_SMALLEST_TILE, int((_CELLS / (m + n)) ** 0.5)))
+    largest = max(_SMALLEST_TILE, int((_CELLS / (m + n)) ** 0.5))
+    side = -(-d_model // -(-d_model // largest))  # tiles of one size
     total = left.new_zeros(m, n)
     for i in range(0, d_model, side):
         across = slice(i, i + side)
