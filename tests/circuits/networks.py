@@ -113,6 +113,18 @@ NETWORKS = {
         ),
         reading=lambda n, i: [n.layers[i].input_layernorm],
     ),
+    "modernbert": Family(  # its first layer has no norm before attention
+        _of(
+            tf.ModernBertConfig(
+                **{**_LIKE_BERT, "hidden_size": HEADS * 8},
+                bos_token_id=2,
+                cls_token_id=2,
+                eos_token_id=3,
+                sep_token_id=3,
+            )
+        ),
+        reading=lambda n, i: [n.layers[i].attn_norm] if i else [],
+    ),
     "gemma2": Family(  # gains less 1, and norms behind W_O
         _of(_rotary(tf.Gemma2Config)),
         reading=lambda n, i: [n.layers[i].input_layernorm],

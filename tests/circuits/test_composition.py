@@ -32,7 +32,7 @@ def explicit(model: AttentionModel, name: str, layer: int, head: int) -> tuple[T
 
 
 def all_centre(name: str) -> bool:
-    return name in ("gpt2", "opt", "phi")
+    return name in ("gpt2", "opt", "phi", "modernbert")
 
 
 def pairs(
