@@ -7,7 +7,7 @@ from streamlit.testing.v1 import AppTest
 
 import mha_viz as mv
 from mha_viz.learn.frame import classroom
-from mha_viz.learn.frame.lesson_plan import STOPS, Stop
+from mha_viz.learn.frame.lesson_plan import STOPS, Stop, sheet
 from mha_viz.ui.state import class_answers
 from mha_viz.ui.state.class_answers import classes
 from tests.ui.class_app import QUESTION, captions, kept, pupil, said, teach
@@ -87,3 +87,11 @@ def test_the_stop_of_switches_is_decided_by_the_model():
     tutorial = (Path(__file__).parents[2] / "docs" / "tutorial.md").read_text("utf-8")
     assert f'text = "{record.text}"' in tutorial
     assert f"with {before}" in tutorial and f"falls to {after[1]}" in tutorial
+
+
+def test_a_sheet_prints_the_address_on_which_an_exercise_is_done():
+    number = next(i for i, stop in enumerate(STOPS, 1) if stop.exercise[-1].params)
+    opens = ["" for _ in STOPS[number - 1].exercise[:-1]] + ["http://127.0.0.7/?head=3"]
+    for answers in (False, True):
+        page = sheet(number, "http://127.0.0.7/lab", opens, answers)
+        assert page.count("http://127.0.0.7/?head=3") == 1 and "http://127.0.0.7/lab" in page

@@ -50,9 +50,9 @@ def draw(choices: Choices) -> None:
     with st.container(gap=None):
         _sentence.bring(choices.key("script"))
         # Streamlit reports a component's trigger only to a callback.
-        told = _sentence(key=key, data=made, on_step_change=go, on_way_change=lambda: None)
+        event = _sentence(key=key, data=made, on_step_change=go, on_way_change=lambda: None)
     _end()
-    way, pages = told.get("way") if isinstance(told, Mapping) else None, session().pages
+    way, pages = event.get("way") if isinstance(event, Mapping) else None, session().pages
     if way in pages and way in story.WAYS.values():
         params = {"model": numbers.MODEL, "text": text} if way == FIRST else None
         st.switch_page(pages[way], query_params=params)

@@ -102,11 +102,11 @@ def _chosen(found: Followed) -> dict[str, str]:
     """Return the texts of those steps whose text depends on what was found."""
     guesses = found.guesses
     without = guesses.without[found.carrier]
-    known = "text" if float(guesses.with_all[0]) >= SURE else "unsure"
+    certainty = "text" if float(guesses.with_all[0]) >= SURE else "unsure"
     off = "gone" if int(without.argmax()) else "stays"
     return {
-        "question": known,
-        "prediction": known,
+        "question": certainty,
+        "prediction": certainty,
         "carrier": "text" if float(guesses.losses[found.carrier]) >= CARRIES else "none",
         "off": off if float(without.max()) >= SURE else "unsure",
     }

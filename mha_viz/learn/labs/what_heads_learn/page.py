@@ -119,15 +119,15 @@ def _types(choices: Choices, model: AttentionModel) -> None:
     names = TEXTS.labels("types.pairs")
     rows = [
         {
-            "Type": names[found.kind],
-            "From → to": f"{found.query} → {found.key}",
-            "Strongest head": head_name(*found.head),
-            "Weight": format_number(found.weight),
+            "Type": names[typed.kind],
+            "From → to": f"{typed.query} → {typed.key}",
+            "Strongest head": head_name(*typed.head),
+            "Weight": format_number(typed.weight),
             "Random weights": words.UNDEFINED
-            if found.random is None
-            else format_number(found.random),
+            if typed.random is None
+            else format_number(typed.random),
         }
-        for found in lab.typed_heads(model, untrained)
+        for typed in lab.typed_heads(model, untrained)
     ]
     st.dataframe(pd.DataFrame(rows), hide_index=True, key=choices.key("types-table"))
     TEXTS.caption("types.caption")
