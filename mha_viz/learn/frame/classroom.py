@@ -194,25 +194,29 @@ def is_led_on(page: str) -> bool:
     return is_joined() and st.session_state.get(_AT, "") in ("", page)
 
 
-def lead(question: Hashable, options: Sequence[str], chosen: str | None) -> bool:
-    """Take part in a question whose answer the teacher uncovers; return whether it is uncovered.
+def take_part(
+    question: Hashable, options: Sequence[str], chosen: str | None, *, is_led: bool, is_open: bool
+) -> bool:
+    """Count a prediction made before the answer is seen, and show those of the class after it.
 
-    A pupil's choice is counted, a teacher sees how many have answered.
+    Before that a teacher, whose screen the class sees, is shown how many have answered. Where the
+    class is led, the teacher uncovers the answer; return whether it is seen.
     """
-    is_open = False
     with continue_without_class():
-        joined, key = code() or "", (question, tuple(options))
-        is_open = classes().is_uncovered(joined, key)
+        joined, key = code(), (question, tuple(options))
+        if joined is None:
+            return is_open
+        is_open = classes().is_uncovered(joined, key) if is_led else is_open
         if is_open:
             classes().see(joined, key, _browser())
-        elif leads():
-            answer_button(key)
-        elif chosen is not None:
+        elif chosen is not None and not leads():
             classes().vote(joined, key, _browser(), options.index(chosen))
+        if is_led and leads() and not is_open:
+            answer_button(key)
         if is_open or leads():
             _votes(joined, key, key[1], is_open)
-        if not is_open:
-            _wait_for_answer(joined, key, chosen)
+        else:
+            _wait_for_answer(joined, key, chosen, is_led)
     return is_open
 
 
@@ -234,36 +238,15 @@ def answer_button(question: tuple[Hashable, tuple[str, ...]]) -> None:
 
 
 @st.fragment(run_every=REFRESH_SECONDS)
-def _wait_for_answer(joined: str, question: Hashable, chosen: str | None) -> None:
+def _wait_for_answer(joined: str, question: Hashable, chosen: str | None, is_led: bool) -> None:
     """Say that a choice is counted, and draw the page again once its answer is uncovered."""
     with continue_without_class():
-        if streamlit_run.is_partial() and classes().is_uncovered(joined, question):
+        if is_led and streamlit_run.is_partial() and classes().is_uncovered(joined, question):
             st.rerun()
-        if leads():
-            return
-        counted = "Choose an answer." if chosen is None else ":material/check: Counted."
-        st.caption(f"{counted} Your teacher shows the right answer to all.")
-
-
-def prediction(
-    question: Hashable, options: Sequence[str], chosen: str | None, is_open: bool
-) -> None:
-    """Count a prediction made before the answer was seen, and show those of the class after it.
-
-    Before that a teacher, whose screen the class sees, is shown how many have answered.
-    """
-    with continue_without_class():
-        joined = code()
-        if joined is None:
-            return
-        question = question, tuple(options)
-        if is_open:
-            classes().see(joined, question, _browser())
-        elif chosen is not None and not leads():
-            classes().vote(joined, question, _browser(), options.index(chosen))
-            st.caption(":material/check: Counted.")
-        if is_open or leads():
-            _votes(joined, question, tuple(options), is_open)
+        lines = [":material/check: Counted."] if chosen is not None else []
+        lines += ["Your teacher shows the right answer to all."] if is_led else []
+        if lines:
+            st.caption(" ".join(lines))
 
 
 @st.fragment(run_every=REFRESH_SECONDS)

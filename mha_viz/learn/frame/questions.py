@@ -114,15 +114,11 @@ def ask(key: str, question: Question, *, is_led: bool = False) -> bool:
             persist_state="session",
             label_visibility="collapsed",
         )
-        if is_led:
-            is_open = is_uncovered = classroom.lead(key, options, chosen)
-        else:
-            is_open = _answer_button(key, chosen)
-            is_uncovered = chosen is not None or bool(st.session_state.get(seen_key))
-            classroom.prediction(key, options, chosen, is_open)
+        is_open = not is_led and _answer_button(key, chosen)
+        is_open = classroom.take_part(key, options, chosen, is_led=is_led, is_open=is_open)
         if is_open:
             st.info(question.reply(chosen), icon=":material/lightbulb:")
-    return is_uncovered
+    return is_open or (not is_led and (chosen is not None or bool(st.session_state.get(seen_key))))
 
 
 def _answer_button(key: str, chosen: str | None) -> bool:
