@@ -71,8 +71,14 @@ def test_class_survives_a_reload_and_ends(open_page: OpenPage) -> None:
     expect(pupil.get_by_role("radio", name=WRONG)).to_be_checked()
     vote(pupil, RIGHT)
     expect(pupil.get_by_text("Queries Q")).to_have_count(0)  # which would tell the answer
+    leading = teacher.context.new_page()  # another tab of the teacher's, at the same lab
+    leading.goto(pupil.url.partition("?")[0])
+    wait_ready(leading)
+    expect(leading.get_by_text("Queries Q")).to_have_count(0)
     show_answer(teacher)
-    expect(pupil.get_by_text("What you now know")).to_be_visible()
+    for page in (leading, pupil):
+        expect(page.get_by_text("What you now know")).to_be_visible()
+    leading.close()
     expect(pupil.get_by_text("Your class: 1 answer so far").first).to_be_visible()
     with next_run(pupil):
         pupil.get_by_role("link", name="All labs").last.click()

@@ -215,7 +215,7 @@ def take_part(
             answer_button(key)
         if is_open or leads():
             _votes(joined, key, key[1], is_open)
-        else:
+        if not is_open:
             _wait_for_answer(joined, key, chosen, is_led)
     return is_open
 
@@ -243,6 +243,8 @@ def _wait_for_answer(joined: str, question: Hashable, chosen: str | None, is_led
     with continue_without_class():
         if is_led and streamlit_run.is_partial() and classes().is_uncovered(joined, question):
             st.rerun()
+        if leads():
+            return
         lines = [":material/check: Counted."] if chosen is not None else []
         lines += ["Your teacher shows the right answer to all."] if is_led else []
         if lines:
