@@ -73,8 +73,8 @@ def draw(study: Study, view: ManyTexts) -> None:
     typed = _typed(study, view, limits)
     arcs = heaviest(study, view.chosen, texts["text_id"].tolist())
     bands = [_band(view, rows, limits, arcs) for _, rows in texts.groupby("band", sort=True)][::-1]
-    decile_texts(bands, typed, key="many-deciles")
     st.caption(TEXTS("deciles.weights", most=MAX_ARCS))
+    decile_texts(bands, typed, key="many-deciles")
     table, caption = texts.drop(columns="text_id"), source_line(study, name, title, "deciles")
     file_name = f"Texts of {name} by decile of {title}"
     exports.table_file(table, key="many-deciles-file", name=file_name, caption=caption)

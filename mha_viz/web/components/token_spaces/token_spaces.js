@@ -57,11 +57,9 @@ class TokenSpaces {
     const [points, marks] = [make("canvas", "points"), make("canvas", "marks")];
     for (const canvas of [points, marks]) canvas.setAttribute("aria-hidden", "true");
     stage.append(points, marks);
-    stage.addEventListener("pointermove", (event) => this.point(at, event));
-    stage.addEventListener("click", (event) => {
-      this.point(at, event);
-      if (this.token >= 0) this.open(this.token);
-    });
+    for (const kind of ["pointermove", "pointerdown"]) stage.addEventListener(kind, (event) => this.point(at, event));
+    // A click has whole pixels: it opens what the pointer has marked, not what is next to a rounded place.
+    stage.addEventListener("click", () => this.token >= 0 && this.open(this.token));
     const up = make("span", "up", panel.axes[1]);
     box.append(make("b", "", panel.name), up, stage, make("span", "across", panel.axes[0]));
     this.stages.push({ points, marks, stage });
