@@ -13,7 +13,7 @@ from zipfile import ZIP_DEFLATED, ZipFile
 import numpy as np
 
 from mha_viz.atlas.head_page import HeadPages
-from mha_viz.atlas.index_page import index_page
+from mha_viz.atlas.index_page import heads_csv, index_page
 from mha_viz.atlas.pages import ASSETS, head_file, page_assets
 from mha_viz.atlas.text_weights import text_weights
 from mha_viz.checkpoints.loading import load
@@ -102,6 +102,7 @@ def atlas_files(
     }
     yield f"{ASSETS}/shared.js", f"globalThis.mhaAtlas = {json.dumps(shared)};\n".encode()
     yield from page_assets()
+    yield "heads.csv", heads_csv(study)
     yield "index.html", index_page(study)
     progress.add(progress.total - progress.done)
 

@@ -18,9 +18,10 @@ from mha_viz.paper.all_heads import (
     label_measure,
     scatter_axes,
 )
-from mha_viz.paper.figures import name_in, of_head
+from mha_viz.paper.figures import name_in, of_head, source_line
 from mha_viz.paper.report import NOTES, titled
 from mha_viz.plots.head_scatter import Measure
+from mha_viz.plots.table_text import table_csv
 from mha_viz.web.payload import finite
 
 _START = {"x": ScatterChoices().x, "y": ScatterChoices().y, "colour": "entropy"}
@@ -53,6 +54,12 @@ def index_page(study: Study) -> bytes:
     }
     title = f"Atlas of {study.manifest['model']['name']}"
     return page(study, "index.html", title, content, data)
+
+
+def heads_csv(study: Study) -> bytes:
+    """Return the means of all heads with their intervals, as a file."""
+    caption = source_line(study, study.unit_note)
+    return table_csv(titled(study.heads, study.layer_numbers), caption)
 
 
 def _map_rows(study: Study) -> list[tuple[str, list[tuple[str, int]]]]:

@@ -1,6 +1,7 @@
 """The atlas of a study: the study's numbers, whole without a network, and deaf to hostile texts."""
 
 import base64
+import csv
 import json
 import re
 import zlib
@@ -49,6 +50,9 @@ def test_the_first_page_has_the_means_of_the_study(study: mv.Study, atlas: Path)
         for name, column in (("values", "mean"), ("low", "low"), ("high", "high")):
             expected = [None if np.isnan(value) else value for value in rows[column]]
             assert quantities[key][name] == pytest.approx(expected, rel=1e-6), (key, name)
+    lines = (atlas / "heads.csv").read_text("utf-8").splitlines()
+    rows = list(csv.DictReader(line for line in lines if not line.startswith("#")))
+    assert [float(row["Mean"]) for row in rows] == pytest.approx(study.heads["mean"].tolist())
     untrained = study.sql("SELECT mean FROM untrained_heads WHERE metric = 'entropy' ORDER BY ALL")
     assert sorted(quantities["entropy"]["untrained"]) == pytest.approx(untrained["mean"], rel=1e-6)
     assert quantities["layer"]["values"] == [0, 0, 0, 1, 1, 1]

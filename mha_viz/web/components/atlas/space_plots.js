@@ -3,7 +3,7 @@
 
 import { ScatterPlot } from "./scatter_plot.js";
 import { fillMenu, menu } from "../workbench/workbench_parts.js";
-import { formatNumber } from "../shared/shared.js";
+import { formatNumber, make } from "../shared/shared.js";
 
 const RECEIVED = { title: "weight received", names: [] };
 const AROUND = 6; // tokens of its text on both sides of one
@@ -32,7 +32,11 @@ export class SpacePlots {
       document.getElementById("space-controls").append(made.root);
     }
     this.plots = spaces.names.map((name) => new ScatterPlot(name, LOOK));
-    document.getElementById("space-plots").append(...this.plots.map((plot) => plot.root));
+    document.getElementById("space-plots").append(...this.plots.map((plot) => {
+      const place = make("section");
+      place.append(make("h3", "", plot.name), plot.root);
+      return place;
+    }));
     this.draw();
   }
 
@@ -46,7 +50,7 @@ export class SpacePlots {
       const points = sample.label.map((name, token) => ({
         x: axes[x][token], y: axes[y][token], colour: colours[token], name, ...this.described(token),
       }));
-      const titleOf = (axis) => `${this.spaces.names[space]}, component ${Number(axis) + 1} (${percentOf(this.spaces.explained[space][axis])})`;
+      const titleOf = (axis) => `component ${Number(axis) + 1}: ${percentOf(this.spaces.explained[space][axis])}`;
       plot.draw({ points, x: titleOf(x), y: titleOf(y), colour: title, names });
     });
   }
