@@ -8,6 +8,7 @@ from streamlit.testing.v1 import AppTest
 import mha_viz as mv
 from mha_viz.learn.frame import classroom
 from mha_viz.learn.frame.lesson_plan import STOPS, Stop, sheet
+from mha_viz.reports.report import KEEP, report
 from mha_viz.ui.state import class_answers
 from mha_viz.ui.state.class_answers import classes
 from tests.ui.class_app import QUESTION, captions, kept, pupil, said, teach
@@ -95,3 +96,12 @@ def test_a_sheet_prints_the_address_on_which_an_exercise_is_done():
     for answers in (False, True):
         page = sheet(number, "http://127.0.0.7/lab", opens, answers)
         assert page.count("http://127.0.0.7/?head=3") == 1 and "http://127.0.0.7/lab" in page
+
+
+def test_the_stop_of_the_game_counts_what_its_page_counts():
+    stop, model, record = _case("lab-find-the-head")
+    labels = report(model.trace(record.text, keep=KEEP), model).labels
+    fixed = {"previous_token", "next_token", "self", "first_token"}
+    count = sum(any(f.label.key in fixed for f in head) for row in labels for head in row)
+    assert stop.values == {"count": count, "n_heads": model.n_layers * model.n_heads, "right": 1}
+    assert 0.1 <= count / stop.values["n_heads"] <= 0.5
