@@ -1,4 +1,4 @@
-"""Study the sample with each shipped model as the page Many texts does, and store it beside the model.
+"""Study the sample with each shipped model, as the page Many texts does, beside the model.
 
     python -m models.store_sample_studies
 
