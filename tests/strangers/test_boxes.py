@@ -6,7 +6,7 @@ import pytest
 
 from mha_viz.errors import TextError
 from mha_viz.text.cleaning import clean_text
-from mha_viz.ui.state.views import TABS
+from mha_viz.ui.state.views import FACETS, TABS
 from tests.strangers.addresses import opened, sendable
 from tests.strangers.fuzzing import LONG
 from tests.strangers.hostile_texts import NAMED
@@ -41,6 +41,15 @@ def test_hostile_texts_are_studied_and_searched() -> None:
         app.segmented_control(key="ask_tab").set_value(tab).run()
         stands(app)
         assert not alive(app)
+    app.segmented_control(key="ask_tab").set_value("one").run()
+    for facet in FACETS:
+        app.segmented_control(key="ask_facet").set_value(facet).run()
+        stands(app)
+        assert not alive(app)
+    app.segmented_control(key="ask_facet").set_value("examples").run()
+    app.text_input(key="ask_typed").set_value(TYPED[:600]).run()
+    stands(app)
+    assert not alive(app)
     app.segmented_control(key="ask_tab").set_value("find").run()
     for box in ("ask_from_word", "ask_to_word"):
         app.text_input(key=box).set_value(TYPED[:100]).run()
