@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 import mha_viz as mv
+from mha_viz.atlas import model_parts
 from tests.cli.command import call
 
 LINES = "The cat sat because it was tired.\nRain fell all night.\n\nHe saw her because she came.\n"
@@ -126,3 +127,17 @@ def test_bad_input_is_one_sentence(
     assert told in done.stderr and done.stderr.count("\n") == 1
     assert done.stderr.startswith("error: ")
     assert not (tmp_path / "x").exists() and (tmp_path / "folder/mine").read_text() == "mine"
+
+
+def test_an_atlas_is_a_folder_that_opens_by_itself(
+    study: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(model_parts, "MAX_WORDS", 97)  # words of 32 heads take seconds
+    done = call("atlas", str(study), "--out", str(tmp_path / "site"), "--by", "distance")
+    assert str(tmp_path / "site" / "index.html") in done.stderr
+    page = (tmp_path / "site" / "heads" / "L3H7.html").read_text("utf-8")
+    assert "Examples by Distance<" in page and page.count("data-text=") == 3
+    failed = call("atlas", str(study), "--out", str(tmp_path / "none"), "--by", "charm", code=2)
+    assert "'charm'" in failed.stderr and not (tmp_path / "none").exists()
+    failed = call("atlas", str(study), "--out", str(tmp_path / "none"), "-m", "tiny-gpt2", code=2)
+    assert "tiny-gpt2" in failed.stderr
