@@ -20,7 +20,8 @@ def connect(memory: str, threads: int) -> duckdb.DuckDBPyConnection:
     connection = duckdb.connect(":memory:", config=config)
     for setting in ("autoload_known_extensions", "autoinstall_known_extensions"):
         connection.execute(f"SET {setting} = false")
-    connection.execute("SET python_enable_replacements = false")
+    for setting in ("python_enable_replacements", "enable_progress_bar"):
+        connection.execute(f"SET {setting} = false")
     return connection
 
 

@@ -15,7 +15,8 @@ MOST_ROWS = 1  # for each byte of the file, of a table: a billion equal rows tak
 def read_whole(path: str) -> str:
     """Read every value of a file; return why it cannot be read, "" where it can."""
     with duckdb.connect(":memory:", config={"threads": 1, "memory_limit": "1GB"}) as connection:
-        for setting in ("autoload_known_extensions", "autoinstall_known_extensions"):
+        extensions = "autoload_known_extensions", "autoinstall_known_extensions"
+        for setting in (*extensions, "enable_progress_bar"):
             connection.execute(f"SET {setting} = false")
         quoted = path.replace("'", "''")
         try:
