@@ -55,6 +55,10 @@ def column_image(
     """
     if column not in COLUMNS:
         raise ArgumentError(f'column must be "single" or "double", got {column!r}.')
+    if (figure.layout.meta or {}).get("panels", 1) > 1:
+        raise ArgumentError(
+            "A figure of several panels has no form for a column: export it as SVG."
+        )
     cells = next((trace for trace in figure.data if trace.type == "heatmap"), None)
     style = _STYLE | {"axes.grid": cells is None, "axes.spines.left": cells is None}
     style |= {"axes.spines.bottom": cells is None}

@@ -61,7 +61,7 @@ def space_scatter(
     dots = _dots(colours, names, tokens, dark) | dict(customdata=places)
     rows = -(-len(panels) // _ACROSS)
     inner = rows * (_PANEL + _GAP)
-    layout: Part = dict(dragmode="pan", annotations=[])
+    layout: Part = dict(dragmode="pan", annotations=[], meta=dict(panels=len(panels)))
     traces: list[Part] = []
     for i, panel in enumerate(panels):
         axis = str(i + 1) if i else ""

@@ -75,5 +75,7 @@ def test_the_figure_shows_the_coordinates_that_its_table_has(study, spaces) -> N
     share = float(spaces.explained[0, 2])
     assert drawn.layout.xaxis.title.text == f"PC 3: {100 * share:.3g} %"
     assert "L1 H3" in figure.caption and f"{N} tokens" in figure.caption
+    with pytest.raises(ArgumentError, match="several panels"):
+        figure.image("svg")
     with pytest.raises(ArgumentError, match="component"):
         spaces_figure(spaces, token_colours(study, spaces), (0, 1), (0, 8))
