@@ -52,11 +52,12 @@ def test_a_page_comes_back_to_its_view(browser: Browser, tmp_path: Path) -> None
             type_text(long, LONG)
         assert f"text={reference(LONG)}" in long.url
         # As many texts as are measured over, so that the work is under way for long.
-        short.get_by_role("button", name="Texts").click()
+        short.get_by_role("button", name="Texts to measure on").click()
         box = short.get_by_label("Texts", exact=True)
         box.fill("\n".join(f"The {number} old dogs slept while it rained." for number in range(31)))
         with next_run(short):
             box.press("Control+Enter")
+        short.keyboard.press("Escape")
         short.get_by_role("button", name="Prune").click()
         expect(short.get_by_role("progressbar", name="progress", exact=True)).to_be_visible()
         ask("from mha_viz.ui.run import memory; memory.STAYS = 0; answer = ''")

@@ -87,11 +87,12 @@ def test_a_click_on_a_token_of_the_losses_moves_the_position(open_page: OpenPage
 
 def test_importance_that_is_stopped_leaves_the_page_usable(open_page: OpenPage) -> None:
     page = open_page(LINK.replace("/?", "/why?why=test&test=importance&"))
-    button(page, "Texts").click()
+    button(page, "Texts to measure on").click()
     texts = page.get_by_label("Texts", exact=True)
     texts.fill("\n".join(f"{i} {'the dog ran home and ' * 20}" for i in range(31)))
     with next_run(page):
         texts.press("Control+Enter")
+    page.keyboard.press("Escape")
     button(page, "Measure").click()
     stop = page.locator(".st-key-stop_measuring button")
     stop.click()

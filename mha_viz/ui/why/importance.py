@@ -55,7 +55,7 @@ def draw(scene: Scene, view: Why) -> None:
         choosing.segments("method", "Method", ways)
         if not is_language_model(model):
             boxes(scene, model, view, has_against=False)
-        with st.popover("Texts", icon=":material/notes:", key="measured-texts"):
+        with st.popover("Texts to measure on", icon=":material/notes:", key="measured-texts"):
             texts_of.box(scene)
         # Before what comes and goes: a press on a button that then moves away is no click.
         label, icon = "Measure", ":material/play_arrow:"
