@@ -5,6 +5,7 @@
 import workbench from "../workbench/workbench.js";
 import { bytesOf, make, putPayload, unpack } from "../shared/shared.js";
 
+const [PHONE_WIDTH, BENCH_TOP, BENCH_HEIGHT] = [640, 90, 420]; // pixels: of a window, above the workbench, of it at least
 const UNREADABLE = "This browser is too old to read the weights.";
 
 export class TextBench {
@@ -62,6 +63,7 @@ export class TextBench {
       parentElement: this.place,
       data: {
         name: header.id, payload: putPayload(payload), view: { layer, head, scale: "sqrt" },
+        height: innerWidth < PHONE_WIDTH ? undefined : Math.max(BENCH_HEIGHT, innerHeight - BENCH_TOP),
         titles: Object.fromEntries(Object.keys(header.facts).map((title) => [title, title])),
       },
       setTriggerValue: (_, { view }) => this.lead(Number(view.layer ?? layer) * header.heads + Number(view.head ?? head)),
