@@ -167,7 +167,7 @@ AS_USERS := -o addopts="--import-mode=importlib --strict-markers --strict-config
 # What the warning is about, and what is planned, stands in docs/architecture.md, "The site".
 docs: $(DOCS_STAMP) ## build the documentation into site/, test its links and its code
 	NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict
-	$(PY) -m pytest $(AS_USERS) -n 0 tests/test_docs.py tests/test_site.py
+	BUILT_SITE=site $(PY) -m pytest $(AS_USERS) -n 0 tests/test_docs.py tests/test_site.py
 
 notebooks: $(TEST_STAMP) ## run the notebooks of the documentation and store their results anew
 	$(PY) -m docs.store_notebooks $(ARGS)
