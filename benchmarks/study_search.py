@@ -16,6 +16,7 @@ from mha_viz.corpus.sources.source import SHARD_TEXTS
 from mha_viz.corpus.store.database import trust
 from mha_viz.corpus.store.names import ARC, BETWEEN_ARCS, TOKEN, UPOS
 from mha_viz.corpus.store.study_file import FILE, open_study
+from mha_viz.corpus.treebank.gold import SCHEMAS
 from mha_viz.corpus.treebank.relations import TO_DEPENDENT, TO_HEAD
 
 LAYERS, HEADS, TOKENS = 4, 8, 12  # of tiny-bert, and of a short sentence
@@ -23,6 +24,7 @@ EDGES_OF_A_QUERY = 1.1
 WORDS = [f"word{rank}" for rank in range(4_000)]  # the frequent ones first, as in prose
 RELATIONS, PARTS = ("obj", "nsubj", "det", "case", "punct", "root"), ("VERB", "NOUN", "DET")
 AIM = 0.5  # seconds
+_NO_ARCS = SCHEMAS["arcs"].empty_table()
 _PART = 2_000_000  # edges that are written at once
 SEARCHES: Mapping[str, Mapping[str, Any]] = {
     "a word that is one in a thousand": {"query": "word110"},
@@ -67,6 +69,7 @@ def write(folder: Path, n_texts: int) -> int:
     with open_study(folder, {part: {} for part in ("model", "source", "settings")}) as file:
         with file.transaction():
             file.insert("sentences", _texts(n_texts, np.random.default_rng(1)))
+            file.insert("arcs", _NO_ARCS)  # by which a study is known to have trees
             for kind, own in names.items():
                 numbers = np.arange(len(own), dtype=np.int32)
                 rows = {"kind": pa.array([kind] * len(own)), "number": numbers, "name": own}
