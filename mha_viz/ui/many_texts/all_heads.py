@@ -29,6 +29,7 @@ from mha_viz.ui.many_texts import TEXTS, measures, pairs
 from mha_viz.ui.many_texts.fitting import RELATION
 from mha_viz.ui.many_texts.study_figure import show
 from mha_viz.ui.state import state
+from mha_viz.ui.state.faults import guarded
 from mha_viz.ui.state.views import PICTURES, ManyTexts
 from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.controls import choosing, lazy_sections
@@ -132,7 +133,7 @@ def _labels(study: Study, view: ManyTexts) -> None:
         named = words.listed(view.lasso, _LISTED)
         with st.container(horizontal=True, vertical_alignment="center"):
             st.markdown(f"**{words.count(len(view.lasso), 'head')} selected:** {named}")
-            st.button("Clear selection", key="many-clear", on_click=_select, args=([],))
+            st.button("Clear selection", key="many-clear", on_click=guarded(_select), args=([],))
         selected = pd.MultiIndex.from_frame(rows[["layer", "head"]]).isin(view.lasso)
         rows = rows[selected]
     else:
