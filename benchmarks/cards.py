@@ -5,7 +5,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -32,7 +32,7 @@ from mha_viz.core.record.record import Token
 from mha_viz.corpus.measure.batches import batches, pass_tokens, prepared
 from mha_viz.corpus.measure.shard import Settings, measure_batches
 from mha_viz.corpus.sources.source import Item
-from mha_viz.corpus.statistics.totals import write_shard
+from mha_viz.corpus.store.study_file import open_study
 from mha_viz.engine.loaded_network import TILES
 from mha_viz.engine.model import AttentionModel
 
@@ -142,14 +142,17 @@ def studied(model: AttentionModel, shards: Sequence[Sequence[Item]], settings: S
     """Measure shards as a study does: others are read and written meanwhile, in threads."""
     of_pass = pass_tokens(model.device)
     upcoming = prepared(enumerate(shards), model.reader, settings.batch_tokens, of_pass=of_pass)
-    with TemporaryDirectory() as folder, ThreadPoolExecutor(1) as writing:
-        written = [
-            writing.submit(
-                write_shard, Path(folder), number, measure_batches(model, *ready, settings)
-            )
-            for number, *ready in upcoming
-        ]
-        assert sum(one.result()["n_texts"] for one in written) == sum(map(len, shards))
+    about = {"model": {}, "source": {}, "settings": asdict(settings)}
+    with (
+        TemporaryDirectory() as folder,
+        open_study(Path(folder), about) as file,
+        ThreadPoolExecutor(1) as writing,
+    ):
+        for _, *ready in upcoming:
+            shard = measure_batches(model, *ready, settings)
+            last = writing.submit(file.add, shard.tables, shard.counts, shard.skipped)
+        last.result()
+        assert file.counts["n_texts"] == sum(map(len, shards))
 
 
 def _trace(device: torch.device, n: int, repeats: int, sizes: Mapping[str, int]) -> list[Result]:
