@@ -133,7 +133,7 @@ def test_the_running_example_tells_its_story(model):
     found = numbers.follow(model, numbers.SENTENCE)
     made = report(model.trace(numbers.SENTENCE, keep=KEEP), model, untrained=False)
     steps = {step["key"]: step["text"] for step in story.steps(found, made.labels)}
-    assert "“Zorval” is 3: “Z”, “or”, “val”" in steps["tokens"]
+    assert "“Zorval” is cut into 3: “Z”, “or”, “val”" in steps["tokens"]
     assert "L1 H7" in steps["head"] and "“box”" in steps["head"]
     assert "0.76 falls to 0.0098" in steps["carrier"]
     assert "falls from 0.85 to 0.1" in steps["off"]
