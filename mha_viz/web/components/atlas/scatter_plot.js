@@ -1,7 +1,8 @@
 // @ts-check
 // Points in a plane with two axes, a colour and, on demand, bars of intervals; as SVG. Every point is a link.
 
-import { colourAt, formatNumber, make, svgElement, themeOf } from "../shared/shared.js";
+import { colourAt, formatNumber, make, themeOf } from "../shared/shared.js";
+import { svgElement } from "../shared/svg.js";
 /* global PALETTE */
 
 /**

@@ -3,7 +3,8 @@
 // Tokens are text, never markup.
 
 import { arcPath, treeLevels, weightLevels } from "./arc_layout.js";
-import { make, svgElement, themeOf, tokenElement } from "../shared/shared.js";
+import { make, themeOf, tokenElement } from "../shared/shared.js";
+import { svgElement } from "../shared/svg.js";
 /* global PALETTE */
 
 const EDGE = 6; // pixels between the outermost arc and the edge of the picture

@@ -268,16 +268,6 @@ export function make(tag, name, text) {
 }
 
 /**
- * An element of SVG with attributes.
- * @type {(name: string, attributes: Record<string, string | number>) => any}
- */
-export function svgElement(name, attributes) {
-  const element = document.createElementNS("http://www.w3.org/2000/svg", name);
-  for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, String(value));
-  return element;
-}
-
-/**
  * A token's label, kept from turning the direction of its surroundings.
  * @param {string} text
  * @param {boolean} special
