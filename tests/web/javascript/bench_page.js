@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 
-import { putPayload, unpack } from "../../../mha_viz/web/components/shared/shared.js";
+import { putPayload, unpack } from "../../../mha_viz/web/components/shared/payload_store.js";
 import workbench from "../../../mha_viz/web/components/workbench/workbench.js";
 import { paintedOn } from "./canvas.js";
 import { click, mounted } from "./dom.js";

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import test from "node:test";
 
 import { Bench, benchOf } from "../../../mha_viz/web/components/workbench/bench.js";
-import { unpack } from "../../../mha_viz/web/components/shared/shared.js";
+import { unpack } from "../../../mha_viz/web/components/shared/payload_store.js";
 import { bytesIn, bytesOf, python } from "./python.js";
 
 // Time passes where a test says so.

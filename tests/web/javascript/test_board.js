@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 
 import board from "../../../mha_viz/web/components/board/board.js";
 import { boardLayout, columnsOf, shownOf } from "../../../mha_viz/web/components/board/board_layout.js";
-import { putPayload, unpack } from "../../../mha_viz/web/components/shared/shared.js";
+import { putPayload, unpack } from "../../../mha_viz/web/components/shared/payload_store.js";
 import { lay, mounted, press, test } from "./dom.js";
 import { bytesIn, python } from "./python.js";
 

@@ -9,7 +9,8 @@ import { storyOf } from "../../../mha_viz/web/components/first_sentence/number_s
 import { SentenceModel } from "../../../mha_viz/web/components/first_sentence/sentence_model.js";
 import { sceneOf } from "../../../mha_viz/web/components/first_sentence/story_steps.js";
 import { World } from "../../../mha_viz/web/components/first_sentence/world_layout.js";
-import { formatNumber, unpack } from "../../../mha_viz/web/components/shared/shared.js";
+import { unpack } from "../../../mha_viz/web/components/shared/payload_store.js";
+import { formatNumber } from "../../../mha_viz/web/components/shared/shared.js";
 import { paintedOn } from "./canvas.js";
 import { click, lay, mounted, pass, point, press, test, wish } from "./dom.js";
 import { bytesIn, python } from "./python.js";

@@ -8,7 +8,7 @@ const { flowItems, flowLayout, itemAt } = await import("../../../mha_viz/web/com
 const { headRow, partsInto, walkFlow } = await import("../../../mha_viz/web/components/flow_graph/flow_walk.js");
 const { keptText, nodeText, partText } = await import("../../../mha_viz/web/components/flow_graph/flow_text.js");
 const { svgText } = await import("../../../mha_viz/web/components/flow_graph/flow_paint.js");
-const { unpack } = await import("../../../mha_viz/web/components/shared/shared.js");
+const { unpack } = await import("../../../mha_viz/web/components/shared/payload_store.js");
 
 const { header, body } = unpack(bytesIn(python.flow.payload));
 const model = new FlowModel(header, body);

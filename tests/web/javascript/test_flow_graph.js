@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 
 import flowGraph from "../../../mha_viz/web/components/flow_graph/flow_graph.js";
-import { unpack } from "../../../mha_viz/web/components/shared/shared.js";
+import { unpack } from "../../../mha_viz/web/components/shared/payload_store.js";
 import { paintedOn } from "./canvas.js";
 import { click, dark, enter, lay, mounted, point, press, test } from "./dom.js";
 import { bytesIn, python } from "./python.js";

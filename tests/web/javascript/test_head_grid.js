@@ -3,7 +3,8 @@
 import assert from "node:assert/strict";
 
 import headGrid from "../../../mha_viz/web/components/head_grid/head_grid_alone.js";
-import { formatNumber, formatWeight, putPayload, unpack } from "../../../mha_viz/web/components/shared/shared.js";
+import { putPayload, unpack } from "../../../mha_viz/web/components/shared/payload_store.js";
+import { formatNumber, formatWeight } from "../../../mha_viz/web/components/shared/shared.js";
 import { paintedOn, pixelAt, pixelsOf } from "./canvas.js";
 import { click, dark, mounted, pass, point, press, serve, settled, test } from "./dom.js";
 import { bytesIn, python, weightsIn } from "./python.js";

@@ -3,7 +3,8 @@
 
 import assert from "node:assert/strict";
 
-import { formatWeight, payloadStore, putPayload, unpack } from "../../../mha_viz/web/components/shared/shared.js";
+import { payloadStore, putPayload, unpack } from "../../../mha_viz/web/components/shared/payload_store.js";
+import { formatWeight } from "../../../mha_viz/web/components/shared/shared.js";
 import { openBench } from "./bench_page.js";
 import { paintedOn, pixelsOf } from "./canvas.js";
 import { click, lay, pass, point, press, test } from "./dom.js";

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 
-import { unpack } from "../../../mha_viz/web/components/shared/shared.js";
+import { unpack } from "../../../mha_viz/web/components/shared/payload_store.js";
 import { Bench } from "../../../mha_viz/web/components/workbench/bench.js";
 import { LineView } from "../../../mha_viz/web/components/workbench/line_view.js";
 import { headsOfPair, keysOf } from "../../../mha_viz/web/components/workbench/token_findings.js";

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 
 import widget from "../../../mha_viz/web/components/workbench/notebook_widget.js";
-import { unpack } from "../../../mha_viz/web/components/shared/shared.js";
+import { unpack } from "../../../mha_viz/web/components/shared/payload_store.js";
 import { paintedOn } from "./canvas.js";
 import { click, dark, pass, settled, test } from "./dom.js";
 import { bytesIn, python } from "./python.js";

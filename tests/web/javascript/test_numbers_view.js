@@ -2,7 +2,8 @@
 
 import assert from "node:assert/strict";
 
-import { formatNumber, putPayload } from "../../../mha_viz/web/components/shared/shared.js";
+import { putPayload } from "../../../mha_viz/web/components/shared/payload_store.js";
+import { formatNumber } from "../../../mha_viz/web/components/shared/shared.js";
 import { openBench } from "./bench_page.js";
 import { paintedOn } from "./canvas.js";
 import { pass, test } from "./dom.js";

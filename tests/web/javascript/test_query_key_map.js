@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import queryKeyMap from "../../../mha_viz/web/components/query_key_map/query_key_map.js";
 import { MapModel, KEY, QUERY } from "../../../mha_viz/web/components/query_key_map/map_model.js";
 import { mapPainter, pixelOf, stampOf } from "../../../mha_viz/web/components/query_key_map/map_paint.js";
-import { putPayload, unpack } from "../../../mha_viz/web/components/shared/shared.js";
+import { putPayload, unpack } from "../../../mha_viz/web/components/shared/payload_store.js";
 import { paintedOn } from "./canvas.js";
 import { click, dark, enter, lay, mounted, point, press, test } from "./dom.js";
 import { bytesIn, python } from "./python.js";

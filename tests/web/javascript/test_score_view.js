@@ -2,7 +2,8 @@
 
 import assert from "node:assert/strict";
 
-import { formatNumber, formatWeight, payloadStore, putPayload, unpack } from "../../../mha_viz/web/components/shared/shared.js";
+import { payloadStore, putPayload, unpack } from "../../../mha_viz/web/components/shared/payload_store.js";
+import { formatNumber, formatWeight } from "../../../mha_viz/web/components/shared/shared.js";
 import { ScoreVectors } from "../../../mha_viz/web/components/workbench/score_vectors.js";
 import { openBench } from "./bench_page.js";
 import { click, pass, test } from "./dom.js";

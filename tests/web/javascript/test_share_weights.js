@@ -2,7 +2,8 @@
 
 import assert from "node:assert/strict";
 
-import { formatWeight, payloadStore, putPayload } from "../../../mha_viz/web/components/shared/shared.js";
+import { payloadStore, putPayload } from "../../../mha_viz/web/components/shared/payload_store.js";
+import { formatWeight } from "../../../mha_viz/web/components/shared/shared.js";
 import { openBench } from "./bench_page.js";
 import { pixelsOf } from "./canvas.js";
 import { enter, pass, point, test } from "./dom.js";

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 
-import { unpack } from "../../../mha_viz/web/components/shared/shared.js";
+import { unpack } from "../../../mha_viz/web/components/shared/payload_store.js";
 import { codeOf, codesOnAxes, isChanged, onAxes, placeOf, tokenAt, tokenAxis } from "../../../mha_viz/web/components/workbench/token_axes.js";
 import { bytesIn, python } from "./python.js";
 

@@ -2,7 +2,8 @@
 
 import assert from "node:assert/strict";
 
-import { formatWeight, putPayload } from "../../../mha_viz/web/components/shared/shared.js";
+import { putPayload } from "../../../mha_viz/web/components/shared/payload_store.js";
+import { formatWeight } from "../../../mha_viz/web/components/shared/shared.js";
 import { openBench } from "./bench_page.js";
 import { paintedOn } from "./canvas.js";
 import { click, enter, lay, pass, point, press, serve, settled, test } from "./dom.js";

@@ -2,7 +2,8 @@
 
 import assert from "node:assert/strict";
 
-import { formatWeight, putPayload, unpack } from "../../../mha_viz/web/components/shared/shared.js";
+import { putPayload, unpack } from "../../../mha_viz/web/components/shared/payload_store.js";
+import { formatWeight } from "../../../mha_viz/web/components/shared/shared.js";
 import { largest, N, nameOf, openBench, rowOf, weight } from "./bench_page.js";
 import { paintedOn, pixelAt, pixelsOf } from "./canvas.js";
 import { enter, lay, pass, point, press, settled, test } from "./dom.js";

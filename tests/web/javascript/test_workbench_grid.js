@@ -2,7 +2,8 @@
 
 import assert from "node:assert/strict";
 
-import { formatNumber, formatWeight, putPayload } from "../../../mha_viz/web/components/shared/shared.js";
+import { putPayload } from "../../../mha_viz/web/components/shared/payload_store.js";
+import { formatNumber, formatWeight } from "../../../mha_viz/web/components/shared/shared.js";
 import { COUNT, largest, N, nameOf, openBench, rowOf, weight } from "./bench_page.js";
 import { paintedOn, pixelAt } from "./canvas.js";
 import { click, enter, pass, press, serve, settled, test } from "./dom.js";

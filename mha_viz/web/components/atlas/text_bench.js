@@ -3,7 +3,8 @@
 // a page that lies on a disk may read no other kind.
 
 import workbench from "../workbench/workbench.js";
-import { bytesOf, make, putPayload, unpack } from "../shared/shared.js";
+import { bytesOf, putPayload, unpack } from "../shared/payload_store.js";
+import { make } from "../shared/shared.js";
 
 const [PHONE_WIDTH, BENCH_TOP, BENCH_HEIGHT] = [640, 90, 420]; // pixels: of a window, above the workbench, of it at least
 const UNREADABLE = "This browser is too old to read the weights.";

@@ -5,7 +5,8 @@
 import { boardLayout, shownOf } from "./board_layout.js";
 import { BoardPanel } from "./board_panel.js";
 import { setPending } from "../shared/readiness.js";
-import { colourAt, colourTable, endOf, make, payloadStore, roomBelow, scaleWeight, themeOf, viewOf } from "../shared/shared.js";
+import { payloadStore } from "../shared/payload_store.js";
+import { colourAt, colourTable, endOf, make, roomBelow, scaleWeight, themeOf, viewOf } from "../shared/shared.js";
 /* global PALETTE */
 
 const NO_PAIR = { query: -1, key: -1 };

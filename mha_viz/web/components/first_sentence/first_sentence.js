@@ -10,7 +10,8 @@ import { sceneOf } from "./story_steps.js";
 import { Wandering } from "./wandering.js";
 import { World } from "./world_layout.js";
 import { WorldPainter } from "./world_paint.js";
-import { clearCanvas, endOf, keyedCanvas, make, roomBelow, themeOf, unpack, viewOf } from "../shared/shared.js";
+import { unpack } from "../shared/payload_store.js";
+import { clearCanvas, endOf, keyedCanvas, make, roomBelow, themeOf, viewOf } from "../shared/shared.js";
 
 /* global PALETTE */
 

@@ -6,7 +6,8 @@ import { BIAS, FlowModel, SOURCE } from "./flow_model.js";
 import { FlowPicture } from "./flow_picture.js";
 import { keptText, nodeText, partText, percent } from "./flow_text.js";
 import { headRow, walkFlow } from "./flow_walk.js";
-import { endOf, make, unpack, viewOf } from "../shared/shared.js";
+import { unpack } from "../shared/payload_store.js";
+import { endOf, make, viewOf } from "../shared/shared.js";
 
 const TICKS = 200; // steps of the slider, each the same factor
 const MOST = 0.5; // the largest threshold

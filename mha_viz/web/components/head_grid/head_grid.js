@@ -7,7 +7,8 @@ import { hitTile, keyTarget, layoutOf } from "./grid_layout.js";
 import { drawBadges, drawOff, paintMarks } from "./grid_marks.js";
 import { paintGrid } from "../shared/grid_paint.js";
 import { buildGridParts, drawAxes, drawCaptions, drawLegend, fillTip, LINGER, placeTip } from "./grid_parts.js";
-import { colourTable, formatNumber, headName, payloadStore, pointOver, themeOf } from "../shared/shared.js";
+import { payloadStore } from "../shared/payload_store.js";
+import { colourTable, formatNumber, headName, pointOver, themeOf } from "../shared/shared.js";
 /* global PALETTE */
 
 const DWELL = 90; // a pointer that rests so long (ms) asks for exact weights

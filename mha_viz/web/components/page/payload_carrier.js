@@ -2,7 +2,7 @@
 // Brings payloads into the page's store and draws nothing. An element of its own: its message
 // stays the same while selection and scale change, so Streamlit does not send the bytes again.
 
-import { putPayload, unpack } from "../shared/shared.js";
+import { putPayload, unpack } from "../shared/payload_store.js";
 
 export default function payloadCarrier({ data }) {
   try {

@@ -1,7 +1,8 @@
 // @ts-check
 // Tokens in the spaces of a head as numbers: where they lie, what they are coloured by, what is said of them.
 
-import { colourAt, formatNumber, unpack } from "../shared/shared.js";
+import { unpack } from "../shared/payload_store.js";
+import { colourAt, formatNumber } from "../shared/shared.js";
 /* global PALETTE */
 
 const UNIT = 65534; // steps of a coordinate: 1 is the longer side of a panel's points

@@ -1,7 +1,8 @@
 // @ts-check
 // The workbench in a notebook, as anywidget draws it: Python's traits in, what is chosen out.
 
-import { make, putPayload, systemTheme, themeOfColour } from "../shared/shared.js";
+import { putPayload } from "../shared/payload_store.js";
+import { make, systemTheme, themeOfColour } from "../shared/shared.js";
 import workbench from "./workbench.js";
 
 /**

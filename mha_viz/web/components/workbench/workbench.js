@@ -10,7 +10,8 @@ import { LineView } from "./line_view.js";
 import { PredictionView } from "./prediction_view.js";
 import { ScoreView } from "./score_view.js";
 import { setPending } from "../shared/readiness.js";
-import { endOf, make, payloadStore, roomBelow, themeOf, viewOf } from "../shared/shared.js";
+import { payloadStore } from "../shared/payload_store.js";
+import { endOf, make, roomBelow, themeOf, viewOf } from "../shared/shared.js";
 /* global PALETTE */
 
 const BELOW = 14; // pixels that stay free at the window's lower edge
