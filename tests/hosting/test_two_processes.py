@@ -1,11 +1,13 @@
 """Two processes of the app with one shared folder, and Caddy before them."""
 
+import ast
 import asyncio
 import os
 import re
 import shutil
 import signal
 import socket
+import sqlite3
 import subprocess
 import urllib.error
 import urllib.request
@@ -123,24 +125,36 @@ async def sees_link(
 
 
 async def votes(port: int, code: str, option: int) -> str:
-    """Vote in a class, look at the answer; all that the page says."""
+    """Vote in a class; all that the page says."""
     address = f"http://127.0.0.1:{port}/"
     async with opened(address, "lab-soft-lookup", f"class={code}") as page:
         vote = WidgetState(id=ids(page, "radio")[0], string_value=OPTIONS[option])
         await page.run(states=[vote])
-        await page.run(click="Show the answer")
+        return page.words()
+
+
+async def looks(port: int, code: str) -> str:
+    """Look at a class's question; all that the page says."""
+    address = f"http://127.0.0.1:{port}/"
+    async with opened(address, "lab-soft-lookup", f"class={code}") as page:
         return page.words()
 
 
 def test_two_processes_with_one_folder_answer_alike(processes: list[Process], shared: Path) -> None:
     first, second = (one.port for one in processes)
-    code, _ = Classes(shared / FILE).first("nobody")
+    classes = Classes(shared / FILE)
+    code, _ = classes.first("nobody")
 
     async def visits() -> None:
         assert await sees_link(first) == await sees_link(second)
         assert await sees_link(first, text=LONG) == await sees_link(second, text=reference(LONG))
-        assert "1 answer so far" in await votes(first, code, 0)
-        assert "2 answers so far" in await votes(second, code, 1)
+        for option, port in enumerate((first, second)):
+            assert "Counted." in await votes(port, code, option)
+        with sqlite3.connect(shared / FILE) as database:
+            [(question,)] = database.execute("select distinct question from votes").fetchall()
+        classes.uncover(code, ast.literal_eval(question))
+        for port in (first, second):
+            assert "2 answers so far" in await looks(port, code)
 
     beside(visits())
 
