@@ -3,10 +3,11 @@ import test from "node:test";
 
 import payloadCarrier from "../../../mha_viz/web/components/page/payload_carrier.js";
 import * as shared from "../../../mha_viz/web/components/shared/shared.js";
+import * as store from "../../../mha_viz/web/components/shared/payload_store.js";
 import { bytesOf, python } from "./python.js";
 
 test("a payload that Python packed is unpacked", () => {
-  const { header, body } = shared.unpack(bytesOf("grid"));
+  const { header, body } = store.unpack(bytesOf("grid"));
   assert.deepEqual([header.layers, header.heads, header.rows, header.cols], [2, 3, 5, 7]);
   assert.deepEqual(header.key_labels, ["k0", "k1", "k2", "k3", "k4", "k5", "k6"]);
   const codes = python.pattern.flat(3).map((weight) => Math.max(1, Math.round(255 * Math.sqrt(weight))));
@@ -15,8 +16,8 @@ test("a payload that Python packed is unpacked", () => {
 
 test("payloads of one message are kept each under its id, with floats where they may start", () => {
   payloadCarrier({ data: bytesOf("bundle") });
-  const { byId } = shared.payloadStore();
-  const [grid, head] = [bytesOf("grid"), bytesOf("head")].map(shared.unpack);
+  const { byId } = store.payloadStore();
+  const [grid, head] = [bytesOf("grid"), bytesOf("head")].map(store.unpack);
   assert.deepEqual([...byId.get(grid.header.id).body], [...grid.body]);
   const body = byId.get(head.header.id).body;
   assert.equal(body.byteOffset % 4, 0);
@@ -31,7 +32,7 @@ test("base64 is read alike with the browser's own function and without it", () =
   const own = Uint8Array.fromBase64;
   for (const read of [own, undefined, (given) => new Uint8Array(Buffer.from(given, "base64"))]) {
     Uint8Array.fromBase64 = read;
-    assert.deepEqual([...shared.bytesOf(text)], [...bytes]);
+    assert.deepEqual([...store.bytesOf(text)], [...bytes]);
   }
   Uint8Array.fromBase64 = own;
 });
@@ -45,12 +46,12 @@ test("a payload that is none is refused in plain words", () => {
     bytes.set(head, 4);
     return bytes;
   };
-  assert.throws(() => shared.unpack(null), /data is missing/);
-  assert.throws(() => shared.unpack(whole.subarray(0, 3)), /data is missing/);
-  assert.throws(() => shared.unpack(whole.subarray(0, 20)), /cut short/);
-  assert.throws(() => shared.unpack(withHeader("{")), /cannot be read/);
-  assert.throws(() => shared.unpack(withHeader("null")), /another version/);
-  assert.throws(() => shared.unpack(withHeader('{"v": 99}')), /another version/);
+  assert.throws(() => store.unpack(null), /data is missing/);
+  assert.throws(() => store.unpack(whole.subarray(0, 3)), /data is missing/);
+  assert.throws(() => store.unpack(whole.subarray(0, 20)), /cut short/);
+  assert.throws(() => store.unpack(withHeader("{")), /cannot be read/);
+  assert.throws(() => store.unpack(withHeader("null")), /another version/);
+  assert.throws(() => store.unpack(withHeader('{"v": 99}')), /another version/);
 });
 
 test("the store keeps sixteen payloads, the oldest go, and tells who listens", () => {
@@ -59,19 +60,19 @@ test("the store keeps sixteen payloads, the oldest go, and tells who listens", (
     return new Uint8Array([head.length, 0, 0, 0, ...head]);
   };
   const heard = [];
-  const store = shared.payloadStore();
-  store.listeners.add((id) => heard.push(id));
-  for (let id = 0; id < 19; id++) assert.equal(shared.putPayload(packed(`p${id}`)), `p${id}`);
-  assert.deepEqual([...store.byId.keys()], Array.from({ length: 16 }, (_, i) => `p${i + 3}`));
+  const payloads = store.payloadStore();
+  payloads.listeners.add((id) => heard.push(id));
+  for (let id = 0; id < 19; id++) assert.equal(store.putPayload(packed(`p${id}`)), `p${id}`);
+  assert.deepEqual([...payloads.byId.keys()], Array.from({ length: 16 }, (_, i) => `p${i + 3}`));
   assert.equal(heard.length, 19);
-  assert.equal(shared.payloadStore(), store);
+  assert.equal(store.payloadStore(), payloads);
   // Equal content has an equal id, so what is there stays; notes are named by their grid, and change.
-  const [kept, first] = [store.byId.get("p18"), packed("n", { kind: "notes", labels: [1] })];
-  shared.putPayload(packed("p18"));
-  assert.equal(store.byId.get("p18"), kept);
-  shared.putPayload(first);
-  shared.putPayload(packed("n", { kind: "notes", labels: [2] }));
-  assert.deepEqual(store.byId.get("n").header.labels, [2]);
+  const [kept, first] = [payloads.byId.get("p18"), packed("n", { kind: "notes", labels: [1] })];
+  store.putPayload(packed("p18"));
+  assert.equal(payloads.byId.get("p18"), kept);
+  store.putPayload(first);
+  store.putPayload(packed("n", { kind: "notes", labels: [2] }));
+  assert.deepEqual(payloads.byId.get("n").header.labels, [2]);
 });
 
 test("weights read as Python writes them", () => {
