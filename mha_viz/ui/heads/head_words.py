@@ -23,6 +23,7 @@ from mha_viz.ui.state.views import Shared
 from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.exports import exports, figures
 from mha_viz.ui.widgets.messages import progress, words
+from mha_viz.ui.widgets.messages.words import format_number, plain
 
 T = TypeVar("T")
 CIRCUITS = TEXTS.labels("head_words.circuits")
@@ -125,12 +126,29 @@ def _directions(circuit: VocabularyCircuit, name: str, source: str) -> None:
     against = {f"{end}_opposite": f"{shown}, opposite" for end, shown in ends.items()}
     st.markdown(TEXTS("head_words.directions"))
     table = circuit.directions.rename(columns=ends | against)
-    _table(table, f"{circuit.name} of {name}: singular directions", source)
+    title = f"{circuit.name} of {name}: singular directions"
+    _table(table, title, source, show=_wrapped)
 
 
-def _table(table: pd.DataFrame, name: str, source: str) -> None:
+def _wrapped(table: pd.DataFrame, key: str) -> None:
+    """Draw a table whose cells take several lines: lists of tokens are long."""
+    cells = table.map(lambda cell: plain(cell) if isinstance(cell, str) else format_number(cell))
+    with st.container(key=key):
+        st.table(cells.set_index(cells.columns[0]))
+
+
+def _sortable(table: pd.DataFrame, key: str) -> None:
+    form = words.number_columns(table)
+    st.dataframe(table, hide_index=True, column_config=form, key=key)
+
+
+def _table(
+    table: pd.DataFrame,
+    name: str,
+    source: str,
+    show: Callable[[pd.DataFrame, str], None] = _sortable,
+) -> None:
     table = table.rename(columns=TEXTS.labels("head_words.columns"))
     key = name.partition(" ")[0] + name.rpartition(" ")[2]
-    form = words.number_columns(table)
-    st.dataframe(table, hide_index=True, column_config=form, key=f"{key}-shown")
+    show(table, f"{key}-shown")
     exports.table_file(table, key=key, name=name, caption=f"{source} · by weights")
