@@ -26,7 +26,8 @@ export class GeneralView {
       bars("Mean weight by offset of the key", offsets, "0 is the token itself; a key counts where it exists."),
       bars("Mean weight by kind of key", kinds, "Of all the weight of a query."),
     );
-    this.root.replaceChildren(line, pictures);
+    const unusual = data.unusual ? [make("p", "among-texts", data.unusual)] : [];
+    this.root.replaceChildren(line, ...unusual, pictures);
   }
 }
 

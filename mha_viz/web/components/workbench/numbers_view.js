@@ -53,7 +53,7 @@ export class NumbersView {
     this.wait.hidden = !isComing || this.table.hasChildNodes();
     this.root.dataset.painted = data ? bench.name(head) : "";
     if (isComing) return;
-    this.drawUnusual(head, data);
+    this.drawUnusual(head);
     this.labels.hidden = this.line.hidden = this.notes.hidden = !data;
     if (data) this.drawLabels(data);
     const texts = data?.texts ?? "";
@@ -72,7 +72,7 @@ export class NumbersView {
     this.notes.replaceChildren(...shown.notes.map((note) => make("p", "", note)));
   }
 
-  drawUnusual(head, data) {
+  drawUnusual(head) {
     const { facts, payload } = this.bench;
     const count = payload.header.layers * payload.header.heads;
     const unusual = unusualOf(facts, head, UNUSUAL);
@@ -83,8 +83,7 @@ export class NumbersView {
       row.append(make("span", "title", title), make("b", "", formatNumber(value)), make("span", "place", place));
       return row;
     });
-    const texts = data?.unusual ? [make("p", "among-texts", data.unusual)] : [];
-    this.unusual.replaceChildren(make("div", "heading", measured ? heading : ""), ...rows, ...texts);
+    this.unusual.replaceChildren(make("div", "heading", measured ? heading : ""), ...rows);
   }
 
   drawLabels({ labels, withheld, too_short: short }) {
