@@ -1,4 +1,4 @@
-"""What the site adds to docs/*.md when it is built: pages that are made, links, formulas.
+"""Additions of the site to docs/*.md when it is built: pages that are made, links, formulas.
 
 `mkdocs.yml` names this file. The Markdown stays as it reads on a forge; see docs/site_links.py.
 """

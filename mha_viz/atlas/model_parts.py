@@ -1,4 +1,4 @@
-"""What a head's page has of its model: its four spaces over tokens of texts, and its words."""
+"""The model's parts of a head's page: four spaces over tokens of texts, and words."""
 
 from __future__ import annotations
 

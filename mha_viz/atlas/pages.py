@@ -1,4 +1,4 @@
-"""What all pages of an atlas share: their frame, the files that they load, and links to heads."""
+"""Common parts of all pages of an atlas: frame, files that they load, and links to heads."""
 
 from __future__ import annotations
 

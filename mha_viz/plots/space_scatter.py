@@ -32,7 +32,7 @@ class SpacePanel:
 
 @dataclass(frozen=True)
 class TokenColours:
-    """What tokens are coloured by: a number each, or the number of its category."""
+    """Colours of tokens: a number each, or the number of its category."""
 
     title: str
     values: Num[np.ndarray, " token"]

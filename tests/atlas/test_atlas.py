@@ -30,7 +30,7 @@ HEAD = (1, 2)
 
 
 def data_of(page: Path) -> dict[str, Any]:
-    """What a page hands to its scripts."""
+    """Return the data that a page hands to its scripts."""
     code = re.search(r'id="atlas-data">(.*?)</script>', page.read_text("utf-8"), re.S)
     assert code is not None
     return dict(json.loads(code[1]))

@@ -285,7 +285,7 @@ class _TokenSample:
 
 @dataclass(eq=False)
 class _Vectors:
-    """What some heads made of the tokens of a sample, filled text by text."""
+    """Vectors of some heads at the tokens of a sample, filled text by text."""
 
     vectors: dict[str, Float[Tensor, "head token d"]]  # by name in a record
     received: Float[Tensor, "head token"]

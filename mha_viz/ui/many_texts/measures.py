@@ -1,4 +1,4 @@
-"""What heads and texts of a study are measured by: metrics, labels and relations, for menus."""
+"""Measures of heads and texts of a study: metrics, labels and relations, for menus."""
 
 from collections.abc import Callable
 from functools import partial

@@ -1,4 +1,4 @@
-"""What a study is and what it finds, in a few sentences on top of all its views."""
+"""The sentences on top of all views of a study: what it is, and what it finds."""
 
 import streamlit as st
 
