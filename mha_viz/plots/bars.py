@@ -27,18 +27,18 @@ _OPACITY = 0.5
 
 def stacked_shares(
     series: Mapping[str, Num[np.ndarray | Tensor, " place"]],
-    places: Sequence[str],
+    position_names: Sequence[str],
     unit: str = "",
     *,
     title: str = "",
     dark: bool = False,
 ) -> go.Figure:
     """Draw signed parts (place,) stacked above and below 0 for each place, and their sum."""
-    n = len(places)
+    n = len(position_names)
     parts = {name: frame.as_numbers(values, 1, name) for name, values in series.items()}
     if not parts or any(len(values) != n for values in parts.values()):
         raise ShapeError(f"each series must have {n} numbers, one per place.")
-    hovers = [hover_text(name) for name in clean_all(places, n, "places")]
+    hovers = [hover_text(name) for name in clean_all(position_names, n, "places")]
     at = np.arange(n)
 
     def trace(name: str, values: Any, **more: Any) -> Part:
@@ -57,7 +57,7 @@ def stacked_shares(
     traces.append(trace("together", sums, mode="markers", marker=look))
     step = -(-n // 16)  # names that fit a phone
     turned = dict(tickangle=0 if n <= 8 else -60, fixedrange=True)
-    shown = [clean(name, 8) for name in places[::step]]
+    shown = [clean(name, 8) for name in position_names[::step]]
     across = frame.named_axis(at[::step].tolist(), shown, (-0.6, n - 0.4), **turned)
     down = dict(zeroline=True, nticks=7, fixedrange=True, title=frame.axis_title(unit))
     layout = dict(barmode="relative", bargap=0.3, xaxis=across, yaxis=down)
@@ -176,15 +176,15 @@ def histogram_bars(
     ]
     bars = _bars(np.arange(len(numbers)) + 0.5, numbers, 1, hovers, dark)
     bars |= dict(textposition="none")
-    limits_named = [theme.format_number(ends[place]) for place in named]
+    limits_named = [theme.format_number(ends[mark_position]) for mark_position in named]
     across = frame.named_axis(named.tolist(), limits_named, (-0.2, len(numbers) + 0.2), tickangle=0)
     across |= dict(title=frame.axis_title(frame.with_unit(title, unit)))
     down = frame.value_axis("texts") | dict(rangemode="tozero")
     layout: Part = dict(xaxis=across, yaxis=down, bargap=0)
     if mark is not None:
-        place = float(np.interp(mark, ends, np.arange(len(ends))))
+        mark_position = float(np.interp(mark, ends, np.arange(len(ends))))
         width = 0.004 * len(numbers)
-        ends_of_mark = (place - width, 0.0), (place + width, float(numbers.max()))
+        ends_of_mark = (mark_position - width, 0.0), (mark_position + width, float(numbers.max()))
         layout["shapes"] = [frame.rectangle(*ends_of_mark, fillcolor=theme.accent(dark))]
     notes = [f"{count(int(numbers.sum()), 'text')}."]
     return frame.headed_figure([bars], dark, title, notes, 260, layout, frame.Margins(below=46))
@@ -214,21 +214,21 @@ def change_distribution(
     numbers = frame.as_numbers(values, 1, "values (draw)")
     if heads is not None and len(heads) != len(numbers):
         raise ShapeError(f"There are {len(numbers)} draws, but {len(heads)} heads were given.")
-    known = np.isfinite(numbers)
-    if not known.any():
+    is_finite = np.isfinite(numbers)
+    if not is_finite.any():
         raise ArgumentError("No draw has a value, so there is nothing to draw.")
-    bars, most = _histogram(numbers[known], unit, dark)
-    marked = [(share, float(np.quantile(numbers[known], share))) for share in QUANTILES]
+    bars, most = _histogram(numbers[is_finite], unit, dark)
+    marked = [(share, float(np.quantile(numbers[is_finite], share))) for share in QUANTILES]
     names = [f"draw {i}" for i in range(len(numbers))]
     if heads is not None:
         names = [f"{head_name(*head, numbers=layer_numbers)} off" for head in heads]
     traces = [bars, _draws(numbers, (names, heads), most, unit, dark)]
     traces += [_quantile(*pair, most, dark) for pair in marked]
-    above = float((numbers[known] > 0).mean())
+    above = float((numbers[is_finite] > 0).mean())
     notes = [
         ", ".join(f"{_name(share)} {theme.format_number(value)}" for share, value in marked) + ".",
-        f"{int(known.sum()):,} draws, {theme.format_number(100 * above)} % above 0.",
-        frame.missing_note(known, "draws"),
+        f"{int(is_finite.sum()):,} draws, {theme.format_number(100 * above)} % above 0.",
+        frame.missing_note(is_finite, "draws"),
     ]
     down = dict(range=[-_DRAWS * most, 1.04 * most], tickvals=_counts(most), zeroline=False)
     layout = dict(
@@ -241,14 +241,14 @@ def change_distribution(
     return frame.headed_figure(traces, dark, title, notes, 300, layout, margins)
 
 
-def _histogram(known: Numbers, unit: str, dark: bool) -> tuple[Part, int]:
+def _histogram(draws: Numbers, unit: str, dark: bool) -> tuple[Part, int]:
     """Return bars of equal width with exact counts, and the largest count."""
-    bins = int(np.clip(np.ceil(2 * len(known) ** (1 / 3)), 1, 40))  # Rice's rule
-    counts, edges = np.histogram(known, bins if np.ptp(known) else 1)
+    bins = int(np.clip(np.ceil(2 * len(draws) ** (1 / 3)), 1, 40))  # Rice's rule
+    counts, edges = np.histogram(draws, bins if np.ptp(draws) else 1)
     ends = list(zip(edges[:-1].tolist(), edges[1:].tolist(), counts.tolist(), strict=True))
     hovers = [
         f"{frame.quantity(a, '')} to {frame.quantity(b, unit)}<br>"
-        f"<b>{n:,}</b> of {len(known):,} draws"
+        f"<b>{n:,}</b> of {len(draws):,} draws"
         for a, b, n in ends
     ]
     bars = _bars((edges[:-1] + edges[1:]) / 2, counts, np.diff(edges), hovers, dark)
@@ -277,15 +277,15 @@ def _draws(
 def _quantile(share: float, value: float, most: int, dark: bool) -> Part:
     hover = f"{_name(share)} of the draws: <b>{theme.format_number(value)}</b>"
     line = dict(width=2, color=theme.accent(dark), dash="solid" if share == 0.5 else "dash")
-    places = np.linspace(-_DRAWS * most, most, 12)
-    return frame.markers([value] * 12, places, hover, line=line) | dict(mode="lines")
+    heights = np.linspace(-_DRAWS * most, most, 12)
+    return frame.markers([value] * 12, heights, hover, line=line) | dict(mode="lines")
 
 
 def _name_above(i: int, share: float, value: float, dark: bool) -> Part:
     """Return a quantile's name over its line; every second one is higher up."""
     side = "right" if share < 0.5 else "left"
-    place = dict(yref="paper", yanchor="bottom", xanchor=side, yshift=13 * (i % 2))
-    return frame.annotation(_name(share), value, 1, theme.accent(dark), 11, **place)
+    position = dict(yref="paper", yanchor="bottom", xanchor=side, yshift=13 * (i % 2))
+    return frame.annotation(_name(share), value, 1, theme.accent(dark), 11, **position)
 
 
 def _name(share: float) -> str:

@@ -78,8 +78,8 @@ def _draw(
     visible = aligned(visible_keys(record, head.head[0]).float(), queries, keys)
     draw_cells(axes, np.where(visible == 0, MASKED_WEIGHT, weights), scale)
     rows, columns = (
-        ["" if place is None else clean(names[place]) for place in places]
-        for names, places in ((record.labels, queries), (record.key_labels, keys))
+        ["" if position is None else clean(names[position]) for position in positions]
+        for names, positions in ((record.labels, queries), (record.key_labels, keys))
     )
     label_axes(axes, rows, columns, cell)
     style: dict[str, Any] = dict(fontsize=9, color=theme.ink(), ha="center", va="top")

@@ -48,15 +48,19 @@ def both_sides(
         len({len(part) for part in claim[1:]}) > 1 for claim in claims
     ):
         raise ShapeError("Each line of a claim has two sides, a verdict of four, and a text.")
-    left, right = (np.concatenate([np.asarray(one[i], float) for one in claims]) for i in (1, 2))
-    said = np.array([word for one in claims for word in one.verdicts])
-    hovers = np.array([plotly_text(text) for one in claims for text in one.hovers], dtype=object)
+    left_values, right_values = (
+        np.concatenate([np.asarray(claim[i], float) for claim in claims]) for i in (1, 2)
+    )
+    claim_verdicts = np.array([word for claim in claims for word in claim.verdicts])
+    hovers = np.array(
+        [plotly_text(text) for claim in claims for text in claim.hovers], dtype=object
+    )
     sizes = [len(claim.left) for claim in claims]
     y = np.concatenate(
         [i + _LABEL + _LINES * (np.arange(n) + 0.5) / n for i, n in enumerate(sizes)]
     )
     gap = np.full(len(y), np.nan)
-    x = np.stack((left, right, gap), axis=1).ravel()
+    x = np.stack((left_values, right_values, gap), axis=1).ravel()
 
     def marks(x: Any, at: Any, name: str, **look: Any) -> dict[str, Any]:
         texts, marker = hovers[at].tolist(), dict(size=8, **look)
@@ -64,18 +68,18 @@ def both_sides(
 
     ink = dict(color=theme.ink(dark), line=dict(width=1.5))
     lines = frame.plain_lines(x, np.repeat(y, 3), 2, theme.gridline(dark), showlegend=False)
-    traces = [lines, marks(right, slice(None), sides[1], symbol="diamond-open", **ink)]
+    traces = [lines, marks(right_values, slice(None), sides[1], symbol="diamond-open", **ink)]
     for (colour, symbol), word in zip(_LOOKS, verdicts, strict=False):
-        if (at := said == word).any():
+        if (at := claim_verdicts == word).any():
             look = dict(symbol=symbol, color=theme.qualitative(dark)[colour])
-            traces.append(marks(left, at, f"{sides[0]}: {plotly_text(word)}", **look))
-    known = np.concatenate([left, right, [0.0]])
-    known = known[np.isfinite(known)]
+            traces.append(marks(left_values, at, f"{sides[0]}: {plotly_text(word)}", **look))
+    finite_ends = np.concatenate([left_values, right_values, [0.0]])
+    finite_ends = finite_ends[np.isfinite(finite_ends)]
     corner: frame.Part = dict(xref="paper", xanchor="left", yanchor="top")
     names = [plotly_text(clean(claim.label, letters)) for claim in claims]
     black = theme.ink(dark)
     labels = [frame.annotation(name, 0, i, black, **corner) for i, name in enumerate(names)]
-    reach = [min(known.min() * 1.04, -0.01), max(known.max() * 1.04, 0.01)]
+    reach = [min(finite_ends.min() * 1.04, -0.01), max(finite_ends.max() * 1.04, 0.01)]
     layout = dict(
         annotations=labels,
         xaxis=frame.value_axis(x_title, range=reach, fixedrange=True),

@@ -36,8 +36,12 @@ def scale_limits(
         high = float(np.nanmax(np.abs(values), initial=0.0)) or 1.0
         low = -high
     else:
-        known = values[np.isfinite(values)]
-        low, high = (float(known.min()), float(known.max())) if known.size else (0.0, 1.0)
+        finite_values = values[np.isfinite(values)]
+        low, high = (
+            (float(finite_values.min()), float(finite_values.max()))
+            if finite_values.size
+            else (0.0, 1.0)
+        )
     return (low - 0.5, high + 0.5) if low == high else (low, high)
 
 
@@ -90,8 +94,8 @@ def with_height_rule(
     """
     rows, columns = shape
     share, beside = rows / columns, 6.3 * longest_label(row_names) + 24
-    rest = figure.layout.height - cell * rows - share * beside
-    figure.layout.meta = dict(height_by_width=[share, round(rest)])
+    fixed_height = figure.layout.height - cell * rows - share * beside
+    figure.layout.meta = dict(height_by_width=[share, round(fixed_height)])
     return figure
 
 
@@ -149,8 +153,8 @@ def height_by_width(figure: go.Figure) -> tuple[float, float] | None:
     (1.0, 90.0)
     """
     noted = figure.layout.meta
-    found = noted.get("height_by_width") if isinstance(noted, dict) else None
-    return None if found is None else (float(found[0]), float(found[1]))
+    rule = noted.get("height_by_width") if isinstance(noted, dict) else None
+    return None if rule is None else (float(rule[0]), float(rule[1]))
 
 
 def cell_axes(
@@ -229,7 +233,7 @@ def longest_label(ticks: Part) -> int:
     >>> longest_label(dict(ticktext=["a", "中b"]))
     3
     """
-    return max(sum(1 + (width(one) in "WF") for one in text) for text in ticks["ticktext"])
+    return max(sum(1 + (width(letter) in "WF") for letter in text) for text in ticks["ticktext"])
 
 
 def missing_background(rows: int, columns: int, dark: bool) -> Part:
@@ -246,8 +250,8 @@ def fade_rows(figure: go.Figure, rows: Iterable[int], columns: int, dark: bool) 
 
 
 def _cell_rectangle(rows: tuple[int, int], columns: tuple[int, int], **look: Any) -> Part:
-    (top, below), (left, right) = rows, columns
-    corners = (left - 0.5, top - 0.5), (right - 0.5, below - 0.5)
+    (top, below), (first, last) = rows, columns
+    corners = (first - 0.5, top - 0.5), (last - 0.5, below - 0.5)
     return frame.rectangle(*corners, xref="x", yref="y", **look)
 
 
@@ -305,7 +309,9 @@ def clickable(values: Numbers, customdata: NDArray[np.intp], names: str, number:
             # As texts, for Plotly writes the minus of a colour's number as a hyphen.
             signed = bool(re.search(r"%\{marker.color:\+", number))
             numbers = values[where].tolist()
-            trace |= dict(hovertext=[theme.format_number(one, signed=signed) for one in numbers])
+            trace |= dict(
+                hovertext=[theme.format_number(cell_value, signed=signed) for cell_value in numbers]
+            )
             text = re.sub(r"%\{marker.color:.*?\}", "%{hovertext}", number)
         trace |= dict(hovertemplate=f"{names}<br>{text}<extra></extra>", **frame.keep_on_click(0))
         traces += [trace] if rows.size else []

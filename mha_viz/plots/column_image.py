@@ -89,10 +89,10 @@ def _draw_trace(axes: Axes, trace: Any, pixel: float) -> None:
 
         colours = LinearSegmentedColormap.from_list("", [tuple(stop) for stop in trace.colorscale])
         values = np.ma.masked_invalid(np.asarray(trace.z, float))
-        places, many = [np.arange(n + 1) - 0.5 for n in values.shape[::-1]], values.size > _VECTOR
+        edges, many = [np.arange(n + 1) - 0.5 for n in values.shape[::-1]], values.size > _VECTOR
         look: dict[str, Any] = dict(edgecolors=theme.paper(), linewidth=0.0 if many else 0.3)
         look |= dict(vmin=trace.zmin, vmax=trace.zmax, cmap=colours, rasterized=many)
-        axes.pcolormesh(*places, values, **look)
+        axes.pcolormesh(*edges, values, **look)
         return
     marker, edge = trace.marker, trace.marker.line
     x, y = (np.array(along, dtype=float) for along in (trace.x, trace.y))
@@ -116,8 +116,8 @@ def _draw_shape(axes: Axes, shape: Any) -> None:
     from matplotlib.patches import Rectangle
 
     corner, sizes = (shape.x0, shape.y0), (shape.x1 - shape.x0, shape.y1 - shape.y0)
-    place = dict(zorder=0 if shape.layer == "below" else 4, alpha=shape.opacity)
-    axes.add_patch(Rectangle(corner, *sizes, facecolor=shape.fillcolor, linewidth=0, **place))
+    style = dict(zorder=0 if shape.layer == "below" else 4, alpha=shape.opacity)
+    axes.add_patch(Rectangle(corner, *sizes, facecolor=shape.fillcolor, linewidth=0, **style))
 
 
 def _text(marked_up: str | None) -> str:
@@ -132,11 +132,11 @@ def _text(marked_up: str | None) -> str:
 def _set_axes(axes: Axes, figure: go.Figure) -> None:
     layout = figure.layout
     for axis in "xy":
-        own = layout[f"{axis}axis"]
-        shown = layout[f"{axis}axis2"] if f"{axis}axis2" in layout else own  # noqa: SIM401
-        axes.set(**{f"{axis}label": _text(own.title.text)})
-        if own.range is not None:
-            axes.set(**{f"{axis}lim": tuple(own.range)})
+        plotly_axis = layout[f"{axis}axis"]
+        shown = layout[f"{axis}axis2"] if f"{axis}axis2" in layout else plotly_axis  # noqa: SIM401
+        axes.set(**{f"{axis}label": _text(plotly_axis.title.text)})
+        if plotly_axis.range is not None:
+            axes.set(**{f"{axis}lim": tuple(plotly_axis.range)})
         if shown.tickvals is not None:
             names = [clean(_text(name), 14) for name in shown.ticktext]
             axes.set(**{f"{axis}ticks": list(shown.tickvals), f"{axis}ticklabels": names})

@@ -87,10 +87,10 @@ def _axis(title: str, kind: Axis) -> Part:
     return dict(title=text, type=kind, zeroline=False, fixedrange=True)
 
 
-def ticks(numbers: Sequence[int], places: Sequence[int] | None = None) -> Part:
-    """Return an axis with these numbers named, and no others; at `places`, if these are others."""
+def ticks(numbers: Sequence[int], positions: Sequence[int] | None = None) -> Part:
+    """Return an axis that names these numbers alone, at `positions` where these differ."""
     named = [f"{number:,}" for number in numbers]
-    at = list(numbers if places is None else places)
+    at = list(numbers if positions is None else positions)
     return dict(tickmode="array", tickvals=at, ticktext=named)
 
 
@@ -106,14 +106,14 @@ def _mark_names(axes: LineAxes, dark: bool) -> list[Part]:
     """Return the names of levels, above their right ends, and of moments, beside their tops."""
     end: Part = dict(xref="paper", xanchor="right", yanchor="bottom")
     top: Part = dict(yref="paper", xanchor="left", yanchor="top")
-    colour, found = theme.muted(dark), []
+    colour, annotations = theme.muted(dark), []
     for name, level in axes["levels"].items():
-        place = _annotation_place(level, axes["y_axis"])
-        found.append(frame.annotation(plotly_text(name), 1, place, colour, **end))
+        coordinate = _annotation_place(level, axes["y_axis"])
+        annotations.append(frame.annotation(plotly_text(name), 1, coordinate, colour, **end))
     for name, moment in axes["moments"].items():
-        place = _annotation_place(moment, axes["x_axis"])
-        found.append(frame.annotation(plotly_text(name), place, 1, colour, **top))
-    return found
+        coordinate = _annotation_place(moment, axes["x_axis"])
+        annotations.append(frame.annotation(plotly_text(name), coordinate, 1, colour, **top))
+    return annotations
 
 
 def _annotation_place(value: float, axis: Axis) -> float:
@@ -125,9 +125,9 @@ def _band(x: Any, band: tuple[Any, Any], name: str, colour: str) -> Part:
     low, high = (frame.as_numbers(values, 1, f"band of {name}") for values in band)
     if not len(low) == len(high) == len(x):
         raise ShapeError(f"{name}: {len(x)} places, but a band of {len(low)} and {len(high)}.")
-    known = np.isfinite(low) & np.isfinite(high)
-    around = np.concatenate([x[known], x[known][::-1]])
-    edge = np.concatenate([high[known], low[known][::-1]])
+    is_finite = np.isfinite(low) & np.isfinite(high)
+    around = np.concatenate([x[is_finite], x[is_finite][::-1]])
+    edge = np.concatenate([high[is_finite], low[is_finite][::-1]])
     filled: Part = dict(fill="toself", fillcolor=theme.rgba(colour, 0.2), showlegend=False)
     return frame.plain_lines(around, edge, 0, colour, **filled)
 
@@ -161,27 +161,27 @@ def pruning_curves(
         share, loss = _by_share(points, name)
         label = plotly_text(clean(name, 40))
         hovers = [
-            f"{label}<br>{theme.format_number(100 * left)} % of heads left<br>"
+            f"{label}<br>{theme.format_number(100 * share_left)} % of heads left<br>"
             f"loss <b>{frame.quantity(value, LOSS_UNIT)}</b>"
-            for left, value in zip(share.tolist(), loss.tolist(), strict=True)
+            for share_left, value in zip(share.tolist(), loss.tolist(), strict=True)
         ]
         look = frame.merged(frame.series_look(i, 7, dark), dict(line=dict(width=2.2)))
         mode = "lines+markers" if len(share) <= _MARKED else "lines"
         shown = dict(name=label, connectgaps=False, mode=mode)
         traces.append(frame.markers(share, loss, hovers, **look) | shown)
     plain = dict(zeroline=False, fixedrange=True)
-    left = dict(range=[1.02, -0.02], tickformat=".0%", nticks=6)
+    from_all_heads = dict(range=[1.02, -0.02], tickformat=".0%", nticks=6)
     layout = dict(
         legend=dict(traceorder="normal"),
-        xaxis=frame.value_axis("heads left", **plain) | left,
+        xaxis=frame.value_axis("heads left", **plain) | from_all_heads,
         yaxis=frame.value_axis(frame.with_unit("loss", LOSS_UNIT), **plain),
     )
     return frame.headed_figure(traces, dark, title, [], 340 + 16 * len(traces), layout, named=True)
 
 
-def _by_share(given: Sequence[Any], name: str) -> list[Numbers]:
+def _by_share(point_values: Sequence[Any], name: str) -> list[Numbers]:
     """Return arrays of one length, from all heads left to the fewest."""
-    arrays = [frame.as_numbers(values, 1, f"{clean(name, 40)} (point)") for values in given]
+    arrays = [frame.as_numbers(values, 1, f"{clean(name, 40)} (point)") for values in point_values]
     if len({len(values) for values in arrays}) != 1:
         sizes = [len(values) for values in arrays]
         raise ShapeError(f"{clean(name, 40)}: as many shares as losses, but got {sizes}.")

@@ -49,7 +49,7 @@ def edge_graph(
     for sender, receiver, score, *position in edges:
         column = position[0] if position else 0
         where = f"<br>{plotly_text(columns[column])}" if position else ""
-        both = (_place(one, n_layers, n_heads, column, width) for one in (sender, receiver))
+        both = (_place(end, n_layers, n_heads, column, width) for end in (sender, receiver))
         (name, start), (other, end) = both
         used |= {(name, column): start, (other, column): end}
         thickness = _THIN + (_THICK - _THIN) * abs(score) / largest
@@ -81,13 +81,13 @@ def _place(
     name: str, n_layers: int, n_heads: int, column: int, width: float
 ) -> tuple[str, tuple[float, float]]:
     """Return a part's name without its input, and where it stands: layers from below to above."""
-    found = _PART.match(name)
-    if found is None:
+    part = _PART.match(name)
+    if part is None:
         raise ArgumentError(f"An edge must join embedding, heads, MLPs and logits; got {name!r}.")
-    if found["end"]:
-        x, y = 0.5, -1.0 if found["end"] == "embedding" else float(n_layers)
-    elif found["mlp"]:
-        x, y = 1.0, int(found["mlp"]) + 0.5
+    if part["end"]:
+        x, y = 0.5, -1.0 if part["end"] == "embedding" else float(n_layers)
+    elif part["mlp"]:
+        x, y = 1.0, int(part["mlp"]) + 0.5
     else:
-        x, y = (int(found["head"]) + 0.5) / (n_heads + 1), float(found["layer"])
-    return found[0], (column + width * x, y)
+        x, y = (int(part["head"]) + 0.5) / (n_heads + 1), float(part["layer"])
+    return part[0], (column + width * x, y)

@@ -125,7 +125,7 @@ def _enlarged(part: Any, in_font: bool) -> Any:
     if isinstance(part, list | tuple):
         return [_enlarged(value, in_font) for value in part]
     if isinstance(part, str):
-        return _FONT_SIZE.sub(lambda found: f"font-size:{int(found[1]) * ENLARGEMENT:.0f}px", part)
+        return _FONT_SIZE.sub(lambda size: f"font-size:{int(size[1]) * ENLARGEMENT:.0f}px", part)
     return part
 
 

@@ -54,11 +54,11 @@ def check_head(selected: tuple[int, int], layers: int, heads: int) -> tuple[int,
     return layer, head
 
 
-def only_head(selected: tuple[int, int], known: Mask) -> Mask:
-    """Return a mask (layer, head) of the chosen head, empty where it is not `known`."""
-    place = check_head(selected, *known.shape)
-    mask = np.zeros_like(known)
-    mask[place] = known[place]
+def only_head(selected: tuple[int, int], has_value: Mask) -> Mask:
+    """Return a mask (layer, head) of the chosen head, empty where it is not `has_value`."""
+    head = check_head(selected, *has_value.shape)
+    mask = np.zeros_like(has_value)
+    mask[head] = has_value[head]
     return mask
 
 
@@ -103,9 +103,9 @@ def _wrapped(text: str, letters: int) -> list[str]:
 
 def legend(dark: bool) -> Part:
     """Return a legend below the picture, in as many lines as it needs."""
-    place = dict(x=0, xanchor="left", y=0, yref="container", yanchor="bottom", orientation="h")
+    position = dict(x=0, xanchor="left", y=0, yref="container", yanchor="bottom", orientation="h")
     look = dict(font=dict(size=12, color=theme.ink(dark)), bgcolor="rgba(0,0,0,0)", itemwidth=30)
-    return dict(**place, **look, itemclick=False, itemdoubleclick=False)
+    return dict(**position, **look, itemclick=False, itemdoubleclick=False)
 
 
 def build_figure(traces: Sequence[Part], dark: bool, layout: Mapping[str, Any]) -> go.Figure:
@@ -205,10 +205,10 @@ def keep_on_click(opacity: SupportsFloat) -> Part:
 
 
 def named_axis(
-    places: Sequence[SupportsFloat], names: Sequence[str], span: Limits, **more: Any
+    positions: Sequence[SupportsFloat], names: Sequence[str], span: Limits, **more: Any
 ) -> Part:
     """Return an axis with these names at these places and no grid."""
-    ticks = dict(tickvals=list(places), ticktext=[plotly_text(name) for name in names])
+    ticks = dict(tickvals=list(positions), ticktext=[plotly_text(name) for name in names])
     return dict(ticks, range=list(span), showgrid=False, zeroline=False, **more)
 
 
@@ -269,9 +269,9 @@ def framed(corner: Limits, other: Limits, width: int, dark: bool) -> Part:
 
 
 def rank_correlation(
-    x: Numbers, y: Numbers, what: str, *, constant: bool = False, interval: bool = False
+    x: Numbers, y: Numbers, noun: str, *, constant: bool = False, interval: bool = False
 ) -> str:
-    """Put Spearman's rank correlation of two measures of some things, `what`, into words.
+    """Put Spearman's rank correlation of two measures of some things, `noun`, into words.
 
     It is not defined for fewer than two, or where one measure is `constant`, perhaps but for
     rounding. `interval` adds its 95 % interval, as if the things were independent draws.
@@ -280,17 +280,17 @@ def rank_correlation(
 
     defined = not constant and len(x) > 1 and np.ptp(x) and np.ptp(y)
     rho = float(spearmanr(x, y).statistic) if defined else math.nan
-    found = theme.format_weight(rho)
+    sentence = theme.format_weight(rho)
     if interval and math.isfinite(rho) and len(x) > 3:
         limits = " to ".join(f"{limit:.2f}" for limit in rank_interval(rho, len(x)))
-        found += f" (95 % interval {theme.true_minus(limits)})"
-    return f"Spearman’s rank correlation {found}, {len(x):,} {what}."
+        sentence += f" (95 % interval {theme.true_minus(limits)})"
+    return f"Spearman’s rank correlation {sentence}, {len(x):,} {noun}."
 
 
-def missing_note(known: Mask, what: str = "heads") -> str:
-    """Return a note on what is not `known` and left out; empty where nothing is."""
-    missing = int((~known).sum())
-    return f"{missing:,} of {known.size:,} {what} without a value, left out." if missing else ""
+def missing_note(has_value: Mask, noun: str = "heads") -> str:
+    """Return a note on what is not `has_value` and left out; empty where nothing is."""
+    missing = int((~has_value).sum())
+    return f"{missing:,} of {has_value.size:,} {noun} without a value, left out." if missing else ""
 
 
 def as_weights(pattern: Any, axes: int) -> NDArray[np.float32]:
@@ -327,7 +327,7 @@ def where_visible(weights: NDArray[F], visible: Any, masked: float) -> NDArray[F
     """
     if visible is None:
         return weights
-    seen = np.asarray(visible, dtype=bool)
-    if seen.shape != weights.shape[weights.ndim - seen.ndim :]:
-        raise ShapeError(f"visible must be of shape {weights.shape}, got {seen.shape}.")
-    return np.where(seen, weights, weights.dtype.type(masked))
+    is_visible = np.asarray(visible, dtype=bool)
+    if is_visible.shape != weights.shape[weights.ndim - is_visible.ndim :]:
+        raise ShapeError(f"visible must be of shape {weights.shape}, got {is_visible.shape}.")
+    return np.where(is_visible, weights, weights.dtype.type(masked))

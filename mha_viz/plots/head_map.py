@@ -54,31 +54,31 @@ def head_map(
     if n_heads < 1 or size % n_heads:
         raise ArgumentError(f"{size} heads do not fill layers of {n_heads}.")
     labels = frame.check_names(names, size)
-    known = ~np.isnan(points.sum(axis=1))
+    has_point = ~np.isnan(points.sum(axis=1))
     traces: list[Part] = []
     modes = ("markers+text", "markers") if size <= _NAMED else ("markers", "markers+text")
     of_layers = layer_names(size // n_heads, layer_numbers)
-    for part, look in _parts(known, of_layers, clusters, dark):
+    for part, look in _parts(has_point, of_layers, clusters, dark):
         dots = _points(part, points, labels, n_heads)
         traces.append(dots | look | frame.keep_on_click(0.9) | dict(mode=modes[0]))
     if selected is not None:
         layer, head = frame.check_head(selected, size // n_heads, n_heads)
         index = np.array([layer * n_heads + head])
-        dot = _points(index[known[index]], points, labels, n_heads) | frame.keep_on_click(1)
+        dot = _points(index[has_point[index]], points, labels, n_heads) | frame.keep_on_click(1)
         look = dict(mode=modes[1], name=labels[index[0]], marker=frame.chosen_marker(dark, 15))
         traces.append(dot | look)
-    notes, named = _notes(points, known, explained), clusters is not None
+    notes, named = _notes(points, has_point, explained), clusters is not None
     margins = frame.Margins(above=0 if named else BAR, left=10, right=10, below=10)
-    layout = _axes(points[known], dark) | dict(dragmode="pan")
+    layout = _axes(points[has_point], dark) | dict(dragmode="pan")
     return frame.headed_figure(traces, dark, "", notes, 440, layout, margins, named=named)
 
 
 def _parts(
-    known: Mask, layers: Sequence[str], clusters: Any, dark: bool
+    has_point: Mask, layers: Sequence[str], clusters: Any, dark: bool
 ) -> list[tuple[NDArray[np.intp], Part]]:
     edge = dict(width=1, color=theme.paper(dark))
     if clusters is None:
-        heads, n_heads = np.flatnonzero(known), len(known) // len(layers)
+        heads, n_heads = np.flatnonzero(has_point), len(has_point) // len(layers)
         scale = theme.sequential(dark)[2:]  # its palest colours are hard to see as points
         step = -(-len(layers) // 8)
         marks: dict[SupportsFloat, str] = {i: layers[i] for i in range(0, len(layers), step)}
@@ -90,8 +90,8 @@ def _parts(
     numbers = np.asarray(clusters)
     colours = theme.qualitative(dark)
     parts = []
-    for cluster in np.unique(numbers[known]).tolist():
-        heads = np.flatnonzero(known & (numbers == cluster))
+    for cluster in np.unique(numbers[has_point]).tolist():
+        heads = np.flatnonzero(has_point & (numbers == cluster))
         colour = colours[cluster % len(colours)] if cluster >= 0 else theme.muted(dark)
         symbol = frame.SYMBOLS[cluster % len(frame.SYMBOLS)] if cluster >= 0 else "circle-open"
         marker = dict(size=11, opacity=0.9, color=colour, symbol=symbol, line=edge)
@@ -109,9 +109,9 @@ def _points(heads: NDArray[np.intp], points: Numbers, labels: list[str], n_heads
     return dots | dict(textposition="top center", textfont=dict(size=10))
 
 
-def _notes(points: Numbers, known: Mask, explained: float | None) -> list[str]:
-    n_hidden = int(known.sum()) - len(np.unique(points[known], axis=0))
-    notes = [frame.missing_note(known)]
+def _notes(points: Numbers, has_point: Mask, explained: float | None) -> list[str]:
+    n_hidden = int(has_point.sum()) - len(np.unique(points[has_point], axis=0))
+    notes = [frame.missing_note(has_point)]
     if explained is not None:
         share = f"{100 * explained:.0f} %" if np.isfinite(explained) else "not defined"
         notes.insert(0, f"What is close is alike. Variation shown: {share}.")
@@ -134,9 +134,11 @@ def query_key_figure(
     """Draw a head's table of `QueryKeyMap.points_table` as dots, on axes of one scale."""
     traces = []
     for kind, rows in table.groupby("kind", sort=False):
-        place = KINDS.index(str(kind))
-        colour = theme.qualitative(dark)[place]
-        look = dict(color=colour, symbol=SYMBOLS[place], size=6, opacity=0.85, line=dict(width=0))
+        kind_index = KINDS.index(str(kind))
+        colour = theme.qualitative(dark)[kind_index]
+        look = dict(
+            color=colour, symbol=SYMBOLS[kind_index], size=6, opacity=0.85, line=dict(width=0)
+        )
         x, y = (frame.as_numbers(rows[axis], 1, axis).astype(np.float32) for axis in "xy")
         hovers = [_query_key_hover(row) for row in rows.itertuples()]
         dots = frame.markers(x, y, hovers, marker=look)
@@ -150,7 +152,7 @@ def query_key_figure(
 
 def _query_key_hover(row: Any) -> str:
 
-    told = f"{row.kind} {clean(row.token)}, position {row.position} of text {row.text + 1}"
+    text = f"{row.kind} {clean(row.token)}, position {row.position} of text {row.text + 1}"
     if row.kind == "query":
-        told += f"; looks at {clean(row.looks_at)} ({theme.format_weight(row.weight)})"
-    return hover_text(told)
+        text += f"; looks at {clean(row.looks_at)} ({theme.format_weight(row.weight)})"
+    return hover_text(text)

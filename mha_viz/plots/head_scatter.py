@@ -54,8 +54,8 @@ def head_scatter(
 ) -> go.Figure:
     """Draw every head (layer, head) as a dot in two measures, as `measured_scatter` does."""
     measures = Measure(x_title, x), Measure(y_title, y)
-    looks: dict[str, Any] = {"selected": selected, "layer_numbers": layer_numbers, "dark": dark}
-    return measured_scatter(*measures, **looks)
+    options: dict[str, Any] = {"selected": selected, "layer_numbers": layer_numbers, "dark": dark}
+    return measured_scatter(*measures, **options)
 
 
 def measured_scatter(
@@ -80,9 +80,9 @@ def measured_scatter(
         ([selected] if selected is not None else [], "chosen", frame.chosen_marker(dark)),
     ):
         if heads:
-            places = np.zeros_like(drawn.known)
-            places[tuple(np.transpose(heads))] = True
-            traces.append(drawn.dots(places & drawn.known, marker) | dict(name=name))
+            is_marked = np.zeros_like(drawn.known)
+            is_marked[tuple(np.transpose(heads))] = True
+            traces.append(drawn.dots(is_marked & drawn.known, marker) | dict(name=name))
     rho = frame.rank_correlation(drawn.x[drawn.known], drawn.y[drawn.known], "heads", interval=True)
     notes = [rho, frame.missing_note(drawn.known)]
     colour = drawn.parts.colour

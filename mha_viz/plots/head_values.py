@@ -41,34 +41,34 @@ def by_layer(
     """
     numbers = frame.as_numbers(values, 2, "values (layer, head)")
     layers, heads = numbers.shape
-    place = np.arange(layers)[:, None] + _SPREAD * ((np.arange(heads) + 0.5) / heads - 0.5)
-    known = np.isfinite(numbers)
+    x = np.arange(layers)[:, None] + _SPREAD * ((np.arange(heads) + 0.5) / heads - 0.5)
+    has_value = np.isfinite(numbers)
     line = f"<b>{theme.hover('y')}</b> {hover_text(clean(unit, 30)) if unit else ''}<extra></extra>"
 
     def dots(where: Mask, name: str, marker: Part) -> Part:
         drawn = np.argwhere(where).tolist()
         names = [head_name(*head, numbers=layer_numbers) for head in drawn]
-        points = dict(x=place[where], y=numbers[where], text=names, customdata=drawn)
+        points = dict(x=x[where], y=numbers[where], text=names, customdata=drawn)
         look = dict(mode="markers", name=name, marker=marker, hovertemplate="%{text}<br>" + line)
         return dict(**points, **look, **frame.keep_on_click(marker["opacity"]))
 
     look = dict(size=6.5, color=theme.qualitative(dark)[0], opacity=0.7)
-    traces = [dots(known, "a head", look), _means(numbers, line, dark)]
+    traces = [dots(has_value, "a head", look), _means(numbers, line, dark)]
     for i, (name, level) in enumerate((baselines or {}).items()):
         if np.isfinite(float(level)):
             traces.append(_baseline(i, name, float(level), unit, layers, dark))
     if selected is not None:
-        chosen = frame.only_head(selected, np.ones_like(known))
+        chosen = frame.only_head(selected, np.ones_like(has_value))
         value = frame.quantity(float(numbers[selected]), unit)
         name = f"{head_name(*selected, numbers=layer_numbers)}: {value}"
         traces.append(dots(chosen, name, frame.chosen_marker(dark)))
-    figure = _over_layers(traces, title, unit, frame.missing_note(known), layers, dark)
+    figure = _over_layers(traces, title, unit, frame.missing_note(has_value), layers, dark)
     return _numbered(figure, layer_numbers)
 
 
 def _means(numbers: Numbers, line: str, dark: bool) -> Part:
-    given, ink = np.ma.masked_invalid(numbers), theme.ink(dark)
-    n_known, means = given.count(axis=1), given.mean(axis=1).filled(np.nan)
+    finite_values, ink = np.ma.masked_invalid(numbers), theme.ink(dark)
+    n_known, means = finite_values.count(axis=1), finite_values.mean(axis=1).filled(np.nan)
     text = dict(hovertext=[count(n, "head") for n in n_known.tolist()], customdata=n_known)
     text |= dict(hovertemplate="layer %{x}, mean of %{hovertext}<br>" + line)
     mark = dict(symbol="line-ew-open", size=14, line=dict(width=2.5, color=ink))
@@ -84,8 +84,8 @@ def _baseline(i: int, name: str, level: float, unit: str, layers: int, dark: boo
     )
     look = dict(mode="lines", line=dict(width=2, dash=frame.DASHES[1 + i % 5], color=colour))
     name = f"{plotly_text(label)}: {frame.quantity(level, unit)}"
-    places = dict(x=np.linspace(-0.6, layers - 0.4, n), y=np.full(n, level))
-    return dict(**places, **look, name=name, hovertemplate=hover)
+    line_points = dict(x=np.linspace(-0.6, layers - 0.4, n), y=np.full(n, level))
+    return dict(**line_points, **look, name=name, hovertemplate=hover)
 
 
 def layer_lines(
@@ -111,10 +111,10 @@ def layer_lines(
         sizes = {name: len(values) for name, values in lines.items()}
         raise ShapeError(f"All series must have a number per layer; got {sizes}.")
     traces: list[Part] = []
-    whole = dict(mode="lines+markers", cliponaxis=False, connectgaps=False)
+    line_look = dict(mode="lines+markers", cliponaxis=False, connectgaps=False)
     for i, (name, values) in enumerate(lines.items()):
         hover = f"{hover_text(clean(name, 40))} <b>{theme.hover('y')}</b><extra></extra>"
-        line = dict(name=plotly_text(clean(name, 40)), hovertemplate=hover) | whole
+        line = dict(name=plotly_text(clean(name, 40)), hovertemplate=hover) | line_look
         traces.append(line | dict(x=np.arange(layers), y=values, **frame.series_look(i, 8, dark)))
     note = frame.missing_note(np.isfinite(np.stack(list(lines.values()))), "points")
     over_all = dict(unifiedhovertitle=dict(text="layer %{x}"))
@@ -176,8 +176,10 @@ def importance_map(
     if low is not None:
         ends = [_of_shape(end, numbers, "an interval's end") for end in (low, high)]
         notes = [[_interval(*pair) for pair in row] for row in np.stack(ends, axis=-1).tolist()]
-    looks: Part = dict(selected=selected, hover_notes=notes, layer_numbers=layer_numbers, dark=dark)
-    return head_changes(numbers, title, unit, diverging=signed, **looks)
+    options: Part = dict(
+        selected=selected, hover_notes=notes, layer_numbers=layer_numbers, dark=dark
+    )
+    return head_changes(numbers, title, unit, diverging=signed, **options)
 
 
 def _of_shape(values: Any, numbers: Numbers, name: str) -> Numbers:
@@ -218,14 +220,14 @@ def head_quantiles(
     if len(spread) != _QUANTILES:
         raise ShapeError(f"quantiles must be {_QUANTILES} of each head, got {len(spread)}.")
     _, layers, heads = spread.shape
-    places = np.arange(layers * heads).reshape(layers, heads) + 0.6 * np.arange(layers)[:, None]
-    known = np.isfinite(spread[2])
+    x = np.arange(layers * heads).reshape(layers, heads) + 0.6 * np.arange(layers)[:, None]
+    has_value = np.isfinite(spread[2])
     colour = theme.qualitative(dark)[0]
     traces: list[Part] = []
     for low, high, width in ((0, 4, 1), (1, 3, 5)):  # a vertical line for each head
-        gap = np.full(int(known.sum()), np.nan)
-        ends = np.c_[spread[low][known], spread[high][known], gap].ravel()
-        traces.append(frame.plain_lines(np.repeat(places[known], 3), ends, width, colour))
+        gap = np.full(int(has_value.sum()), np.nan)
+        ends = np.c_[spread[low][has_value], spread[high][has_value], gap].ravel()
+        traces.append(frame.plain_lines(np.repeat(x[has_value], 3), ends, width, colour))
 
     def medians(where: Mask, marker: Part) -> Part:
         hovers = [
@@ -237,15 +239,17 @@ def head_quantiles(
                 np.argwhere(where).tolist(), spread[:, where].T.tolist(), strict=True
             )
         ]
-        return head_dots(places, spread[2], where, hovers, marker)
+        return head_dots(x, spread[2], where, hovers, marker)
 
     edge = dict(width=1.5, color=colour)
-    traces.append(medians(known, dict(size=7, color=theme.paper(dark), line=edge, opacity=1)))
+    traces.append(medians(has_value, dict(size=7, color=theme.paper(dark), line=edge, opacity=1)))
     if selected is not None:
-        traces.append(medians(frame.only_head(selected, known), frame.chosen_marker(dark, size=10)))
+        traces.append(
+            medians(frame.only_head(selected, has_value), frame.chosen_marker(dark, size=10))
+        )
     step = -(-layers // 16)
-    middles, names = places.mean(1)[::step].tolist(), layer_names(layers, layer_numbers)[::step]
-    across = frame.named_axis(middles, names, (-1, float(places.max()) + 1), tickangle=0)
+    middles, names = x.mean(1)[::step].tolist(), layer_names(layers, layer_numbers)[::step]
+    across = frame.named_axis(middles, names, (-1, float(x.max()) + 1), tickangle=0)
     layout = dict(xaxis=across, yaxis=frame.value_axis(frame.with_unit(title, unit)))
-    notes = ["Dot: median. Thick: half of the texts. Thin: 90 %.", frame.missing_note(known)]
+    notes = ["Dot: median. Thick: half of the texts. Thin: 90 %.", frame.missing_note(has_value)]
     return frame.headed_figure(traces, dark, title, notes, 260, layout, frame.Margins(below=30))

@@ -153,29 +153,31 @@ def head_html(
 
 def _masked_legend(dark: bool, below: float) -> Part:
     """Return a legend of masked cells beside the colour bar, `below` of the height from the top."""
-    place = dict(x=1, xref="container", xanchor="right", y=1 - below, yref="container")
+    position = dict(x=1, xref="container", xanchor="right", y=1 - below, yref="container")
     font = dict(size=11, color=theme.muted(dark))
     fixed = dict(itemclick=False, itemdoubleclick=False)
-    legend = dict(place, **fixed, yanchor="top", font=font, bgcolor="rgba(0,0,0,0)")
+    legend = dict(position, **fixed, yanchor="top", font=font, bgcolor="rgba(0,0,0,0)")
     return dict(showlegend=True, legend=legend)
 
 
 def _overhang(ticks: Part, keys: int, cell: float) -> float:
     """Return how far slanted labels of the last columns reach past the right edge."""
     pairs = zip(ticks["tickvals"], ticks["ticktext"], strict=True)
-    reach = (3.2 * min(len(text), _LETTERS) - (keys - 1 - place) * cell for place, text in pairs)
+    reach = (3.2 * min(len(text), _LETTERS) - (keys - 1 - key) * cell for key, text in pairs)
     return max(0.0, *reach)
 
 
 def _colour_bar(scale: str, dark: bool, top: int) -> Part:
     """Return an empty trace that carries the colour bar, in places of the scale, not weights."""
     ticks = np.array(theme.ticks(scale), dtype=np.float32)
-    places = theme.scale_weights(ticks, scale)
+    tick_shares = theme.scale_weights(ticks, scale)
     named: list[int] = []
-    for i, place in enumerate(places):
-        if not named or place - places[named[-1]] >= 0.08:  # else its number covers the one before
+    for i, tick_share in enumerate(tick_shares):
+        if (
+            not named or tick_share - tick_shares[named[-1]] >= 0.08
+        ):  # else its number covers the one before
             named.append(i)
-    bar = cells.colour_bar(dark, {float(places[i]): f"{ticks[i]:g}" for i in named})
+    bar = cells.colour_bar(dark, {float(tick_shares[i]): f"{ticks[i]:g}" for i in named})
     bar |= dict(xref="container", xpad=10, y=1, yref="container", yanchor="top", ypad=top + 4)
     stops = theme.stops(theme.sequential(dark))
     marker = dict(color=[0], cmin=0, cmax=1, showscale=True, colorscale=stops, colorbar=bar)
@@ -209,13 +211,13 @@ def head_tiles(
     frames: list[Part] = []
     corner: Part = dict(xanchor="left", yanchor="bottom", borderpad=0)
     for layer, head in np.ndindex(n_layers, n_heads):
-        left = (head % across) * (1 + _GAP)
+        x_tile = (head % across) * (1 + _GAP)
         above = (layer * lines + head // across) * (1 + label) + label
         name = head_name(layer, head)
-        traces += _tile(weights[layer, head], name, left, above, dark)
-        names.append(frame.annotation(name, left, above, theme.ink(dark), **corner))
+        traces += _tile(weights[layer, head], name, x_tile, above, dark)
+        names.append(frame.annotation(name, x_tile, above, theme.ink(dark), **corner))
         if (layer, head) in marked:
-            frames.append(frame.framed((left, above), (left + 1, above + 1), 3, dark))
+            frames.append(frame.framed((x_tile, above), (x_tile + 1, above + 1), 3, dark))
     rows = n_layers * lines
     layout = dict(
         annotations=names,
@@ -228,11 +230,11 @@ def head_tiles(
     return frame.headed_figure(traces, dark, title, [note], inner, layout, margins)
 
 
-def _tile(weights: np.ndarray, name: str, left: float, above: float, dark: bool) -> list[Part]:
+def _tile(weights: np.ndarray, name: str, x: float, above: float, dark: bool) -> list[Part]:
     """Return one head's cells, a unit wide and high; customdata is (query, key)."""
     queries, keys = weights.shape
-    place: Part = dict(x0=left + 0.5 / keys, dx=1 / keys, y0=above + 0.5 / queries, dy=1 / queries)
-    place |= dict(customdata=np.moveaxis(np.indices((queries, keys)), 0, -1).astype(np.uint8))
+    corner: Part = dict(x0=x + 0.5 / keys, dx=1 / keys, y0=above + 0.5 / queries, dy=1 / queries)
+    corner |= dict(customdata=np.moveaxis(np.indices((queries, keys)), 0, -1).astype(np.uint8))
     named = name + "<br>query %{customdata[0]} → key %{customdata[1]}"
     colours = theme.colorscale("sqrt", dark, stops=21)
     look = dict(zmin=0.0, zmax=1.0, showscale=False, colorscale=colours)
@@ -240,4 +242,4 @@ def _tile(weights: np.ndarray, name: str, left: float, above: float, dark: bool)
     drawn, hidden = [cells.heatmap_cells(weights, 1.0, look, hover)], np.isnan(weights)
     if hidden.any():
         drawn.append(cells.masked(hidden, 1.0, dark, named))
-    return [trace | place for trace in drawn]
+    return [trace | corner for trace in drawn]

@@ -45,9 +45,9 @@ def _row_texts(row: int, name: str, value: str, aside: str, dark: bool) -> list[
     label = plotly_text(clean(name, _TITLE_LETTERS))
     if aside:
         label += f" {small}{aside}</span>"
-    left, right = _SIDES
+    name_x, value_x = _SIDES
     height = row - _LABEL
-    return [(left, height, label, "middle right"), (right, height, value, "middle left")]
+    return [(name_x, height, label, "middle right"), (value_x, height, value, "middle left")]
 
 
 def _text_trace(texts: list[_Text], dark: bool) -> Part:
@@ -94,28 +94,32 @@ def metric_strips(
     texts: list[_Text] = []
     for row, (title, strip) in enumerate(strips.items()):
         values = frame.as_numbers(strip.heads, 1, f"{title} (head)")
-        known = values[np.isfinite(values)]
-        mean, spread = (float(known.mean()), float(known.std())) if known.size else (0.0, 0.0)
+        finite_values = values[np.isfinite(values)]
+        mean, spread = (
+            (float(finite_values.mean()), float(finite_values.std()))
+            if finite_values.size
+            else (0.0, 0.0)
+        )
         name = plotly_text(clean(title, 60))
         pair = np.array([strip.a, strip.b])
-        away, marked = ((each - mean) / (spread or 1.0) for each in (known, pair))
-        for at, value in zip(away.tolist(), known.tolist(), strict=True):
+        away, marked = ((each - mean) / (spread or 1.0) for each in (finite_values, pair))
+        for at, value in zip(away.tolist(), finite_values.tolist(), strict=True):
             distance = theme.format_number(at, signed=True)
             hover = f"{name}<br><b>{theme.format_number(value)}</b>, {distance} spreads"
             dots.append((_place(at), float(row), hover))
         for at, value, head in zip(marked.tolist(), pair.tolist(), shown, strict=True):
-            told = theme.format_number(value)
+            hover_value = theme.format_number(value)
             if np.isfinite(value):
-                told += f"</b>, {theme.format_number(at, signed=True)} spreads<b>"
-            marks.append((_place(at), float(row), f"{head}: {name}<br><b>{told}</b>"))
+                hover_value += f"</b>, {theme.format_number(at, signed=True)} spreads<b>"
+            marks.append((_place(at), float(row), f"{head}: {name}<br><b>{hover_value}</b>"))
         change = " → ".join(map(theme.format_number, pair))
         texts += _row_texts(row, title, f"<b>{change}</b>", plotly_text(strip.note), dark)
     small = dict(size=6, color=theme.muted(dark), opacity=0.35, line=dict(width=0))
     unnamed = dict(showlegend=False)
     traces = [_row_lines(len(strips), dark) | unnamed]
     traces.append(_markers(dots, small) | frame.keep_on_click(0.35) | unnamed)
-    looks = (dict(symbol="circle-open", size=13), dict(symbol="diamond", size=11))
-    for i, (head, look) in enumerate(zip(shown, looks, strict=True)):
+    marker_looks = (dict(symbol="circle-open", size=13), dict(symbol="diamond", size=11))
+    for i, (head, look) in enumerate(zip(shown, marker_looks, strict=True)):
         colour = theme.qualitative(dark)[i]
         mark = dict(look, color=colour, line=dict(width=3, color=colour))
         traces.append(_markers(marks[i::2], mark) | dict(name=head) | frame.keep_on_click(1))

@@ -69,20 +69,20 @@ def pair_scatter(
     [i, j] to mark, in either order.
     """
     drawn = _Drawn(measured)
-    known, same, titles = drawn.known, drawn.same_layer, (measured.x_title, measured.y_title)
-    crowd = _densest(drawn.x, drawn.y, known)
+    has_value, same, titles = drawn.known, drawn.same_layer, (measured.x_title, measured.y_title)
+    crowd = _densest(drawn.x, drawn.y, has_value)
     shade = None if measured.colour is None else frame.as_numbers(measured.colour, 1, "colour")
     traces = [
         drawn.dots(where) | _look(kind, shade, where, dark) | frame.keep_on_click(_OPACITY)
-        for kind, where in enumerate((known & ~crowd & ~same, known & ~crowd & same))
+        for kind, where in enumerate((has_value & ~crowd & ~same, has_value & ~crowd & same))
     ]
     if selected is not None:
-        chosen = known & (np.sort(drawn.pairs, axis=1) == np.sort(selected)).all(axis=1)
+        chosen = has_value & (np.sort(drawn.pairs, axis=1) == np.sort(selected)).all(axis=1)
         mark = dict(size=14, symbol="circle-open", color=theme.accent(dark), line=dict(width=3))
         look = dict(name="chosen", marker=mark)
         traces.append(drawn.dots(chosen) | look | frame.keep_on_click(1))
-    rho = _correlation(drawn.x[known], drawn.y[known], titles)
-    notes = [rho, frame.missing_note(known, "pairs")]
+    rho = _correlation(drawn.x[has_value], drawn.y[has_value], titles)
+    notes = [rho, frame.missing_note(has_value, "pairs")]
     if crowd.any():
         traces.insert(0, _counts(drawn.x[crowd], drawn.y[crowd], dark))
         notes.append(f"Where pairs are densest, {crowd.sum():,} of them are counted in cells.")
@@ -90,8 +90,9 @@ def pair_scatter(
         notes.append(f"Colour: {measured.colour_title}.")
     layout = dict(
         dragmode="pan",
-        xaxis=_axis(drawn.x[known], titles[0]) | dict(anchor="free", position=0),
-        yaxis=_axis(drawn.y[known], titles[1]) | dict(domain=_DOT_HEIGHTS if corners else (0, 1)),
+        xaxis=_axis(drawn.x[has_value], titles[0]) | dict(anchor="free", position=0),
+        yaxis=_axis(drawn.y[has_value], titles[1])
+        | dict(domain=_DOT_HEIGHTS if corners else (0, 1)),
         shapes=[
             _band(axis, limits, i == 0, dark)
             for i, bands in enumerate(chance)
@@ -138,18 +139,18 @@ def is_constant(values: NDArray[np.floating]) -> bool:
     >>> is_constant(np.array([1, 0.9999999, np.nan])), is_constant(np.array([0.5]))
     (True, False)
     """
-    known = values[np.isfinite(values)]
-    return len(known) > 1 and float(np.ptp(known)) <= _TOLERANCE
+    finite_values = values[np.isfinite(values)]
+    return len(finite_values) > 1 and float(np.ptp(finite_values)) <= _TOLERANCE
 
 
-def _densest(x: Numbers, y: Numbers, known: Mask) -> Mask:
+def _densest(x: Numbers, y: Numbers, has_value: Mask) -> Mask:
     """Mark the pairs in the densest cells, so that at most `_MOST_DOTS` are left as dots."""
-    crowd = np.zeros(len(known), dtype=bool)
-    if known.sum() > _MOST_DOTS:
-        *_, place = binned_statistic_2d(x[known], y[known], None, "count", bins=_GRID)
-        density = np.bincount(place)[place]
+    crowd = np.zeros(len(has_value), dtype=bool)
+    if has_value.sum() > _MOST_DOTS:
+        *_, cell = binned_statistic_2d(x[has_value], y[has_value], None, "count", bins=_GRID)
+        density = np.bincount(cell)[cell]
         n_sparser = np.cumsum(np.bincount(density))  # pairs in cells of at most so many
-        crowd[known] = density > np.searchsorted(n_sparser, _MOST_DOTS, side="right") - 1
+        crowd[has_value] = density > np.searchsorted(n_sparser, _MOST_DOTS, side="right") - 1
     return crowd
 
 
@@ -200,8 +201,8 @@ def _corner(i: int, meaning: str, dark: bool) -> Part:
     upper, right = divmod(i, 2)
     text = plotly_text(clean(meaning, 60)).replace(", ", ",<br>")
     side, end = ("left", "right")[right], ("bottom", "top")[upper]
-    place = dict(xref="paper", yref="paper", xanchor=side, yanchor=end, align=side)
-    return frame.annotation(text, right, upper, theme.muted(dark), 11, **place)
+    anchor = dict(xref="paper", yref="paper", xanchor=side, yanchor=end, align=side)
+    return frame.annotation(text, right, upper, theme.muted(dark), 11, **anchor)
 
 
 def _axis(values: Numbers, title: str) -> Part:

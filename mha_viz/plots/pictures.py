@@ -162,14 +162,14 @@ def cells_figure(tables: Sequence[Cells], *, across: int, dark: bool = False) ->
     for i, table in enumerate(tables):
         n, (line, column) = "" if i == 0 else str(i + 1), divmod(i, across)
         top = 1 - (line * (side + _HEAD) + _HEAD) / height
-        left = (column + 0.02) / across
-        traces += [dict(one, xaxis=f"x{n}", yaxis=f"y{n}") for one in _traces(table, dark)]
-        x_span = dict(domain=[left, (column + 0.98) / across], range=[-0.5, wide - 0.5])
+        start = (column + 0.02) / across
+        traces += [dict(trace, xaxis=f"x{n}", yaxis=f"y{n}") for trace in _traces(table, dark)]
+        x_span = dict(domain=[start, (column + 0.98) / across], range=[-0.5, wide - 0.5])
         y_span = dict(domain=[top - side / height, top], range=[rows - 0.5, -0.5])
         axes[f"xaxis{n}"] = _BARE_X | x_span | dict(anchor=f"y{n}")
         axes[f"yaxis{n}"] = _BARE_Y | y_span | dict(anchor=f"x{n}", scaleanchor=f"x{n}")
         title = plotly_text(table.title)
-        texts.append(annotation(title, left, top, theme.ink(dark), 12, **_ABOVE_LEFT))
+        texts.append(annotation(title, start, top, theme.ink(dark), 12, **_ABOVE_LEFT))
         drawn = [missing_background(rows, wide, dark)]
         drawn += [framed((x - 0.5, y - 0.5), (x + 0.5, y + 0.5), 2, dark) for y, x in table.marked]
         shapes += [dict(shape, xref=f"x{n}", yref=f"y{n}") for shape in drawn]
@@ -190,11 +190,13 @@ def _traces(table: Cells, dark: bool) -> list[dict[str, Any]]:
     flat = [(math.nan,) * channels if n is None else np.atleast_1d(n) for n in table.numbers]
     numbers = np.array(flat, dtype=float).reshape(*map(len, table.names), channels)
     note = f"{table.note} " if table.note else ""
-    said = flat if table.said is None else [(math.nan if n is None else n,) for n in table.said]
+    spoken_values = (
+        flat if table.said is None else [(math.nan if n is None else n,) for n in table.said]
+    )
     hovers = [
         f"{plotly_text(table.title)} · {row}, {column}<br>{note}"
         f"<b>{', '.join(map(theme.format_number, values))}</b>"
-        for (row, column), values in zip(product(*table.names), said, strict=True)
+        for (row, column), values in zip(product(*table.names), spoken_values, strict=True)
     ]
     down, across = np.indices(numbers.shape[:2], dtype=np.int16).reshape(2, -1)
     points = markers(across, down, hovers, marker=dict(opacity=0, size=8, maxdisplayed=1))
@@ -227,7 +229,7 @@ def picture_cells(
     shift, cell = float(zero), side / max(rows, columns)
     flat: list[Any] = short_numbers(numbers)
     if numbers.ndim == 3:
-        flat = [None if None in place else place for place in zip(*[iter(flat)] * 3, strict=True)]
+        flat = [None if None in pixel else pixel for pixel in zip(*[iter(flat)] * 3, strict=True)]
     return Cells(
         clean(title, 60),
         ([f"row {i}" for i in range(rows)], [f"column {i}" for i in range(columns)]),
@@ -254,11 +256,15 @@ def overlay_cells(
     patches). A patch is tinted by the square root of its weight, on a scale from 0 to `high`. A
     pixel's number is the weight of its patch.
     """
-    grey, given = _as_picture(picture, title), as_numbers(weights, 2, "weights")
-    patch = [pixels // patches for pixels, patches in zip(grey.shape, given.shape, strict=True)]
-    wide = given.repeat(patch[0], 0).repeat(patch[1], 1)
+    grey, patch_weights = _as_picture(picture, title), as_numbers(weights, 2, "weights")
+    patch = [
+        pixels // patches for pixels, patches in zip(grey.shape, patch_weights.shape, strict=True)
+    ]
+    wide = patch_weights.repeat(patch[0], 0).repeat(patch[1], 1)
     if wide.shape != grey.shape:
-        raise ShapeError(f"{title}: patches of {given.shape} do not divide {grey.shape} pixels.")
+        raise ShapeError(
+            f"{title}: patches of {patch_weights.shape} do not divide {grey.shape} pixels."
+        )
     share = _TINT * np.sqrt(np.clip(wide / high, 0.0, 1.0))[..., None] if high > 0 else 0.0
     tint = np.array(theme.rgb(theme.accent.dark)) / 255
     drawn = picture_cells((1 - share) * grey[..., None] + share * tint, title, side=side)
@@ -306,8 +312,8 @@ def _window(
     """Return the weights around a pixel, NaN outside, and the names of rows and columns."""
     padded = np.pad(weights, radius, constant_values=np.nan)
     (row, column), tile = pixel, 2 * radius + 1
-    places = [range(at - radius, at + radius + 1) for at in pixel]
+    spans = [range(at - radius, at + radius + 1) for at in pixel]
     return padded[row : row + tile, column : column + tile], [
         [f"{name} {i}" if 0 <= i < size else "outside" for i in along]
-        for name, along, size in zip(("row", "column"), places, weights.shape, strict=True)
+        for name, along, size in zip(("row", "column"), spans, weights.shape, strict=True)
     ]

@@ -67,8 +67,8 @@ def before_after(
     traces: list[Part] = []
     for i, values in enumerate((first, second)):
         marker = dict(color=colours[i], line=dict(width=0))
-        place = np.arange(len(values)) + (-0.19, 0.19)[i]
-        traces.append(look | dict(x=values, y=place, name=shown_names[i], marker=marker))
+        y = np.arange(len(values)) + (-0.19, 0.19)[i]
+        traces.append(look | dict(x=values, y=y, name=shown_names[i], marker=marker))
     ends = np.nan_to_num(np.fmax(first, second))
     changes = [f" {_percentage_points(change)}" for change in (second - first).tolist()]
     beside = frame.text_trace(ends, np.arange(len(ends)), changes, "middle right", 12, dark)
@@ -158,14 +158,14 @@ def _label_width(text: str) -> float:
 
 def _break_lines(widths: Sequence[float]) -> tuple[NDArray[np.intp], Numbers, Numbers]:
     """Return line, start and width of each cell; a line ends where the next would not fit."""
-    line, place = 0, 0.0
+    line, x = 0, 0.0
     lines, starts = [], []
     for width in widths:
-        if place and place + width > _LINE:
-            line, place = line + 1, 0.0
+        if x and x + width > _LINE:
+            line, x = line + 1, 0.0
         lines.append(line)
-        starts.append(place)
-        place += width
+        starts.append(x)
+        x += width
     return np.array(lines, dtype=np.intp), np.array(starts), np.array(widths)
 
 
@@ -183,8 +183,8 @@ def _text_colour(value: float, scale: Part, dark: bool) -> str:
     """Return dark letters for a light cell, light ones for a dark cell."""
     if value != value:
         return theme.ink(dark)
-    place = (value - scale["zmin"]) / (scale["zmax"] - scale["zmin"])
-    red, green, blue = theme.rgb(theme.mix(theme.diverging(dark), float(place)))
+    share = (value - scale["zmin"]) / (scale["zmax"] - scale["zmin"])
+    red, green, blue = theme.rgb(theme.mix(theme.diverging(dark), float(share)))
     return theme.ink.light if 0.3 * red + 0.59 * green + 0.11 * blue > 140 else theme.ink.dark
 
 

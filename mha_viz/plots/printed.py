@@ -128,8 +128,8 @@ def printed_lines(
         for side, (x, align, tokens) in enumerate(
             ((-0.02, "right", queries), (1.02, "left", keys))
         ):
-            for place, token in enumerate(tokens):
-                axes.text(x, place, token, ha=align, **style)
+            for y, token in enumerate(tokens):
+                axes.text(x, y, token, ha=align, **style)
             axes.text(
                 side,
                 -1.2,
@@ -162,9 +162,9 @@ def printed_grid_and_head(
     weights, rows, columns = labelled_head(pattern, labels)
     mosaic, pitch = tiles
     width = options.inches
-    left = 0.4 * width
-    cell = (width - left - _longest(rows) - _BAR - 0.3) / weights.shape[1]
-    tall = (left - 0.3) * mosaic.shape[0] / mosaic.shape[1]
+    grid_width = 0.4 * width
+    cell = (width - grid_width - _longest(rows) - _BAR - 0.3) / weights.shape[1]
+    tall = (grid_width - 0.3) * mosaic.shape[0] / mosaic.shape[1]
     height = max(cell * weights.shape[0] + _longest(columns), tall + 0.3) + _CAPTION + 0.3
     with canvas(width, height) as figure:
         from matplotlib.patches import Rectangle
@@ -201,8 +201,8 @@ def _curves(
     order = np.argsort(-pattern, axis=1, kind="stable")
     ranked = np.take_along_axis(pattern, order, axis=1)
     before = np.cumsum(ranked, axis=1) - ranked
-    kept = (before < share * ranked.sum(1, keepdims=True) - 1e-6) & (ranked > 0)
-    rows, ranks = np.nonzero(kept)
+    is_drawn = (before < share * ranked.sum(1, keepdims=True) - 1e-6) & (ranked > 0)
+    rows, ranks = np.nonzero(is_drawn)
     keys, weights = order[rows, ranks], ranked[rows, ranks]
     strongest = np.argsort(weights, kind="stable")[-_MAX_LINES:]  # the darkest ones on top
     rows, keys, weights = rows[strongest], keys[strongest], weights[strongest]

@@ -148,17 +148,17 @@ def _notes(clustering: Clustering, names: Sequence[str], values: Numbers) -> lis
     shown = ", ".join(names[i] for i in clustering.undefined[:_LISTED])
     more = len(clustering.undefined) - _LISTED
     last = " and last" if clustering.by == "cluster" else ""
-    others = f" and {more} more" if more > 0 else ""
-    return [f"Not defined for {shown}{others}: hatched{last}."]
+    remainder = f" and {more} more" if more > 0 else ""
+    return [f"Not defined for {shown}{remainder}: hatched{last}."]
 
 
 def _cells(drawn: _Drawn, colours: Part, cell: float, unit: str, dark: bool) -> list[Part]:
-    values, known, dotted = drawn.values, drawn.known, drawn.dotted
+    values, has_value, dotted = drawn.values, drawn.known, drawn.dotted
     clickable = values.size <= cells.MAX_CLICKABLE
     pair, after = "%{y} and %{x}", f"</b> {hover_text(unit)}" if unit else "</b>"
     after += "" if dotted is None else "<br>%{text}"
     hover = "" if clickable else f"{pair}<br><b>{theme.hover('z')}{after}<extra></extra>"
-    traces = [cells.heatmap_cells(values, cell, colours, hover), *cells.hatching(~known, dark)]
+    traces = [cells.heatmap_cells(values, cell, colours, hover), *cells.hatching(~has_value, dark)]
     traces.append(dict(cells.label_axes_trace(), mode="markers"))
     points: list[Part] = []
     if clickable:
@@ -171,8 +171,8 @@ def _cells(drawn: _Drawn, colours: Part, cell: float, unit: str, dark: bool) -> 
         look = dict(size=size, opacity=1, color=theme.paper(dark), line=edge)
         traces.append(frame.plain_markers(columns, rows, look))
         traces[0] |= dict(text=kinds)
-        if points and known.any():
-            points[0] |= dict(text=kinds[known].tolist())
+        if points and has_value.any():
+            points[0] |= dict(text=kinds[has_value].tolist())
     return traces + points
 
 
@@ -182,16 +182,16 @@ def _layer_lines(size: int, n_heads: int, dark: bool) -> Part:
     return frame.plain_lines(cuts + ends, ends + cuts, 1, theme.ink(dark), opacity=0.55)
 
 
-def _chosen(place: int, size: int, dark: bool) -> Part:
+def _chosen(position: int, size: int, dark: bool) -> Part:
     """Return frames of a row and a column, or arrows at the four ends where cells are small."""
     low, high, accent = -0.5, size - 0.5, theme.accent(dark)
     if size <= _FRAMED:
-        row = (low, place - 0.5, high, place + 0.5)
+        row = (low, position - 0.5, high, position + 0.5)
         return cells.frame_trace([row, (row[1], row[0], row[3], row[2])], 2, accent)
     symbols = [f"triangle-{side}" for side in ("right", "left", "down", "up")]
     edge = dict(width=1, color=theme.paper(dark))
     arrows = dict(symbol=symbols, size=11, color=accent, opacity=1, line=edge)
-    x, y = [low, high, place, place], [place, place, low, high]
+    x, y = [low, high, position, position], [position, position, low, high]
     return frame.plain_markers(x, y, arrows, cliponaxis=False)
 
 
@@ -231,15 +231,15 @@ def _blocks(clustering: Clustering, k: int) -> list[tuple[float, float, float, f
 
 def _dendrogram(clustering: Clustering, dark: bool) -> Part:
     """Return the merges as brackets above the columns, as high as the distance merged at."""
-    place = dict(zip(clustering.leaves(), np.arange(len(clustering.known)) * 1.0, strict=True))
-    height = dict.fromkeys(place, 0.0)
+    position = dict(zip(clustering.leaves(), np.arange(len(clustering.known)) * 1.0, strict=True))
+    height = dict.fromkeys(position, 0.0)
     x: list[float | None] = []
     y: list[float | None] = []
-    for i, (left, right, distance, _) in enumerate(clustering.linkage.tolist()):
-        a, b, new = int(left), int(right), len(clustering.known) + i
-        x += [place[a], place[a], place[b], place[b], None]
+    for i, (first, second, distance, _) in enumerate(clustering.linkage.tolist()):
+        a, b, new = int(first), int(second), len(clustering.known) + i
+        x += [position[a], position[a], position[b], position[b], None]
         y += [height[a], distance, distance, height[b], None]
-        place[new], height[new] = (place[a] + place[b]) / 2, distance
-    across, up = (np.array(places, dtype=np.float32) for places in (x, y))
+        position[new], height[new] = (position[a] + position[b]) / 2, distance
+    across, up = (np.array(coordinates, dtype=np.float32) for coordinates in (x, y))
     line = dict(width=1, color=theme.muted(dark))
     return _above_columns(across, up, line, "joined at a distance of")

@@ -43,22 +43,27 @@ def space_scatter(
     panels: Sequence[SpacePanel],
     colours: TokenColours,
     tokens: Sequence[str],
-    places: Int[np.ndarray, "token 2"],
+    positions: Int[np.ndarray, "token 2"],
     *,
     notes: Sequence[str] = (),
     dark: bool = False,
 ) -> go.Figure:
     """Draw every token as a dot in each panel, two panels side by side.
 
-    `places` are the number of each token's text and its position there; they are the customdata of
-    its dots. Of several categories the last is grey where there are eight. Axes of a panel have one
+    `positions` are the number of each token's text and its position there, the customdata of its
+    dots. Of several categories the last is grey where there are eight. Axes of a panel have one
     scale. Raises ShapeError: panels, colours and tokens of different numbers.
     """
-    sizes = {len(colours.values), len(tokens), len(places), *(len(one.points) for one in panels)}
+    sizes = {
+        len(colours.values),
+        len(tokens),
+        len(positions),
+        *(len(panel.points) for panel in panels),
+    }
     if len(sizes) != 1 or not panels:
         raise ShapeError("Each panel needs a point, a colour, a name and a place for each token.")
     names = [clean(name, 24) for name in colours.names]
-    dots = _dots(colours, names, tokens, dark) | dict(customdata=places)
+    dots = _dots(colours, names, tokens, dark) | dict(customdata=positions)
     rows = -(-len(panels) // _ACROSS)
     inner = rows * (_PANEL + _GAP)
     layout: Part = dict(dragmode="pan", annotations=[], meta=dict(panels=len(panels)))
@@ -74,8 +79,10 @@ def space_scatter(
         traces.append(frame.plain_markers([None], [None], dict(color=colour, size=9), **look))
     above, below = (_NAME, 34) if names else (_NAME + BAR, 8)
     margins = frame.Margins(above=above, left=30, right=6, below=below)
-    told = [*notes, *[f"Colour: {colours.title}."] * (not names)]
-    return frame.headed_figure(traces, dark, "", told, inner, layout, margins, named=bool(names))
+    panel_notes = [*notes, *[f"Colour: {colours.title}."] * (not names)]
+    return frame.headed_figure(
+        traces, dark, "", panel_notes, inner, layout, margins, named=bool(names)
+    )
 
 
 def _dots(colours: TokenColours, names: Sequence[str], tokens: Sequence[str], dark: bool) -> Part:
@@ -93,27 +100,27 @@ def _dots(colours: TokenColours, names: Sequence[str], tokens: Sequence[str], da
 
 
 def _panel(
-    panel: SpacePanel, axis: str, place: tuple[int, int], size: tuple[int, int], dark: bool
+    panel: SpacePanel, axis: str, cell: tuple[int, int], size: tuple[int, int], dark: bool
 ) -> Part:
     """Return both axes of a panel in its row and column, of so many rows and pixels in all."""
-    (row, column), (rows, inner) = place, size
-    left, top = column / _ACROSS, 1 - row / rows
-    found: Part = {}
-    ends = ([left + 0.08 * (column > 0), left + 1 / _ACROSS], [top - 1 / rows + _GAP / inner, top])
+    (row, column), (rows, inner) = cell, size
+    x, top = column / _ACROSS, 1 - row / rows
+    axes: Part = {}
+    ends = ([x + 0.08 * (column > 0), x + 1 / _ACROSS], [top - 1 / rows + _GAP / inner, top])
     look = frame.QUIET | dict(showticklabels=False, showgrid=True, zeroline=True)
     for name, other, domain, title in zip("xy", "yx", ends, panel.axes, strict=True):
         of_theme = theme.layout(dark)[f"{name}axis"]
-        own = dict(domain=domain, anchor=f"{other}{axis}", title=frame.axis_title(title))
-        found[f"{name}axis{axis}"] = frame.merged(of_theme, look | own)
-    found[f"yaxis{axis}"]["scaleanchor"] = f"x{axis}"
-    return found
+        panel_axis = dict(domain=domain, anchor=f"{other}{axis}", title=frame.axis_title(title))
+        axes[f"{name}axis{axis}"] = frame.merged(of_theme, look | panel_axis)
+    axes[f"yaxis{axis}"]["scaleanchor"] = f"x{axis}"
+    return axes
 
 
 def _name(panel: SpacePanel, layout: Part, axis: str, dark: bool) -> Part:
     x, y = (layout[f"{of}axis{axis}"]["domain"] for of in "xy")
-    place: Part = dict(xref="paper", yref="paper", xanchor="left", yanchor="bottom")
+    anchor: Part = dict(xref="paper", yref="paper", xanchor="left", yanchor="bottom")
     return frame.annotation(
-        f"<b>{hover_text(panel.name)}</b>", x[0], y[1], theme.ink(dark), **place
+        f"<b>{hover_text(panel.name)}</b>", x[0], y[1], theme.ink(dark), **anchor
     )
 
 

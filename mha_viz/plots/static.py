@@ -107,11 +107,11 @@ def tiles_of(
 ) -> Tiles:
     """Return all heads as tiles of one array, pooled where large, and their distance."""
     weights = _pooled(as_weights(pattern, 4))
-    seen = None
+    is_visible = None
     if visible is not None:
-        one = np.asarray(visible)[:, None].astype(np.float32)
-        seen = (_pooled(one) > 0).repeat(weights.shape[1], axis=1)
-    return _mosaic(where_visible(weights, seen, MASKED_WEIGHT))
+        layer_visible = np.asarray(visible)[:, None].astype(np.float32)
+        is_visible = (_pooled(layer_visible) > 0).repeat(weights.shape[1], axis=1)
+    return _mosaic(where_visible(weights, is_visible, MASKED_WEIGHT))
 
 
 def name_heads(axes: Axes, tiles: Tiles, layer_numbers: Sequence[int] = ()) -> None:
@@ -142,9 +142,9 @@ def _mosaic(weights: NDArray[np.float32]) -> Tiles:
     space, gap = max(8, round(0.1 * high)), max(8, round(0.08 * wide))
     mosaic = np.full((layers * (high + space), heads * (wide + gap)), np.nan, dtype=np.float32)
     for layer, head in np.ndindex(layers, heads):
-        top, left = layer * (high + space) + space, head * (wide + gap)
+        top, x = layer * (high + space) + space, head * (wide + gap)
         tile = weights[layer, head].repeat(grow, axis=0).repeat(grow, axis=1)
-        mosaic[top : top + high, left : left + wide] = tile
+        mosaic[top : top + high, x : x + wide] = tile
     return mosaic, (high + space, wide + gap)
 
 
@@ -182,8 +182,8 @@ def draw_cells(axes: Axes, weights: NDArray[np.float32], scale: str) -> None:
     colours = theme.sequential()
     table[:256] = [(*theme.rgb(theme.mix(colours, i / 255)), 255) for i in range(256)]
     table[257] = (*theme.rgb(theme.missing()), 255)
-    places = theme.scale_weights(np.clip(np.nan_to_num(weights), 0, 1), scale) * 255
-    codes = np.where(np.isnan(weights), 256, np.rint(places)).astype(np.intp)
+    codes_of_scale = theme.scale_weights(np.clip(np.nan_to_num(weights), 0, 1), scale) * 255
+    codes = np.where(np.isnan(weights), 256, np.rint(codes_of_scale)).astype(np.intp)
     codes[weights < 0] = 257
     axes.imshow(table[codes], interpolation="nearest", aspect="auto")
     axes.set_facecolor("none")
@@ -217,8 +217,10 @@ def add_colour_bar(figure: Figure, axes: Axes, scale: str, masked: bool) -> None
     bar = figure.colorbar(weights, ax=axes, shrink=0.5, aspect=22, pad=0.02, anchor=(0, 1))
     ticks = np.array(theme.ticks(scale), dtype=np.float32)
     style: dict[str, Any] = dict(fontsize=7, color=theme.muted())
-    places = theme.scale_weights(ticks, scale)
-    bar.ax.set_yticks([float(place) for place in places], [f"{tick:g}" for tick in ticks], **style)
+    tick_shares = theme.scale_weights(ticks, scale)
+    bar.ax.set_yticks(
+        [float(tick_share) for tick_share in tick_shares], [f"{tick:g}" for tick in ticks], **style
+    )
     bar.ax.tick_params(length=2, color=theme.muted())
     bar.set_label("attention weight" + " (grey: masked)" * masked, **style)
     bar.outline.set_visible(False)
@@ -226,11 +228,11 @@ def add_colour_bar(figure: Figure, axes: Axes, scale: str, masked: bool) -> None
 
 def finish(figure: Figure, file_format: str, title: str, caption: str) -> bytes:
     """Return a figure as a file, with title and caption drawn."""
-    place: dict[str, Any] = dict(x=0.02, ha="left")
+    position: dict[str, Any] = dict(x=0.02, ha="left")
     if title:
-        figure.suptitle(clean(title, 200), fontsize=11, color=theme.ink(), **place)
+        figure.suptitle(clean(title, 200), fontsize=11, color=theme.ink(), **position)
     if lines := wrapped(caption, max(40, int(figure.get_figwidth() * 16))):
-        figure.supxlabel("\n".join(lines), fontsize=7, color=theme.muted(), **place)
+        figure.supxlabel("\n".join(lines), fontsize=7, color=theme.muted(), **position)
     return picture_file(figure, file_format, title, caption)
 
 
@@ -238,9 +240,13 @@ def picture_file(figure: Figure, file_format: str, title: str, caption: str) -> 
     """Return a figure as a file, with title and caption in its metadata, and without a date."""
     if file_format not in _METADATA:
         raise ArgumentError(f'file_format must be "png", "svg" or "pdf", got {file_format!r}.')
-    told, maker, *date = _METADATA[file_format]
-    whole = clean(" ".join(caption.split()), MAX_CAPTION) if caption.strip() else ""
-    texts = {"Title": clean(title, 200) if title else "", told: whole, maker: "mha_viz"}
+    caption_key, maker, *date = _METADATA[file_format]
+    caption_line = clean(" ".join(caption.split()), MAX_CAPTION) if caption.strip() else ""
+    texts = {
+        "Title": clean(title, 200) if title else "",
+        caption_key: caption_line,
+        maker: "mha_viz",
+    }
     metadata: Any = {name: text for name, text in texts.items() if text} | dict.fromkeys(date)
     file = io.BytesIO()
     figure.savefig(file, format=file_format, metadata=metadata, facecolor=theme.paper())

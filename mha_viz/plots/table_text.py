@@ -116,8 +116,8 @@ def table_markdown(table: pd.DataFrame, caption: str = "") -> str:
     ways = ["--:" if pd.api.types.is_numeric_dtype(dtype) else ":--" for dtype in rows.dtypes]
     cells = [[markdown(_decimals(value)) for value in row] for row in rows.itertuples(index=False)]
     lines = [[markdown(name) for name in rows], ways, *cells]
-    told = f"{markdown(caption)}\n\n" if caption else ""
-    return told + "".join(f"| {' | '.join(line)} |\n" for line in lines)
+    caption_block = f"{markdown(caption)}\n\n" if caption else ""
+    return caption_block + "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
 def markdown(text: object) -> str:

@@ -111,9 +111,9 @@ def layer_picture(
         if x:
             marks.append(frame.annotation("→", x - _GAP / 2, height / 2, theme.muted(dark), 18))
         for text, y, anchor in ((title, 1, "bottom"), (shape, 0, "top")):
-            place = dict(yref="paper", yanchor=anchor)
+            position = dict(yref="paper", yanchor=anchor)
             text = plotly_text(text).replace("\n", "<br>")
-            marks.append(frame.annotation(text, x + width / 2, y, theme.ink(dark), 12, **place))
+            marks.append(frame.annotation(text, x + width / 2, y, theme.ink(dark), 12, **position))
         x += width + _GAP
 
     for i, (title, numbers) in enumerate(blocks):
@@ -123,12 +123,12 @@ def layer_picture(
             for head, pattern in enumerate(patterns):
                 box = (x + head % columns * _STEP, head // columns * _STEP, 1.0, 1.0)
                 traces.append(_matrix(f"H{head}", pattern, box, False, dark))
-            left, top = x + chosen % columns * _STEP, chosen // columns * _STEP
+            x_chosen, top = x + chosen % columns * _STEP, chosen // columns * _STEP
             shape = " × ".join(map(str, patterns.shape[1:]))
             block(f"{n_heads} heads", f"weights, each {shape}", wide)
     x -= _GAP
     layout = dict(
-        shapes=[frame.framed((left, top), (left + 1, top + 1), 2, dark)],
+        shapes=[frame.framed((x_chosen, top), (x_chosen + 1, top + 1), 2, dark)],
         annotations=marks,
         xaxis=dict(frame.HIDDEN, range=[-0.05, x + 0.05]),
         yaxis=dict(frame.HIDDEN, range=[height + 0.05, -0.05]),
@@ -154,6 +154,6 @@ def _matrix(
     look = cells.scale_colours(values, diverging, limits, dark) | dict(showscale=False)
     (x, y, width, height), (rows, columns) = box, values.shape
     hover = f"{hover_text(name)}<br><b>{theme.hover('z')}</b><extra></extra>"
-    place = dict(x0=x + width / columns / 2, dx=width / columns)
-    place |= dict(y0=y + height / rows / 2, dy=height / rows)
-    return cells.heatmap_cells(values, 1.0, look, hover) | place
+    lattice = dict(x0=x + width / columns / 2, dx=width / columns)
+    lattice |= dict(y0=y + height / rows / 2, dy=height / rows)
+    return cells.heatmap_cells(values, 1.0, look, hover) | lattice
