@@ -113,7 +113,8 @@ def test_sparsity_of_long_rows_by_a_loop(n: int) -> None:
     some = sharp[0] * (torch.rand(n, generator=dice) < 0.03)  # most keys have no weight at all
     first = torch.cat([torch.full((7,), 30.0), flat[0, 7:]])
     steps = sharp[1].ceil()  # equal ones
-    rows = [*flat, *sharp, some, first, steps, flat[1].sort().values, sharp[1].sort().values]
+    alike = (torch.rand(n, generator=dice) < 0.8).float()  # all of them equal, or nothing
+    rows = [*flat, *sharp, some, first, steps, alike, flat[1].sort().values, sharp[1].sort().values]
     pattern = torch.stack([row / row.sum() for row in rows])
     counts = []
     for row in pattern.double().tolist():

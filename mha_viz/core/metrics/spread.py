@@ -105,10 +105,7 @@ def mutual_information(pattern: Pattern) -> Float[Tensor, "layer head"]:
     return reduced(mutual_information, pattern)
 
 
-_GROUP = 16  # sorted weights that are added up at once
-_CHUNK = 512  # weights that are sorted at once: numpy takes four times as long for each of 2,048
-_WIDE = 32  # sorted weights of a chunk that are added up at once
-_NEAR = 3  # such groups of a chunk whose weights are looked at one by one
+_GROUP = 32  # sorted weights that are added up at once
 
 
 @row_mean(lambda block: block.strongest)
@@ -138,69 +135,27 @@ def _row_keys(block: RowBlock, share: float = 0.9) -> Float[Tensor, "batch head 
 
 
 def _count_light(rows: NDArray[Any], rest: float) -> NDArray[Any]:
-    """Count the lightest keys of each row that hold no more than this share of its mass."""
-    flat = rows.reshape(-1, rows.shape[-1])
-    count = _count_in_sorted if flat.shape[-1] <= 1.5 * _CHUNK else _count_in_chunks
-    return count(flat, rest).reshape(rows.shape[:-1])
+    """Count the lightest keys of each row that hold no more than this share of its mass.
 
-
-def _count_in_sorted(rows: NDArray[Any], rest: float) -> NDArray[Any]:
-    """Count as `_count_light`, with each row sorted as a whole."""
-    n_rows, n_key = rows.shape
-    padding = -n_key % _GROUP
-    groups = _ascending(rows, padding).reshape(n_rows, -1, _GROUP)
-    held = (groups @ np.ones(_GROUP, rows.dtype)).cumsum(-1)
-    most = rest * held[..., -1:]
-    # whole groups first, then within the one that holds too much
-    whole = (held <= most).sum(-1, keepdims=True)
-    at = np.minimum(whole, held.shape[-1] - 1)
-    before = np.where(whole > 0, np.take_along_axis(held, np.maximum(whole - 1, 0), -1), 0)
-    within = before + np.take_along_axis(groups, at[..., None], -2)[..., 0, :].cumsum(-1)
-    more = np.where(whole == at, (within <= most).sum(-1, keepdims=True), 0)
-    return (_GROUP * whole + more - padding)[..., 0]
-
-
-def _count_in_chunks(rows: NDArray[Any], rest: float) -> NDArray[Any]:
-    """Count as `_count_light` for long rows, without sorting them as a whole.
-
-    Chunks of a row are sorted, which takes a fraction of the time that sorting the row does. The
-    weight at which the lightest hold the share lies in or just below one group of each chunk: these
-    are sorted again, and of all lighter groups the mass is known.
+    Sorted weights are added up in groups: first the whole groups that fit, then the weights of the
+    first one that does not. Products with ones add up many rows in one step.
     """
-    n_rows, n_key = rows.shape
-    padding = -n_key % _CHUNK
-    ordered = _ascending(rows, padding, _CHUNK)
-    groups = ordered.reshape(n_rows, -1, _CHUNK // _WIDE, _WIDE)
-    held, heaviest = groups @ np.ones(_WIDE, rows.dtype), groups[..., -1]
-    order = heaviest.reshape(n_rows, -1).argsort(-1)
-    whole = np.take_along_axis(held.reshape(n_rows, -1), order, -1).cumsum(-1)
-    most = rest * whole[:, -1:]
-    # at this weight, groups that are lighter as a whole hold more than the share
-    at = np.minimum((whole <= most).sum(-1, keepdims=True), whole.shape[-1] - 1)
-    high = np.take_along_axis(heaviest.reshape(n_rows, -1), np.take_along_axis(order, at, -1), -1)
-    first = ((heaviest < high[..., None]).sum(-1) - _NEAR + 1).clip(0, held.shape[-1] - _NEAR)
-    near = np.take_along_axis(groups, (first[..., None] + np.arange(_NEAR))[..., None], 2)
-    near = _ascending(near.reshape(n_rows, -1))
-    before = np.where(np.arange(held.shape[-1]) < first[..., None], held, 0).sum((-2, -1))
-    within = (before[:, None] + near.cumsum(-1) <= most).sum(-1)
-    found = _WIDE * first.sum(-1) + within - padding
-    # right only if no lighter group reaches beyond the first weight that does not count
-    reach = np.take_along_axis(heaviest, np.maximum(first - 1, 0)[..., None], -1)[..., 0]
-    end = np.take_along_axis(near, within.clip(max=near.shape[-1] - 1)[:, None], -1)[:, 0]
-    wrong = np.where(first > 0, reach, 0).max(-1) > end
-    if wrong.any():
-        found[wrong] = _count_in_sorted(rows[wrong], rest)
-    return found
-
-
-def _ascending(rows: NDArray[Any], padding: int = 0, width: int | None = None) -> NDArray[Any]:
-    """Sort each row, or each `width` weights of it, with so many zeros put before it."""
-    n_rows, n_key = rows.shape
-    ordered = np.zeros((n_rows, n_key + padding), rows.dtype)
-    ordered[:, padding:] = rows
+    flat = rows.reshape(-1, rows.shape[-1])
+    at_row, padding = np.arange(len(flat)), -flat.shape[-1] % _GROUP
+    ordered = np.zeros((len(flat), flat.shape[-1] + padding), rows.dtype)
+    ordered[:, padding:] = flat
     # Weights are not negative, so their bits are in the same order, and sorted in less time.
-    ordered.reshape(-1, width or ordered.shape[1]).view(f"i{rows.itemsize}").sort(axis=-1)
-    return ordered
+    ordered.view(f"i{rows.itemsize}").sort(axis=-1)
+    groups = ordered.reshape(len(flat), -1, _GROUP)
+    mass = (ordered.reshape(-1, _GROUP) @ np.ones(_GROUP, rows.dtype)).reshape(groups.shape[:2])
+    up_to = mass.cumsum(-1)
+    limit = rest * up_to[:, -1:]
+    n_whole = (up_to <= limit).sum(-1)
+    next_group = np.minimum(n_whole, groups.shape[1] - 1)
+    before = np.where(n_whole > 0, up_to[at_row, next_group - 1], 0)[:, None]
+    within = before + groups[at_row, next_group] @ np.tri(_GROUP, dtype=rows.dtype).T
+    n_more = np.where(n_whole == next_group, (within <= limit).sum(-1), 0)
+    return (_GROUP * n_whole + n_more - padding).reshape(rows.shape[:-1])
 
 
 @row_mean(_row_keys)
