@@ -4,6 +4,7 @@ Imports neither torch nor transformers, so that a page can list models before th
 are loaded.
 """
 
+import re
 import tomllib
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
@@ -63,6 +64,19 @@ def shipped_folder() -> Path:
     """Return the folder of the shipped checkpoints: in the package, or beside it in the source."""
     inside = Path(__file__).parents[1] / "shipped_models"
     return inside if inside.is_dir() else Path(__file__).parents[2] / "models"
+
+
+def shipped_language(name: str) -> str:
+    """Return the language that the card of a shipped model names ("en"); "" of any other model.
+
+    >>> shipped_language("tiny-bert"), shipped_language("bert-base-uncased")
+    ('en', '')
+    """
+    card = shipped_folder() / name / "README.md"
+    if name not in _shipped_names() or not is_file(card):
+        return ""
+    named = re.search(r"^language: (\S+)$", card.read_text("utf-8"), re.MULTILINE)
+    return named[1] if named else ""
 
 
 def list_models() -> list[ModelInfo]:

@@ -32,6 +32,23 @@ def test_heads_first_visit_draws_the_example_and_its_head():
     assert not app.exception and brought(app, "notes")["hint"] == ""
 
 
+@pytest.mark.parametrize(
+    ("model", "text", "n_missing"),
+    [
+        ("tiny-bert", "The old king slept in the garden", 0),
+        ("tiny-bert", "Die Katze sitzt auf der Matte", 4),
+        ("tiny-bert", "Кошка сидит", 2),
+        ("tiny-gpt2", "Кошка сидит", 2),
+    ],
+)
+def test_page_notes_that_a_model_of_english_lacks_most_words(model, text, n_missing):
+    app = run(model=model, text=text)
+    notes = [warning.value for warning in app.warning if "English only" in warning.value]
+    assert [f"lacks {n_missing} of these {len(text.split())} " in note for note in notes] == [
+        True for _ in range(bool(n_missing))
+    ]
+
+
 def test_a_text_opens_on_the_head_that_tells_most_of_it_until_one_is_chosen():
     first, second = "a dog ran after the red ball", "she sold sea shells, and he bought them"
     app = run(text=first)

@@ -1,6 +1,5 @@
 """The steps of the first page in words, filled in with one sentence's numbers; and its payload."""
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import urlencode
@@ -8,10 +7,10 @@ from urllib.parse import urlencode
 import numpy as np
 
 from mha_viz.core.metrics import EarnedLabel, Label
-from mha_viz.core.record.fields import merge
 from mha_viz.core.reprs import count
 from mha_viz.learn.frame.texts import read_texts
 from mha_viz.learn.start.numbers import MODEL, Followed, Head
+from mha_viz.ui.heads.tokenization import language_line, pieces_line
 from mha_viz.ui.pages import FIRST as FIRST_PAGE
 from mha_viz.web.labels import clean, head_name
 from mha_viz.web.payload import encode, pack
@@ -20,7 +19,6 @@ TEXTS = read_texts(__package__)
 CARRIES = 0.5  # the share of the first guess that a head must take along to be said to carry it
 SURE = 0.05  # a likeliest token below this is no idea of what comes next
 WAYS = {"lab": "lab-soft-lookup", "circuit": "lab-induction-circuit", "heads": FIRST_PAGE}  # pages
-EXAMPLES = 3  # words that are whole tokens
 ENDING = 4  # words that the question repeats
 Labels = Sequence[Sequence[Sequence[EarnedLabel]]]
 # Labels in the order in which they say most about a head; the others say how far it looks.
@@ -130,7 +128,7 @@ def _values(found: Followed, labels: Labels) -> dict[str, Any]:
         "guess": clean(guesses.labels[0]),
         "p": float(guesses.with_all[0]),
         "percent": _percent(float(guesses.with_all[0])),
-        "split": _split(found),
+        "split": _token_lines(found),
         "author": author,
         "head": head,
         "n_layers": len(found.pattern),
@@ -176,29 +174,10 @@ def _why(found: Followed, labels: Labels, values: Mapping[str, Any]) -> str:
     return TEXTS("off.other")
 
 
-def _split(found: Followed) -> str:
-    """Say which words are whole tokens, what a word that is several consists of, and why."""
-    places, words = merge(found.tokens, found.text, None)
-    counts = Counter(places.tolist())
-    typed = [(at, clean(word.text)) for at, word in enumerate(words) if _is_word(word.text)]
-    whole = [text for at, text in typed if counts[at] == 1]
-    lines = []
-    if whole:
-        examples = ", ".join(f"“{text}”" for text in dict.fromkeys(whole[:EXAMPLES]))
-        lines.append(TEXTS("tokens.whole", examples=examples))
-    if split := next(((at, text) for at, text in typed if counts[at] > 1), None):
-        pieces = [
-            token for token, at in zip(found.tokens, places.tolist(), strict=True) if at == split[0]
-        ]
-        written = ", ".join(f"“{clean(token.text)}”" for token in pieces)
-        lines.append(TEXTS("tokens.parts", word=split[1], count=len(pieces), pieces=written))
-    if 2 * len(whole) < len(typed):
-        lines.append(TEXTS("tokens.other_language"))
-    return " ".join(lines)
-
-
-def _is_word(text: str) -> bool:
-    return text.strip().isalpha()
+def _token_lines(found: Followed) -> str:
+    """Say which words are whole tokens, what another is cut into, and if the model reads these."""
+    text = found.tokens, found.text
+    return " ".join(filter(None, (pieces_line(*text), language_line(*text, MODEL))))
 
 
 def _known(earned: Sequence[EarnedLabel]) -> list[EarnedLabel]:

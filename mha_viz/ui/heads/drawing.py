@@ -16,6 +16,8 @@ import streamlit as st
 from mha_viz.core.metrics import LABELS, METRICS
 from mha_viz.core.record.views import weight_among
 from mha_viz.ui.heads import TEXTS, WORDS, payloads
+from mha_viz.ui.heads.tokenization import pieces_line
+from mha_viz.ui.heads.tokenization import text_notes as text_notes
 from mha_viz.ui.operating.streamlit_run import is_partial
 from mha_viz.ui.run import memory, reporting
 from mha_viz.ui.run.page_lock import yield_slot
@@ -42,7 +44,6 @@ from mha_viz.ui.widgets.controls import controls, lazy_sections
 from mha_viz.ui.widgets.exports import exports
 from mha_viz.ui.widgets.messages import words
 from mha_viz.ui.widgets.messages.messages import continue_on_error, plain, stop_on_error
-from mha_viz.ui.widgets.messages.words import cut_off as cut_off
 from mha_viz.web.head_details import has_values, has_vectors
 from mha_viz.web.payload import finite
 
@@ -298,6 +299,8 @@ def _status(scene: Scene, view: HeadsView) -> None:
     st.caption(f"{heads} · {size} · {scene.origin}")
     if "induction" in (view.sort, view.only):
         st.caption(words.INDUCTION)
+    if line := pieces_line(scene.record.tokens, scene.record.text):
+        st.caption(plain(line))
     if record.removed_mass is not None:
         chosen, removed = view.chosen, record.removed_mass
         shares = {"mean": float(removed.mean()), "mine": float(removed[chosen])}

@@ -89,7 +89,7 @@ def bar_and_scene(
             fit(scene)
     with warnings:
         drawing.model_notes(model)
-        drawing.cut_off(scene.record)
+        drawing.text_notes(scene.record)
         session().shown_problems = messages.problems()
         messages.clear_next(_WARNINGS)
     return bar, scene

@@ -32,7 +32,8 @@ BASELINE_NAMES = {
 }
 UNDEFINED = "not defined"  # what tables show for NaN
 # How a record's notes begin on what the page has to say at once.
-CUT = ("The text was cut", "The text is largely unknown")
+UNKNOWN = "The text is largely unknown"
+CUT = ("The text was cut", UNKNOWN)
 INDUCTION = (
     "Induction is measured on random text that is repeated once: it does not depend on the text "
     "typed."
@@ -165,13 +166,6 @@ def sorted_table(
     table = pd.DataFrame({**named, **columns})
     by = next(iter(columns))
     return table.sort_values(by, ascending=False, key=np.abs, kind="stable", ignore_index=True)
-
-
-def cut_off(record: AttentionRecord) -> None:
-    """Say so where only the beginning of a text is measured, or much of it is unknown."""
-    for note in record.notes:
-        if note.startswith(CUT):
-            st.warning(plain(note), icon=":material/warning:")
 
 
 def choosable(
