@@ -6,7 +6,8 @@ from mha_viz.errors import SettingsError
 from mha_viz.ui.operating import addresses
 from mha_viz.ui.operating.settings import Settings, read
 
-PROXIES = ("127.0.0.1", "10.0.0.0/8", "2001:db8:1::/48")
+# The second is named by an address in it.
+PROXIES = ("127.0.0.1", "10.9.8.7/8", "2001:db8:1::/48")
 
 
 @pytest.fixture
@@ -26,6 +27,7 @@ def trusting(monkeypatch):
         ("::ffff:127.0.0.1", ["x, 1.1.1.1:443"], [], "1.1.1.1"),
         ("10.1.2.3", [], ['for=6.6.6.6, For="[2001:4860::8]:80";proto=https'], "2001:4860::8"),
         ("10.1.2.3", ["1.1.1.1"], ["for=1.1.1.1;host=a"], "1.1.1.1"),
+        ("11.1.2.3", ["1.1.1.1"], [], "11.1.2.3"),  # of another network
         ("2001:db8:1::7", ["10.0.0.1, 10.0.0.2"], [], "10.0.0.2"),
     ],
 )

@@ -1,28 +1,9 @@
-"""Calls and models of the worker of heavy work, without a process."""
-
-import pickle
-from functools import partial
-from typing import Any
+"""Models of the worker of heavy work, without a process."""
 
 import pytest
 
-from mha_viz.ui.jobs import calls, worker
-from mha_viz.ui.jobs.calls import Call, Checkpoint
-from tests.ui.jobs import calls_for_tests as ours
-
-
-@pytest.fixture(autouse=True)
-def functions_of_tests(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(calls, "OURS", (*calls.OURS, "tests."))
-
-
-def test_outcome_of_an_error_of_ours_is_its_class_and_its_sentence() -> None:
-    def outcome(function: Any) -> tuple[str, Any]:
-        return worker.outcome(pickle.dumps(Call(partial(function))), lambda: None, lambda: None)
-
-    assert outcome(ours.refuses) == ("error", ("TextError", "The text is empty."))
-    kind, trace = outcome(ours.fails)
-    assert kind == "fault" and "ZeroDivisionError: a mistake of ours" in trace
+from mha_viz.ui.jobs import worker
+from mha_viz.ui.jobs.calls import Checkpoint
 
 
 def test_model_of_keeps_one_checkpoint_with_and_without_random_weights(
