@@ -116,7 +116,7 @@ def app_log(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def app_url(chromium: str, app_log: Path) -> Iterator[str]:
     """The address of the app, started as `make run` starts it, on a free port."""
-    with _running("app.py", app_log) as url:
+    with running("app.py", app_log) as url:
         yield url
 
 
@@ -124,12 +124,12 @@ def app_url(chromium: str, app_log: Path) -> Iterator[str]:
 def demo_url(chromium: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of the demo of figures, on a free port, with the theme of the real app."""
     log = tmp_path_factory.mktemp("demo") / "demo.log"
-    with _running("tests/browser/demo_figures.py", log, PYTHONPATH=str(ROOT)) as url:
+    with running("tests/browser/demo_figures.py", log, PYTHONPATH=str(ROOT)) as url:
         yield url
 
 
 @contextlib.contextmanager
-def _running(script: str, log: Path, **env: str) -> Iterator[str]:
+def running(script: str, log: Path, **env: str) -> Iterator[str]:
     """Streamlit with that script, and the address where it answers, until the block is left."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]

@@ -18,10 +18,8 @@ from tests.browser.workbench_page import (
     PHONE,
     TEXT,
     cell,
-    choose_folder,
     chosen_head,
     click_head,
-    copy_tokenizer,
     name_of,
     type_text,
 )
@@ -95,17 +93,7 @@ def show_each_picture(page: Page) -> None:
 
 
 @pytest.mark.journey
-def test_heads_draws_each_picture_of_a_head_without_moving_what_stands_below(open_page) -> None:
-    page = open_page(f"/?text={TEXT}&layer=1&head=2&show={list(SHOWS)[-1]}")
-    below = page.locator(".score-view")
-    top = below.bounding_box()["y"]
-    show_each_picture(page)
-    assert below.bounding_box()["y"] == top
-    assert page.locator(".js-plotly-plot").count() == 0
-
-
-@pytest.mark.journey
-def test_heads_shows_how_the_score_of_a_clicked_cell_arises(open_page) -> None:
+def test_the_score_of_a_clicked_cell_is_explained_in_heads_and_in_why_and_back(open_page) -> None:
     page = open_page(f"/?text={TEXT}&layer=1&head=2")
     record = mv.load("tiny-bert").trace(TEXT, keep=("pattern", "query", "key"))
     with next_run(page):
@@ -117,28 +105,16 @@ def test_heads_shows_how_the_score_of_a_clicked_cell_arises(open_page) -> None:
     weight = format_weight(float(record.pattern[1, 2, 4, 2]))
     assert numbers == [*(format_number(float(number)) for number in sums), weight]
     expect(page.locator(".score-rows tr.marked")).to_have_attribute("data-key", "2")
+    chosen = {"layer": "1", "head": "2", "query": "4", "key": "2"}
     with next_run(page):
         page.get_by_role("button", name="Why this head looks there").click()
-    chosen = {"why": "score", "layer": "1", "head": "2", "query": "4", "key": "2"}
+    one, other = (record.labels[at] for at in (4, 2))
+    expect(page.get_by_text(f"the score of L1 H2 from “{one}” to “{other}”")).to_be_visible()
+    assert (chosen | {"why": "score"}).items() <= query(page).items()
+    with next_run(page):
+        page.get_by_role("button", name="Open in Heads").click()
+    expect(page.locator(".score-view")).to_have_attribute("data-pair", "4 2")
     assert chosen.items() <= query(page).items()
-
-
-@pytest.mark.journey
-def test_heads_weights_times_values_are_drawn_in_the_same_heatmap(open_page) -> None:
-    page = open_page(f"/?text={TEXT}&layer=1&head=2")
-    record = mv.load("tiny-bert").trace(TEXT, keep=("pattern", "value"))
-    page.get_by_role("radio", name="Weight × value").click()
-    wait_ready(page)
-    lengths = (record.value[1, 2] @ record.W_O[1][2]).norm(dim=-1)
-    carried = record.head(1, 2)[4] * lengths
-    page.mouse.move(*cell(page, 4, 2, len(record.tokens)))
-    shown = page.locator(".heat .tip .weight").inner_text()
-    assert shown == format_weight(float(carried[2] / carried.sum()))
-    assert query(page)["weighted"] == "1"
-    page.get_by_role("radio", name="Weight", exact=True).click()
-    page.mouse.move(*cell(page, 4, 2, len(record.tokens)))
-    shown = page.locator(".heat .tip .weight").inner_text()
-    assert shown == format_weight(float(record.head(1, 2)[4, 2]))
 
 
 @pytest.mark.parametrize("look", [{"color_scheme": "dark"}, PHONE], ids=["dark", "phone"])
@@ -175,9 +151,32 @@ def tab_to(page: Page, role: str) -> None:
     pytest.fail(f"Tab does not lead to the {role}")
 
 
+def show_values_in_the_heatmap(page: Page) -> None:
+    """Switch the heatmap to weights times values and back, and read one cell of each."""
+    record = mv.load("tiny-bert").trace(TEXT, keep=("pattern", "value"))
+    page.get_by_role("radio", name="Heatmap", exact=True).click()
+    wait_ready(page)
+    carried = record.head(1, 2)[4] * (record.value[1, 2] @ record.W_O[1][2]).norm(dim=-1)
+    for name, number in (
+        ("Weight × value", carried[2] / carried.sum()),
+        ("Weight", record.head(1, 2)[4, 2]),
+    ):
+        page.get_by_role("radio", name=name, exact=True).click()
+        wait_ready(page)
+        assert query(page).get("weighted", "0") == str(int("value" in name))
+        page.mouse.move(*cell(page, 4, 2, len(record.tokens)))
+        expect(page.locator(".heat .tip .weight")).to_have_text(format_weight(float(number)))
+
+
 @pytest.mark.journey
-def test_exports_of_a_head_open_and_hold_its_weights(open_page, tmp_path) -> None:
-    page = open_page(f"/?text={TEXT}&layer=1&head=2")
+def test_each_picture_of_a_head_is_drawn_in_its_room_and_is_exported(open_page, tmp_path) -> None:
+    page = open_page(f"/?text={TEXT}&layer=1&head=2&show={list(SHOWS)[-1]}")
+    below = page.locator(".score-view")
+    top = below.bounding_box()["y"]
+    show_each_picture(page)
+    assert below.bounding_box()["y"] == top
+    assert page.locator(".js-plotly-plot").count() == 0
+    show_values_in_the_heatmap(page)
     page.get_by_role("button", name="Export").first.click()
     files = {}
     for label in (
@@ -216,40 +215,3 @@ def test_two_visitors_see_their_own_models_and_texts(open_page) -> None:
         expect(page.get_by_label("Sentence", exact=True)).to_have_value(text)
         wait_ready(page)
         assert query(page)["text"] == text
-
-
-@pytest.fixture(scope="module")
-def deep_model(tmp_path_factory):
-    """A model whose runs take a while: 60 small layers."""
-    import transformers as tf
-
-    folder = tmp_path_factory.mktemp("deep")
-    copy_tokenizer("tiny-bert", folder)
-    config = tf.BertConfig(
-        vocab_size=4096,
-        hidden_size=34,
-        num_hidden_layers=60,
-        num_attention_heads=2,
-        intermediate_size=23,
-        max_position_embeddings=128,
-    )
-    tf.BertForMaskedLM(config).save_pretrained(folder)
-    return folder
-
-
-@pytest.mark.journey
-def test_heads_of_a_newer_text_overtakes_the_run_of_an_older_one(open_page, deep_model) -> None:
-    page = open_page()
-    choose_folder(page, deep_model)
-    expect(page.get_by_text("60 layers × 2 heads")).to_be_visible()
-    wait_ready(page)
-    type_text(page, "and so on " * 40)
-    expect(page.locator("html")).to_have_attribute("data-ready", "working")
-    type_text(page, "or so on " * 40)
-    type_text(page, "a red fox")
-    n = len(mv.load("tiny-bert").trace("a red fox").tokens)
-    expect(page.get_by_text(f"60 layers × 2 heads · {n} tokens")).to_be_visible()
-    wait_ready(page)
-    expect(page.get_by_label("Sentence", exact=True)).to_have_value("a red fox")
-    assert query(page)["text"] == "a red fox"
-    expect(page.get_by_test_id("stException")).to_have_count(0)

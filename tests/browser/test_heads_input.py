@@ -1,14 +1,21 @@
 """Input of the Heads page, typed or put into its address, in a real Chromium."""
 
 import re
-from urllib.parse import urlsplit
 
 import pytest
 from playwright.sync_api import expect
 
+import mha_viz as mv
 from mha_viz.ui.state.views import SHOWS
+from tests.browser.compare_page import query
 from tests.browser.ready import next_run, wait_ready
-from tests.browser.workbench_page import TEXT, choose_folder, grid, name_of, type_text
+from tests.browser.workbench_page import (
+    TEXT,
+    choose_folder,
+    copy_tokenizer,
+    grid,
+    type_text,
+)
 
 PERSON = "Object.defineProperty(navigator, 'webdriver', { get: () => false })"
 ODD_TEXTS = {
@@ -19,8 +26,29 @@ ODD_TEXTS = {
 }
 
 
+@pytest.fixture(scope="module")
+def deep_model(tmp_path_factory):
+    """A model whose runs take a while: 60 small layers."""
+    import transformers as tf
+
+    folder = tmp_path_factory.mktemp("deep")
+    copy_tokenizer("tiny-bert", folder)
+    config = tf.BertConfig(
+        vocab_size=4096,
+        hidden_size=34,
+        num_hidden_layers=60,
+        num_attention_heads=2,
+        intermediate_size=23,
+        max_position_embeddings=128,
+    )
+    tf.BertForMaskedLM(config).save_pretrained(folder)
+    return folder
+
+
 @pytest.mark.journey
-def test_heads_of_odd_texts_and_unknown_models_goes_on_with_the_text(open_page) -> None:
+def test_heads_goes_on_after_odd_texts_an_unknown_model_and_texts_that_overtake_each_other(
+    open_page, deep_model
+) -> None:
     page = open_page()
     for name, text in ODD_TEXTS.items():
         with next_run(page):
@@ -43,6 +71,19 @@ def test_heads_of_odd_texts_and_unknown_models_goes_on_with_the_text(open_page) 
     choose_folder(page, "/etc")
     expect(page.get_by_test_id("stAlertContentError").filter(has_text="etc")).to_be_visible()
     expect(page.get_by_label("Sentence", exact=True)).to_have_value(TEXT)
+    choose_folder(page, deep_model)
+    expect(page.get_by_text("60 layers × 2 heads")).to_be_visible()
+    wait_ready(page)
+    type_text(page, "and so on " * 40)
+    expect(page.locator("html")).to_have_attribute("data-ready", "working")
+    type_text(page, "or so on " * 40)
+    type_text(page, "a red fox")
+    n = len(mv.load("tiny-bert").trace("a red fox").tokens)
+    expect(page.get_by_text(f"60 layers × 2 heads · {n} tokens")).to_be_visible()
+    wait_ready(page)
+    expect(page.get_by_label("Sentence", exact=True)).to_have_value("a red fox")
+    assert query(page)["text"] == "a red fox"
+    expect(page.get_by_test_id("stException")).to_have_count(0)
 
 
 @pytest.mark.parametrize("text", ODD_TEXTS)
@@ -56,13 +97,6 @@ def test_odd_texts_are_text_in_every_picture(open_page, text) -> None:
         expect(page.get_by_test_id("stAlertContentError")).to_have_count(0)
         expect(page.locator(".workbench .message").first).to_be_hidden()
     assert page.evaluate("window.hacked") is None
-
-
-def test_the_first_page_opens_by_its_name(open_page) -> None:
-    page = open_page("/explore?layer=2&head=3")
-    expect(name_of(page)).to_have_text("L2 H3")
-    assert urlsplit(page.url).path == "/"
-    expect(page.get_by_role("dialog")).to_have_count(0)
 
 
 def test_first_visit_alone_begins_with_the_way_to_the_first_lesson(open_page) -> None:

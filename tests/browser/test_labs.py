@@ -7,6 +7,7 @@ import pytest
 from PIL import Image
 from playwright.sync_api import Locator, Page, expect
 
+from mha_viz.learn.frame.contents import LABS
 from tests.browser.compare_page import query
 from tests.browser.ready import next_run, wait_ready
 from tests.browser.tabs import OpenPage
@@ -26,8 +27,21 @@ def press(page: Page, slider: Locator, key: str) -> None:
 
 
 @pytest.mark.journey
-def test_lab_from_its_question_to_the_steps_of_another(open_page: OpenPage) -> None:
-    page = open_page("/lab-soft-lookup")
+def test_learn_leads_to_a_lab_from_its_question_to_the_steps_of_another(
+    open_page: OpenPage,
+) -> None:
+    page = open_page()
+    page.get_by_role("button", name="Learn").click()
+    with next_run(page):
+        page.get_by_text("All labs", exact=True).click()
+    expect(page).to_have_url(re.compile("/learn$"))
+    expect(page.locator("[class*=st-key-lab-card-]")).to_have_count(len(LABS))
+    picture = page.locator(".st-key-lab-card-soft-lookup img")
+    picture.scroll_into_view_if_needed()
+    box = picture.bounding_box()  # the whole card is a link: a click anywhere leads there
+    assert box
+    with next_run(page):
+        page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
     question = page.locator(".st-key-soft-lookup-predict-temperature")
     with next_run(page):
         question.locator("label", has_text="largest score").click()
@@ -48,6 +62,9 @@ def test_lab_from_its_question_to_the_steps_of_another(open_page: OpenPage) -> N
     for step in "qkv":
         press(page, slider, "ArrowRight")
         expect(page).to_have_url(re.compile(f"step={step}(&|$)"))
+    with next_run(page):
+        page.get_by_role("link", name="All labs").last.click()
+    expect(page).to_have_url(re.compile("/learn$"))
 
 
 def test_lab_pattern_is_painted_by_click_and_by_key(open_page: OpenPage) -> None:

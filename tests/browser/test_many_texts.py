@@ -66,6 +66,32 @@ def test_many_texts_from_a_lasso_to_a_pair_of_tokens_in_heads(open_page: OpenPag
     expect(heads.get_by_label("Sentence", exact=True)).to_have_value(re.compile("because"))
 
 
+@pytest.mark.journey
+def test_many_texts_from_the_grammar_of_a_head_to_its_texts_and_random_weights(
+    open_page: OpenPage,
+) -> None:
+    page = open_study(open_page, "/many_texts?layer=0&head=3")
+    with next_run(page):
+        page.get_by_role("radio", name="Grammar").click()
+    expect(page.get_by_role("heading", name="What L0 H3 finds")).to_be_visible()
+    with next_run(page):
+        page.get_by_role("radio", name="One head").click()
+    expect(page.get_by_text(re.compile("^L0 H3 looks at the previous token"))).to_be_visible()
+    own = page.get_by_label("Your text")
+    own.fill("A cat saw a dog.")
+    with next_run(page):
+        own.press("Enter")
+    with next_run(page):
+        page.get_by_role("radio", name="Examples").click()
+    expect(page.locator(".decile-texts .typed")).to_be_visible()
+    expect(page).to_have_url(re.compile("facet=examples.*typed=A"))
+    with next_run(page):
+        page.get_by_role("radio", name="Change").click()
+    expect(page.get_by_text(re.compile("heads differ by 3 standard errors"))).to_be_visible()
+    expect(page.locator(".js-plotly-plot .main-svg").first).to_be_visible()
+    expect(page).to_have_url(re.compile("tab=change"))
+
+
 @pytest.mark.parametrize("tab", TABS)
 def test_many_texts_has_no_fault_for_axe_and_cuts_no_column(open_page: OpenPage, tab: str) -> None:
     scheme = "dark" if tab in ("grammar", "find") else "light"
@@ -75,9 +101,3 @@ def test_many_texts_has_no_fault_for_axe_and_cuts_no_column(open_page: OpenPage,
     page.evaluate(AXE)
     assert not (violations := faults(page)), "\n".join(violations)
     assert page.evaluate(CUT) == 0
-
-
-def test_an_older_address_of_corpus_opens_what_it_showed(open_page: OpenPage) -> None:
-    page = open_study(open_page, "/corpus?from_word=because&any_head=1")
-    expect(page).to_have_url(re.compile("/many_texts.*from_word=because"))
-    expect(page.get_by_text("because →").first).to_be_visible()

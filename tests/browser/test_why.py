@@ -5,7 +5,6 @@ import re
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.compare_page import query
 from tests.browser.ready import next_run, wait_ready
 from tests.browser.tabs import OpenPage
 
@@ -26,21 +25,9 @@ def click_head(page: Page) -> tuple[int, int]:
 
 
 @pytest.mark.journey
-def test_why_a_head_looks_there_is_asked_from_a_pair_on_heads_and_back(open_page: OpenPage) -> None:
-    page = open_page(f"/?model=tiny-gpt2&text={TEXT}&layer=2&head=4&show=pair&query=8&key=3")
-    with next_run(page):
-        page.get_by_role("button", name="Why this head looks there").click()
-    expect(page.get_by_text("the score of L2 H4 from “saw” to “the”")).to_be_visible()
-    address = query(page)
-    assert (address["why"], address["query"], address["key"]) == ("score", "8", "3")
-    with next_run(page):
-        page.get_by_role("button", name="Open in Heads").click()
-    expect(page.get_by_role("button", name="Why this head looks there")).to_be_visible()
-    assert query(page)["query"] == "8" and query(page)["key"] == "3"
-
-
-@pytest.mark.journey
-def test_why_from_a_prediction_over_its_graph_to_a_heads_score(open_page: OpenPage) -> None:
+def test_why_from_a_prediction_over_its_graph_to_a_score_and_through_all_views(
+    open_page: OpenPage,
+) -> None:
     page = open_page(f"/why?model=tiny-gpt2&text={TEXT}&layer=0&head=0")
     with next_run(page):
         page.get_by_role("radio", name="Graph").click()
@@ -53,6 +40,9 @@ def test_why_from_a_prediction_over_its_graph_to_a_heads_score(open_page: OpenPa
     with next_run(page):
         page.get_by_role("button", name="Why it looks there").click()
     expect(page.get_by_text(f"the score of L{layer} H{head} from")).to_be_visible()
+    with next_run(page):
+        page.get_by_role("radio", name="Connections", exact=True).click()
+    expect(page.locator(".js-plotly-plot .main-svg").first).to_be_visible()
     with next_run(page):  # a task's own pairs need no sentence
         page.get_by_role("radio", name="Test", exact=True).click()
     expect(page.get_by_label("Sentence", exact=True)).to_have_count(0)
