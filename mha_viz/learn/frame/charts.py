@@ -12,8 +12,9 @@ from mha_viz.ui.widgets import look
 
 if TYPE_CHECKING:
     from mha_viz.core.record.record import AttentionRecord
+    from mha_viz.learn.frame.texts import FigureTexts
     from mha_viz.plots.curves import LineAxes
-    from mha_viz.plots.pictures import MatrixLook
+    from mha_viz.plots.pictures import Cells, MatrixLook
 
 
 class Window(NamedTuple):
@@ -94,10 +95,42 @@ def head_picture(key: str, record: AttentionRecord, head: tuple[int, int], title
     figures.chart(figure, key=key, alt=f"Attention weights of {title}.", tools=False)
 
 
+def cells(
+    key: str,
+    pictures: Sequence[Cells],
+    *,
+    table: Any,
+    across: int | None = None,
+    on_click: Callable[[int, int], None] | None = None,
+    figure: Callable[[], Any] | None = None,
+    **texts: Unpack[FigureTexts],
+) -> None:
+    """Draw pictures made of cells, `across` beside each other, with their table and their files.
+
+    `figure` makes the picture for the files, where it is another one.
+    """
+    from mha_viz.plots.pictures import cells_figure
+    from mha_viz.ui.widgets.components.number_table import number_tables
+    from mha_viz.ui.widgets.exports import figures
+
+    dark = look.dark()
+    number_tables(pictures, dark=dark, key=f"{key}-drawn", across=across, on_click=on_click)
+    made = figure or (lambda: cells_figure(pictures, across=across or 3, dark=dark))
+    figures.explain(made, key=key, table=table, **texts)
+
+
+def table(key: str, rows: Any) -> None:
+    """Draw a table as wide as its columns, without the numbers of its rows."""
+    import streamlit as st
+
+    st.dataframe(rows, hide_index=True, width="content", key=key)
+
+
 def lines(
     key: str,
-    drawn: Mapping[str, tuple[Any, Any]],
+    drawn: Mapping[str, Any],
     *,
+    x: Any = None,
     table: Mapping[str, Any] | None = None,
     caption: str,
     how_to_read: str,
@@ -106,14 +139,17 @@ def lines(
 ) -> None:
     """Draw a figure of lines, with its table and its files.
 
-    `table` has the columns by name, for "As a table" and CSV, where they are not those of the
-    lines, which then share their x; the files are called `name`, or as the title.
+    `drawn` are (x, y) by name, or y alone where all lines share `x`. `table` has the columns by
+    name, for "As a table" and CSV; columns of the lines alone are made if there is none. The files
+    are called `name`, or as the title.
     """
     import pandas as pd
 
     from mha_viz.plots.curves import curves
     from mha_viz.ui.widgets.exports import figures
 
+    if x is not None:
+        drawn = {line: (x, y) for line, y in drawn.items()}
     if table is None:
         x = next(iter(drawn.values()))[0]
         table = {axes["x_title"]: x, **{line: y for line, (_, y) in drawn.items()}}

@@ -2,9 +2,9 @@
 
 A table is a step (`title`, `statement`, and `formula` where there is one), a question (`question`,
 `options`, `right`, `because`, and `wrong`: why each option fails), the texts of a figure (with
-`x_axis`, `y_axis` and `height` where it is one of lines), or any strings. Values fill
-{placeholders}, and {size:number} writes a value as `format_number` does. A formula is LaTeX and
-holds none.
+`x_axis`, `y_axis` and `height` where it is one of lines), a control (`controls.NAME`: the `kind` is
+a method of `Choices`, the rest its arguments), or any strings. Values fill {placeholders}, and
+{size:number} writes a value as `format_number` does. A formula is LaTeX and holds none.
 """
 
 from collections.abc import Callable, Mapping
@@ -77,6 +77,24 @@ class Texts(texts.Texts):
     ) -> Cover:
         """Draw a question, and return the cover of the figures that answer it."""
         return questions.predict(choices, name, self.question(name, right=right, **values))
+
+    def choose(self, choices: Choices, name: str, /, **arguments: Any) -> Any:
+        """Draw the control that `controls.NAME` declares, and return what is chosen.
+
+        `options` may name a table of labels. With `frames` and `played` (what is played, to screen
+        readers) a button beside the control leads it through these values. `arguments` are those
+        that depend on other choices.
+        """
+        table = self._at(f"controls.{name}")
+        declared = {key: self._filled(f"controls.{name}.{key}", table[key], {}) for key in table}
+        declared |= arguments
+        kind, frames, played = (declared.pop(key, None) for key in ("kind", "frames", "played"))
+        if isinstance(declared.get("options"), str):
+            declared["options"] = self.labels(declared["options"])
+        value = getattr(choices, kind)(name, **declared)
+        if frames:
+            choices.play(name, value, frames, played)
+        return value
 
     def lines(self, name: str, /, **values: object) -> dict[str, Any]:
         """Return the texts of a figure of lines, and how its axes are, for `charts.lines`."""
