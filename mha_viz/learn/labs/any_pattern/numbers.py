@@ -3,6 +3,8 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple
 
 import torch
 from jaxtyping import Float
@@ -13,12 +15,12 @@ from mha_viz.core.metrics import METRICS
 from mha_viz.core.stored_runs import StoredRun
 from mha_viz.errors import ArgumentError, ShapeError
 from mha_viz.learn.labs.any_pattern.patterns import (
-    SIZES,
     onto_span,
     pattern_of,
     preset,
     real_tokens,
 )
+from mha_viz.learn.training import descend
 
 STEPS = 1500
 RESTARTS = 3  # from random numbers; one more from the singular vectors
@@ -50,8 +52,7 @@ def exact_width(target: Float[Tensor, "query key"]) -> int | None:
     return max(1, int(torch.linalg.matrix_rank(centred_log(target.double()), rtol=1e-5)))
 
 
-@dataclass(frozen=True)
-class Singular:
+class Singular(NamedTuple):
     """The best scores of each rank, measured in scores (Eckart and Young 1936).
 
     Args:
@@ -125,13 +126,13 @@ def fit(
     Args:
         target: rows that sum to 1, 4 to 12 of them.
         seed: of the random starts.
-        steps: of Adam, 1 to 5,000.
+        steps: of Adam.
         on_step: called with the number of steps done, now and then.
         tokens: X, a row for each token; None for one-hot vectors.
 
     Raises:
         ShapeError: no square pattern, or X of another length. ArgumentError: rows that do not sum
-            to 1; steps or size.
+            to 1.
 
     Source: the question is that of Bhojanapalli et al. 2020 (low-rank bottleneck).
 
@@ -139,32 +140,36 @@ def fit(
     >>> found.pattern.shape, bool(found.kl[3] < 0.1)
     (torch.Size([4, 4, 4]), True)
     """
-    _check(target, steps, tokens)
-    query, key, cut = _starts(target, seed)
+    _check(target, tokens)
+    n, random = len(target), torch.Generator().manual_seed(seed)
+    start, cut = singular(target), _columns(n)
+    query, key = (  # (start, width, token, n), the last start from singular vectors
+        torch.cat([torch.randn(RESTARTS, n, n, n, generator=random), part[None]])
+        for part in (start.query, start.key)
+    )
     onto = None if tokens is None else onto_span(tokens)
-    best, kept = torch.full(query.shape[:2], math.inf), [query.clone(), key.clone()]
+    least, best = torch.full(query.shape[:2], math.inf), [query.clone(), key.clone()]
     moving = [query.requires_grad_(), key.requires_grad_()]
-    adam = torch.optim.Adam(moving, lr=_RATE)
-    rate = torch.optim.lr_scheduler.CosineAnnealingLR(adam, steps, _RATE / 100)
-    for step in range(steps + 1):
-        losses = _divergence(target, *(_made(part, cut, onto) for part in moving))
-        better = losses.detach() < best
-        best[better] = losses.detach()[better]
-        for part, moved in zip(kept, moving, strict=True):
+
+    def loss() -> Tensor:
+        losses = _divergence(target, *(_reached(part, cut, onto) for part in moving))
+        better = losses.detach() < least
+        least[better] = losses.detach()[better]
+        for part, moved in zip(best, moving, strict=True):
             part[better] = moved.detach()[better]
-        adam.zero_grad()
-        losses.sum().backward()
-        adam.step()
-        rate.step()
-        if on_step is not None and step % 20 == 0:
-            on_step(step)
-    winner = best.argmin(0)
-    widths = torch.arange(len(winner))
-    query, key = (_made(part, cut, onto)[winner, widths] for part in kept)
+        return losses.sum()
+
+    adam = torch.optim.Adam(moving, lr=_RATE)
+    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(adam, steps, _RATE / 100)
+    for done in descend(adam, loss, steps + 1, schedule):
+        if on_step is not None and done % 20 == 1:
+            on_step(done - 1)
+    winner, widths = least.argmin(0), torch.arange(n)
+    query, key = (_reached(part, cut, onto)[winner, widths] for part in best)
     return _measured(target, query, key)
 
 
-def _made(part: Tensor, cut: Tensor, onto: Tensor | None) -> Tensor:
+def _reached(part: Tensor, cut: Tensor, onto: Tensor | None) -> Tensor:
     """Return queries or keys cut to each width, and to what X times a matrix can be."""
     return part * cut if onto is None else onto @ (part * cut)
 
@@ -172,19 +177,6 @@ def _made(part: Tensor, cut: Tensor, onto: Tensor | None) -> Tensor:
 def _columns(n: int) -> Float[Tensor, "width 1 n"]:
     """Return a mask of the columns that a head of width 1..n has."""
     return torch.ones(n, n).tril()[:, None]
-
-
-def _starts(target: Tensor, seed: int) -> tuple[Tensor, Tensor, Tensor]:
-    """Return queries and keys (start, width, token, n), the last start from singular vectors."""
-    n = len(target)
-    random = torch.Generator().manual_seed(seed)
-    shape = RESTARTS, n, n, n
-    first = singular(target)
-    query, key = (
-        torch.cat([torch.randn(shape, generator=random), made[None]])
-        for made in (first.query, first.key)
-    )
-    return query, key, _columns(n)
 
 
 def _divergence(
@@ -199,7 +191,7 @@ def _divergence(
 
 
 def _measured(target: Tensor, query: Tensor, key: Tensor) -> Fit:
-    first, raw = singular(target), scores(query, key, scale=1.0)  # the scale is in W_Q already
+    start, raw = singular(target), scores(query, key, scale=1.0)  # the scale is in W_Q already
     pattern = softmax(raw)
     both = torch.cat([target[None], pattern])[None]  # heads of one layer, the target first
     off = raw - raw.mean(-1, keepdim=True) - centred_log(target)
@@ -211,26 +203,20 @@ def _measured(target: Tensor, query: Tensor, key: Tensor) -> Fit:
         kl=_divergence(target, query, key).clamp(min=0),
         jensen_shannon=METRICS["jensen_shannon"].function(both)[0, 1:],
         largest=(pattern - target).abs().amax((1, 2)),
-        singular_kl=_divergence(target, first.query, first.key).clamp(min=0),
+        singular_kl=_divergence(target, start.query, start.key).clamp(min=0),
         off=off.flatten(1).norm(dim=1),
     )
 
 
-def _check(target: Tensor, steps: int, tokens: Tensor | None) -> None:
-    if tokens is not None and len(tokens) != len(target):
-        raise ShapeError(f"{len(target)} tokens must be as many rows of X, got {len(tokens)}.")
-    if target.ndim != 2 or target.shape[0] != target.shape[1]:
-        raise ShapeError(f"a pattern to fit must be square, got {tuple(target.shape)}.")
-    if len(target) not in SIZES or not 1 <= steps <= 5_000:
-        raise ArgumentError(
-            f"the lab takes 4 to 12 tokens and 1 to 5,000 steps, got {len(target)} and {steps}."
-        )
+def _check(target: Tensor, tokens: Tensor | None) -> None:
+    n_tokens = len(target if tokens is None else tokens)
+    if target.shape != (n_tokens, n_tokens):
+        raise ShapeError(f"{n_tokens} tokens need a square pattern, got {tuple(target.shape)}.")
     if not ((target >= 0).all() and (target.sum(-1) - 1).abs().max() < 1e-4):
         raise ArgumentError("every row of a pattern must be weights that sum to 1.")
 
 
-@dataclass(frozen=True)
-class Distances:
+class Distances(NamedTuple):
     """Distances of one pattern from another, and of what both make of the same values.
 
     Args:
@@ -246,7 +232,7 @@ class Distances:
 
 def distances(
     target: Float[Tensor, "query key"],
-    made: Float[Tensor, "query key"],
+    pattern: Float[Tensor, "query key"],
     tokens: Float[Tensor, "key d_model"],
 ) -> Distances:
     """Compare two patterns as patterns, and by their outputs.
@@ -256,19 +242,16 @@ def distances(
     >>> distances(torch.eye(2), torch.eye(2).flip(0), torch.ones(2, 3))  # two equal tokens
     Distances(pattern=2.0, output=0.0, bound=4.8990)
     """
-    apart = target - made
+    apart = target - pattern
     size, of_output = float(apart.norm()), float((apart @ tokens).norm())
     return Distances(size, of_output, size * float(torch.linalg.matrix_norm(tokens, 2)))
 
 
 DEFAULT = preset("diagonal", 8)  # what is painted when the lab opens
 D_MODEL = 4  # of its real tokens
+_TARGET = pattern_of(DEFAULT)
+_REAL = partial(fit, _TARGET, tokens=real_tokens(len(DEFAULT), D_MODEL))
 STORED = (
-    StoredRun("any_pattern", (DEFAULT, 0), Fit, lambda: fit(pattern_of(DEFAULT))),
-    StoredRun(
-        "any_pattern_real",
-        (DEFAULT, 0, D_MODEL, False),
-        Fit,
-        lambda: fit(pattern_of(DEFAULT), tokens=real_tokens(len(DEFAULT), D_MODEL)),
-    ),
+    StoredRun("any_pattern", (DEFAULT, 0), Fit, partial(fit, _TARGET)),
+    StoredRun("any_pattern_real", (DEFAULT, 0, D_MODEL, False), Fit, _REAL),
 )

@@ -7,10 +7,11 @@ from torch import Tensor
 from mha_viz.errors import ArgumentError
 
 SIZES = tuple(range(4, 13))
+Digits = tuple[str, ...]  # of a painted pattern: a row for each query, a digit for each key
 PRESETS = ("diagonal", "previous", "next", "first", "block", "checkerboard", "near", "random")
 
 
-def preset(name: str, n: int, seed: int = 0) -> tuple[str, ...]:
+def preset(name: str, n: int, seed: int = 0) -> Digits:
     """Make one of PRESETS for 4 to 12 tokens, as rows of digits from 0 (no weight) to 9.
 
     The seed draws "random", whose digits are 1 to 9.
@@ -22,7 +23,7 @@ def preset(name: str, n: int, seed: int = 0) -> tuple[str, ...]:
         raise ArgumentError(f"there is no pattern {name!r} of {n} tokens.")
     q, k = torch.meshgrid(torch.arange(n), torch.arange(n), indexing="ij")
     random = torch.Generator().manual_seed(seed)
-    where = {
+    masks = {
         "diagonal": q == k,
         "previous": k == (q - 1).clamp(min=0),
         "next": k == (q + 1).clamp(max=n - 1),
@@ -30,8 +31,8 @@ def preset(name: str, n: int, seed: int = 0) -> tuple[str, ...]:
         "block": q // 3 == k // 3,
         "checkerboard": (q + k) % 2 == 0,
     }
-    if name in where:
-        digits = 9 * where[name].int()
+    if name in masks:
+        digits = 9 * masks[name].int()
     elif name == "near":
         digits = (9 - 3 * (q - k).abs()).clamp(min=1)
     else:
@@ -39,7 +40,7 @@ def preset(name: str, n: int, seed: int = 0) -> tuple[str, ...]:
     return tuple("".join(map(str, row)) for row in digits.tolist())
 
 
-def pattern_of(rows: tuple[str, ...]) -> Float[Tensor, "query key"]:
+def pattern_of(rows: Digits) -> Float[Tensor, "query key"]:
     """Return rows of digits as weights: each row over its sum; a row of zeros is uniform.
 
     Raises:
@@ -71,12 +72,10 @@ def real_tokens(
     >>> X.shape, bool((X[0] == X[3]).all())
     (torch.Size([4, 2]), True)
     """
-    if n < 2 or d_model < 1:
-        raise ArgumentError(f"2 tokens of width 1 are the least, got {n} of width {d_model}.")
-    made = torch.randn(n, d_model, generator=torch.Generator().manual_seed(seed))
+    tokens = torch.randn(n, d_model, generator=torch.Generator().manual_seed(seed))
     if repeat:
-        made[-1] = made[0]
-    return made
+        tokens[-1] = tokens[0]
+    return tokens
 
 
 def onto_span(tokens: Float[Tensor, "token d_model"]) -> Float[Tensor, "token token"]:
@@ -91,8 +90,8 @@ def onto_span(tokens: Float[Tensor, "token d_model"]) -> Float[Tensor, "token to
     return (basis @ basis.mT).to(tokens.dtype)
 
 
-def tied(target: Float[Tensor, "query key"], one: int, other: int) -> Float[Tensor, "query key"]:
-    """Return the nearest pattern, in KL, of all in which tokens `one` and `other` are equal.
+def tied(target: Float[Tensor, "query key"], first: int, second: int) -> Float[Tensor, "query key"]:
+    """Return the nearest pattern, in KL, of all in which tokens `first` and `second` are equal.
 
     The same token has the same query and key: both rows are equal, and both columns.
     The mean over rows, then over columns, has the least KL(target || pattern) among them, so that
@@ -105,10 +104,10 @@ def tied(target: Float[Tensor, "query key"], one: int, other: int) -> Float[Tens
             [0.0000, 1.0000, 0.0000],
             [0.5000, 0.0000, 0.5000]])
     """
-    pair, made = [one, other], target.clone()
-    made[pair] = made[pair].mean(0, keepdim=True)
-    made[:, pair] = made[:, pair].mean(1, keepdim=True)
-    return made
+    pair, pattern = [first, second], target.clone()
+    pattern[pair] = pattern[pair].mean(0, keepdim=True)
+    pattern[:, pair] = pattern[:, pair].mean(1, keepdim=True)
+    return pattern
 
 
 def divergence(
@@ -119,6 +118,5 @@ def divergence(
     >>> divergence(torch.eye(2), torch.full((2, 2), 0.5))
     tensor(0.6931)
     """
-    return (
-        (torch.special.xlogy(target, target) - torch.special.xlogy(target, pattern)).sum(-1).mean()
-    )
+    terms = torch.special.xlogy(target, target) - torch.special.xlogy(target, pattern)
+    return terms.sum(-1).mean()
