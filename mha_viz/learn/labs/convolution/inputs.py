@@ -1,8 +1,9 @@
 """Lab 6's pictures and kernels: drawn by formulas, written down, or read from a user's file."""
 
 import io
-import math
+import tomllib
 import warnings
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -15,12 +16,12 @@ from mha_viz.errors import ArgumentError
 MAX_FILE = 5 * 10**6  # bytes
 MAX_PIXELS = 4_000_000  # of a file, before it is made small
 GREY = (0.299, 0.587, 0.114)  # what eyes make of red, green and blue (ITU-R BT.601)
-PICTURES = ("house", "rings", "dot")
-PRESETS = ("identity", "blur", "sharpen", "edge", "emboss")
-TINTS = ("identity", "grey", "swap", "brighten")  # 1 x 1 kernels: from colours to colours
+KERNELS = tomllib.loads(Path(__file__).with_name("kernels.toml").read_text("utf-8"))
+Numbers = tuple[tuple[float, ...], ...]
+Picture = Float[Tensor, "row column channel"]
 
 
-def picture(name: str, side: int, colour: bool = False) -> Float[Tensor, "row column channel"]:
+def picture(name: str, side: int, colour: bool = False) -> Picture:
     """Draw side x side pixels with numbers in [0, 1], in grey or in red, green and blue.
 
     Args:
@@ -28,82 +29,52 @@ def picture(name: str, side: int, colour: bool = False) -> Float[Tensor, "row co
         side: pixels of each side, 4 to 64.
         colour: three channels (red, green, blue); else one.
 
-    Raises:
-        ArgumentError: another name; a side outside 4..64.
-
     >>> picture("dot", 5).sum(), picture("house", 8, colour=True).shape
     (tensor(1.), torch.Size([8, 8, 3]))
     """
-    if name not in PICTURES or not 4 <= side <= 64:
-        raise ArgumentError(f"there is no picture {name!r} of {side} pixels.")
     line = (np.arange(side) + 0.5) / side
     down, right = np.meshgrid(line, line, indexing="ij")
-    made = {"house": _house, "rings": _rings, "dot": _dot}[name](down, right)
-    return _channels(made, colour)
+    if name == "house":
+        return _channels(_house(down, right), colour)
+    if name == "rings":
+        radius = np.hypot(down - 0.5, right - 0.5)
+        rings = [0.5 + 0.5 * np.cos(2 * np.pi * count * radius) for count in (4, 5, 6)]
+        return _channels(np.stack(rings, -1), colour)
+    dot = np.zeros((side, side, 3))
+    dot[side // 2, side // 2] = 1
+    return _channels(dot, colour)
 
 
-def kernel_numbers(name: str, size: int) -> tuple[tuple[float, ...], ...]:
-    """Return a kernel of 3 x 3 or 5 x 5 numbers.
+def kernel_numbers(name: str, size: int, colour: bool = False) -> Numbers:
+    """Return a kernel of `KERNELS`: size x size numbers, or (out, in) for one pixel.
 
-    Raises:
-        ArgumentError: no such kernel or size.
+    With `colour` a kernel of one pixel has three colours, else grey alone.
 
     >>> kernel_numbers("sharpen", 3)
     ((0.0, -1.0, 0.0), (-1.0, 5.0, -1.0), (0.0, -1.0, 0.0))
-    """
-    if name not in PRESETS or size not in (3, 5):
-        raise ArgumentError(f"there is no kernel {name!r} of {size} pixels.")
-    identity = np.zeros((size, size))
-    identity[size // 2, size // 2] = 1
-    binomial = np.array([1.0, 2, 1]) if size == 3 else np.array([1.0, 4, 6, 4, 1])
-    cross = np.array([[0.0, -1, 0], [-1, 4, -1], [0, -1, 0]])
-    rows = "0 0 -1 0 0; 0 -1 -2 -1 0; -1 -2 16 -2 -1; 0 -1 -2 -1 0; 0 0 -1 0 0"
-    wide = np.array([row.split() for row in rows.split(";")], dtype=float) / 4
-    edge = cross if size == 3 else wide
-    slope = np.add.outer(np.arange(size), np.arange(size)) - (size - 1.0)
-    made = {
-        "identity": identity,
-        "blur": np.outer(binomial, binomial) / binomial.sum() ** 2,
-        "sharpen": identity + edge,
-        "edge": edge,
-        "emboss": identity + (slope if size == 3 else slope / 4),
-    }[name]
-    return tuple(tuple(row) for row in made.tolist())
-
-
-def tint_numbers(name: str, colour: bool) -> tuple[tuple[float, ...], ...]:
-    """Return a 1 x 1 kernel: (out, in), 3 x 3 from colours to colours or 1 x 1 for grey.
-
-    Raises:
-        ArgumentError: no such kernel; colours where there are none.
-
-    >>> tint_numbers("swap", True)
+    >>> kernel_numbers("swap", 1, colour=True)
     ((0.0, 0.0, 1.0), (0.0, 1.0, 0.0), (1.0, 0.0, 0.0))
     """
-    if name not in TINTS or (not colour and name in ("grey", "swap")):
-        raise ArgumentError(f"there is no 1 x 1 kernel {name!r} for this picture.")
-    one = np.eye(3 if colour else 1)
-    made = {"identity": one, "swap": one[::-1], "brighten": 1.5 * one, "grey": np.array([GREY] * 3)}
-    return tuple(tuple(row) for row in made[name].tolist())
+    rows = np.array(KERNELS[name][f"rows{size}"], dtype=float) / KERNELS[name].get(f"over{size}", 1)
+    rows = rows[:1, :1] if size == 1 and not colour else rows
+    return tuple(map(tuple, rows.tolist()))
 
 
 def full_kernel(
-    numbers: tuple[tuple[float, ...], ...], size: int, channels: int
+    numbers: Numbers, size: int, channels: int
 ) -> Float[Tensor, "channel channel size size"]:
     """Return Conv2d's weight: k x k numbers for each colour alone, or 1 x 1 between all colours.
 
     >>> full_kernel(((2.0,),), 1, 1).shape, full_kernel(kernel_numbers("blur", 3), 3, 3).shape
     (torch.Size([1, 1, 1, 1]), torch.Size([3, 3, 3, 3]))
     """
-    given = torch.tensor(numbers, dtype=torch.float32)
+    kernel = torch.tensor(numbers, dtype=torch.float32)
     if size == 1:
-        return given[:, :, None, None]
-    return torch.eye(channels)[:, :, None, None] * given
+        return kernel[:, :, None, None]
+    return torch.eye(channels)[:, :, None, None] * kernel
 
 
-def read_picture(
-    data: bytes, side: int, colour: bool = False
-) -> tuple[Float[Tensor, "row column channel"], tuple[int, int]]:
+def read_picture(data: bytes, side: int, colour: bool = False) -> tuple[Picture, tuple[int, int]]:
     """Read a PNG or JPEG and make it small: its longer side has `side` pixels at most.
 
     Its size is read from its first bytes; a picture that is too large is never decoded.
@@ -144,23 +115,18 @@ def _small(image: Image.Image, side: int, colour: bool) -> Tensor:
     image = (image.convert("RGB") if image.mode == "CMYK" else image).convert("RGBA")
     white = Image.new("RGBA", image.size, "white")
     image = Image.alpha_composite(white, image).convert("RGB")
-    shrunk = side / max(image.size)
-    if shrunk < 1:
-        size = tuple(max(1, math.floor(length * shrunk + 0.5)) for length in image.size)
-        image = image.resize((size[0], size[1]), Image.Resampling.BOX)
+    image.thumbnail((side, side), Image.Resampling.BOX)
     return _channels(np.asarray(image, dtype=np.float64) / 255, colour)
 
 
-def _channels(made: np.ndarray, colour: bool) -> Tensor:
+def _channels(colours: np.ndarray, colour: bool) -> Tensor:
     """Return the colours, or the grey that eyes make of them, as float32."""
-    numbers = made if colour else (made @ np.array(GREY) / sum(GREY))[..., None]
+    numbers = colours if colour else (colours @ np.array(GREY) / sum(GREY))[..., None]
     return torch.from_numpy(np.clip(numbers, 0.0, 1.0).astype(np.float32))
 
 
-# -- drawings: (row, column) places in [0, 1] -> (row, column, 3) ----------------------------------
-
-
 def _house(down: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """Draw (row, column, 3) from coordinates in [0, 1]."""
     sky = np.stack([0.45 + 0.4 * down, 0.65 + 0.25 * down, np.full_like(down, 0.95)], -1)
     parts = (
         (down > 0.8, (0.30, 0.55, 0.25)),  # meadow
@@ -171,18 +137,6 @@ def _house(down: np.ndarray, right: np.ndarray) -> np.ndarray:
         ((down > 0.5) & (down < 0.85) & (abs(right - 0.5) < 0.07), (0.3, 0.18, 0.1)),  # door
         ((abs(down - 0.6) < 0.07) & (abs(right - 0.3) < 0.07), (0.15, 0.3, 0.5)),  # window
     )  # fmt: skip
-    for where, colour in parts:
-        sky[where] = colour
+    for inside, colour in parts:
+        sky[inside] = colour
     return sky
-
-
-def _rings(down: np.ndarray, right: np.ndarray) -> np.ndarray:
-    away = np.hypot(down - 0.5, right - 0.5)
-    return np.stack([0.5 + 0.5 * np.cos(2 * np.pi * rings * away) for rings in (4, 5, 6)], -1)
-
-
-def _dot(down: np.ndarray, right: np.ndarray) -> np.ndarray:
-    side = len(down)
-    made = np.zeros((side, side, 3))
-    made[side // 2, side // 2] = 1
-    return made

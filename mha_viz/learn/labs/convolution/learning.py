@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import product
 
 import torch
 import torch.nn.functional as F
@@ -11,6 +12,7 @@ from torch import Tensor, nn
 
 from mha_viz.core.attention.attention import softmax
 from mha_viz.errors import ArgumentError
+from mha_viz.learn.training import descend
 
 SIDE = 8  # pixels
 CLASSES = ("lying", "standing", "falling", "rising")  # which way a stroke runs
@@ -53,8 +55,8 @@ class Convolution(nn.Module):
 
     def forward(self, pictures: Tensor) -> Tensor:
         """Return scores of the classes, (picture, class)."""
-        made: Tensor = self.read(self.layer(pictures[:, None]).relu().amax((2, 3)))
-        return made
+        scores: Tensor = self.read(self.layer(pictures[:, None]).relu().amax((2, 3)))
+        return scores
 
 
 class Heads(nn.Module):
@@ -72,15 +74,15 @@ class Heads(nn.Module):
 
     def pattern(self) -> Float[Tensor, "head query key"]:
         """Return the weights of each head from each pixel."""
-        place = torch.cartesian_prod(torch.arange(SIDE), torch.arange(SIDE))
-        away = place - place[:, None] + SIDE - 1
-        return softmax(self.by_distance[:, away[..., 0], away[..., 1]])
+        position = torch.cartesian_prod(torch.arange(SIDE), torch.arange(SIDE))
+        distance = position - position[:, None] + SIDE - 1
+        return softmax(self.by_distance[:, distance[..., 0], distance[..., 1]])
 
     def forward(self, pictures: Tensor) -> Tensor:
         """Return scores of the classes, (picture, class)."""
-        seen = torch.einsum("hqk,pk->pqh", self.pattern(), pictures.flatten(1))
-        made: Tensor = self.read(self.mix(seen).relu().amax(1))
-        return made
+        gathered = torch.einsum("hqk,pk->pqh", self.pattern(), pictures.flatten(1))
+        scores: Tensor = self.read(self.mix(gathered).relu().amax(1))
+        return scores
 
 
 KINDS: dict[str, type[nn.Module]] = {"convolution": Convolution, "heads": Heads}
@@ -132,48 +134,54 @@ def learn(
         )
     unseen: dict[str, list[float]] = {kind: [] for kind in KINDS}
     seen: dict[str, list[float]] = {kind: [] for kind in KINDS}
-    others, networks, done = strokes(UNSEEN, UNSEEN + seed), {}, 0
-    for count in counts:
-        pictures = strokes(count, seed)
-        for kind, made in KINDS.items():
-            networks[kind] = network = _begin(made(), seed)
-            for step in _train(network, pictures, n_steps, seed):
-                if on_step is not None and step % 20 == 0:
-                    on_step(done + step)
-            done += n_steps
-            unseen[kind].append(_right(network, others))
-            seen[kind].append(_right(network, pictures))
+    test_set, networks = strokes(UNSEEN, UNSEEN + seed), {}
+    for i, (count, kind) in enumerate(product(counts, KINDS)):
+        training_set = strokes(count, seed)
+        networks[kind] = network = _initialised(KINDS[kind](), seed)
+        for step in _train(network, training_set, n_steps, seed):
+            if on_step is not None and step % 20 == 0:
+                on_step(i * n_steps + step)
+        unseen[kind].append(_accuracy(network, test_set))
+        seen[kind].append(_accuracy(network, training_set))
     heads = networks["heads"]
     assert isinstance(heads, Heads)
     parameters = {kind: sum(p.numel() for p in net.parameters()) for kind, net in networks.items()}
     return Learned(tuple(counts), unseen, seen, heads.pattern().detach(), parameters)
 
 
+def fewest(learned: Learned) -> dict[str, str]:
+    """Say by kind after how many pictures nine in ten new ones are classified correctly."""
+    enough = {}
+    for kind, shares in learned.unseen.items():
+        counts = [n for n, share in zip(learned.counts, shares, strict=True) if share >= 0.9]
+        enough[kind] = (
+            f"{counts[0]} pictures" if counts else f"more than {learned.counts[-1]} pictures"
+        )
+    return enough
+
+
 @torch.no_grad()
-def _begin(network: nn.Module, seed: int) -> nn.Module:
+def _initialised(network: nn.Module, seed: int) -> nn.Module:
     """Draw parameters from a generator of its own: other visitors draw some, too."""
     random = torch.Generator().manual_seed(seed)
     for part in network.parameters():
-        made = torch.randn(part.shape, generator=random)
-        part.copy_(made / math.sqrt(max(1, part[0].numel())) if part.ndim > 1 else 0 * made)
+        drawn = torch.randn(part.shape, generator=random)
+        part.copy_(drawn / math.sqrt(max(1, part[0].numel())) if part.ndim > 1 else 0 * drawn)
     return network
 
 
 def _train(
     network: nn.Module, pictures: tuple[Tensor, Tensor], n_steps: int, seed: int
 ) -> Iterator[int]:
-    """Take steps of Adam; yield how many are done."""
     random = torch.Generator().manual_seed(seed)
-    optimizer = torch.optim.Adam(network.parameters(), lr=_RATE)
-    values, classes = pictures
-    for step in range(n_steps):
-        drawn = torch.randint(len(values), (BATCH,), generator=random)
-        optimizer.zero_grad()
-        F.cross_entropy(network(values[drawn]), classes[drawn]).backward()
-        optimizer.step()
-        yield step + 1
+
+    def loss() -> Tensor:
+        drawn = torch.randint(len(pictures[0]), (BATCH,), generator=random)
+        return F.cross_entropy(network(pictures[0][drawn]), pictures[1][drawn])
+
+    return descend(torch.optim.Adam(network.parameters(), lr=_RATE), loss, n_steps)
 
 
 @torch.no_grad()
-def _right(network: nn.Module, pictures: tuple[Tensor, Tensor]) -> float:
+def _accuracy(network: nn.Module, pictures: tuple[Tensor, Tensor]) -> float:
     return float((network(pictures[0]).argmax(-1) == pictures[1]).double().mean())

@@ -1,7 +1,8 @@
-"""Lab 6: k x k heads with relative positions are a k x k convolution."""
+"""Lab 6: k x k heads with relative positions are a k x k convolution, measured."""
 
-from dataclasses import dataclass
-from typing import Annotated
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -11,77 +12,61 @@ from torch import Tensor
 from mha_viz.core.attention.checks import Number
 from mha_viz.core.attention.multi_head import AttentionWeights, MultiHeadAttention
 from mha_viz.core.stored_runs import StoredRun
-from mha_viz.errors import ArgumentError, ShapeError
+from mha_viz.learn.labs.convolution.inputs import full_kernel, kernel_numbers
 from mha_viz.learn.labs.convolution.learning import Learned, learn
 
-BORDERS = ("zeros", "nearest")  # what stands outside of the picture
-SIZES = (1, 3, 5)
-SIDES = (16, 24, 32)  # pixels of the longer side
-MAX_SIDE = SIDES[-1]
-MAX_ALPHA = 30.0
-CODE = 4  # numbers of a token that say where it is: row, column, their squares' sum, one
-# Their shapes are checked below, where a wrong one is said in our words.
-Picture = Annotated[Tensor, "row column channel"]
-Kernel = Annotated[Tensor, "out in size size"]
-# Weights that are held at a time. Smaller parts fit a cache better, and are slower where another
-# program takes a core: each of their steps waits for all threads.
-_AT_ONCE = 2**20
+BORDERS = ("zeros", "nearest")  # outside of the picture
+MAX_SIDE = 32  # pixels of the longer side
+CODE = 4  # numbers of a token that encode its position: row, column, their squares' sum, one
+ALPHAS = (0.25, 0.5, 1.0, 2.0, 3.0, 4.0, 6.0, 8.0, 10.0, 12.0, 16.0, 20.0, 25.0, 30.0)
+SHARP = 20.0  # all weight on one pixel, in float32
+Picture = Float[Tensor, "row column in"]
+Output = Float[Tensor, "row column out"]
+Kernel = Float[Tensor, "out in size size"]
+# Weights that are in memory at a time. Smaller parts fit a cache better, and are slower where
+# another program takes a core: each of their steps waits for all threads.
+_MAX_WEIGHTS = 2**20
 
 
 def tokens(picture: Picture, width: int | None = None) -> Float[Tensor, "pixel d_model"]:
     """Make a token of each pixel: its colours, then (row, column, row^2 + column^2, 1).
 
-    Rows and columns are counted from the middle of the picture, which keeps scores small.
-
-    Args:
-        picture: (row, column, channel), at most 32 x 32.
-        width: numbers for colours, the rest 0; as many as there are channels if not given.
-
-    Raises:
-        ShapeError: no picture. ArgumentError: a picture that is too large.
+    Rows and columns are counted from the middle of the picture, which keeps scores small. `width`
+    is that of the colours, filled up with 0; as many as there are channels if not given.
 
     >>> tokens(torch.ones(1, 3, 1))
     tensor([[ 1.,  0., -1.,  1.,  1.],
             [ 1.,  0.,  0.,  0.,  1.],
             [ 1.,  0.,  1.,  1.,  1.]])
     """
-    _check_picture(picture)
     rows, columns, channels = picture.shape
     row = torch.arange(rows, dtype=picture.dtype) - (rows - 1) / 2
     column = torch.arange(columns, dtype=picture.dtype) - (columns - 1) / 2
-    place = torch.stack(torch.meshgrid(row, column, indexing="ij"), -1).reshape(-1, 2)
+    position = torch.cartesian_prod(row, column)
     colours = F.pad(picture.reshape(-1, channels), (0, (width or channels) - channels))
-    square = (place**2).sum(-1, keepdim=True)
-    return torch.cat([colours, place, square, torch.ones_like(square)], -1)
+    square = (position**2).sum(-1, keepdim=True)
+    return torch.cat([colours, position, square, torch.ones_like(square)], -1)
 
 
 def offsets(size: int) -> Int[Tensor, "head 2"]:
     """Return each head's offset from its pixel, (rows down, columns right), in the kernel's order.
 
-    Raises:
-        ArgumentError: a kernel of another size than 1, 3 or 5.
-
     >>> offsets(3)[:2].tolist()
     [[-1, -1], [-1, 0]]
     """
-    if size not in SIZES:
-        raise ArgumentError(f"the lab takes kernels of 1, 3 or 5 pixels, got {size}.")
     step = torch.arange(size) - size // 2
-    return torch.cartesian_prod(step, step).reshape(-1, 2)
+    return torch.cartesian_prod(step, step)
 
 
 def heads(kernel: Kernel, alpha: Number) -> MultiHeadAttention:
-    """Build multi-head attention that is this convolution: a head for each place of the kernel.
+    """Build multi-head attention that is this convolution: a head for each pixel of the kernel.
 
     W_Q and W_K make the score of a pixel p and a pixel k -alpha |k - p - offset|^2, up to what is
     the same for all k; W_V takes the colours, and the head's slice of W_O is the kernel's slice.
 
     Args:
-        kernel: (out, in, size, size), as torch's Conv2d has it; size 1, 3 or 5.
+        kernel: as torch's Conv2d has it; size 1, 3 or 5.
         alpha: sharpness in [0, 30]; at 20 all of a head's weight lies on one pixel, in float32.
-
-    Raises:
-        ShapeError: no such kernel. ArgumentError: an alpha or a size that the lab does not take.
 
     Source: Cordonnier, Loukas and Jaggi 2020, theorem 1 and lemma 2. They add the quadratic
     encoding to the scores as a relative position; here, multiplied out, it is in the tokens.
@@ -89,57 +74,51 @@ def heads(kernel: Kernel, alpha: Number) -> MultiHeadAttention:
     >>> heads(torch.ones(1, 1, 3, 3), alpha=10).W_O.shape
     torch.Size([9, 1, 5])
     """
-    _check_kernel(kernel)
-    if not 0 <= alpha <= MAX_ALPHA:
-        raise ArgumentError(f"alpha must lie in 0..{MAX_ALPHA:g}, got {alpha}.")
     n_out, n_in, size, _ = kernel.shape
-    where = offsets(size).to(kernel.dtype)
-    n_heads, colours = len(where), max(n_in, n_out)
-    row, square, one = colours, colours + 2, colours + 3
-    W_Q = kernel.new_zeros(n_heads, colours + CODE, 3)
+    offset = offsets(size).to(kernel.dtype)
+    n_heads, row = len(offset), max(n_in, n_out)  # colours come first
+    square, constant = row + 2, row + 3
+    W_Q = kernel.new_zeros(n_heads, row + CODE, 3)
     W_Q[:, row, 0] = W_Q[:, row + 1, 1] = 2 * alpha  # 2 alpha (p + offset) ...
-    W_Q[:, one, :2] = 2 * alpha * where
-    W_Q[:, one, 2] = -alpha  # ... and -alpha, which meets |k|^2
-    W_K = kernel.new_zeros(n_heads, colours + CODE, 3)
+    W_Q[:, constant, :2] = 2 * alpha * offset
+    W_Q[:, constant, 2] = -alpha  # ... and -alpha, which meets |k|^2
+    W_K = kernel.new_zeros(n_heads, row + CODE, 3)
     W_K[:, row, 0] = W_K[:, row + 1, 1] = W_K[:, square, 2] = 1
-    W_V = torch.eye(colours + CODE, n_in, dtype=kernel.dtype).repeat(n_heads, 1, 1)
-    W_O = F.pad(kernel.flatten(2).permute(2, 1, 0), (0, colours + CODE - n_out))
+    W_V = torch.eye(row + CODE, n_in, dtype=kernel.dtype).repeat(n_heads, 1, 1)
+    W_O = F.pad(kernel.flatten(2).permute(2, 1, 0), (0, row + CODE - n_out))
     return MultiHeadAttention.from_weights(AttentionWeights(W_Q, W_K, W_V, W_O, scale=1.0)).eval()
 
 
 def in_sight(rows: int, columns: int, size: int) -> Bool[Tensor, "head pixel 1"]:
-    """Tell whether each head's target pixel lies in the picture; as a mask, others see nothing.
+    """Return whether each head's target pixel lies in the picture; the mask of masked heads.
 
-    >>> in_sight(1, 2, 3)[:, 0, 0].int().tolist()  # of the left pixel's nine, two are there
+    >>> in_sight(1, 2, 3)[:, 0, 0].int().tolist()  # two neighbours of the left pixel exist
     [0, 0, 0, 0, 1, 1, 0, 0, 0]
     """
-    place = torch.cartesian_prod(torch.arange(rows), torch.arange(columns)).reshape(-1, 2)
-    target = place + offsets(size)[:, None]
+    position = torch.cartesian_prod(torch.arange(rows), torch.arange(columns))
+    target = position + offsets(size)[:, None]
     return ((target >= 0) & (target < torch.tensor([rows, columns]))).all(-1, keepdim=True)
 
 
 @torch.no_grad()
 def attended(
-    picture: Picture, kernel: Kernel, alpha: Number = 20.0, border: str = "zeros"
-) -> Float[Tensor, "row column out"]:
+    picture: Picture, kernel: Kernel, alpha: Number = SHARP, border: str = "zeros"
+) -> Output:
     """Apply the heads to a picture.
 
     Args:
-        picture: (row, column, in), at most 32 x 32.
-        kernel: (out, in, size, size), as in `heads`.
+        picture: at most 32 x 32 pixels.
+        kernel: as in `heads`.
         alpha: sharpness of the heads, in [0, 30].
         border: "zeros": a head whose pixel lies outside may attend to nothing, which gives zeros.
-            "nearest": no mask; its weight goes to the nearest pixel that is there.
-
-    Raises:
-        ShapeError, ArgumentError: as `heads` and `tokens`; another border.
+            "nearest": no mask; its weight goes to the nearest pixel of the picture.
 
     >>> attended(torch.ones(2, 2, 1), torch.ones(1, 1, 3, 3))[:, :, 0]
     tensor([[4., 4.],
             [4., 4.]])
     """
     layer, x, mask = _prepared(picture, kernel, alpha, border)
-    step = max(1, _AT_ONCE // (layer.n_heads * len(x)))
+    step = max(1, _MAX_WEIGHTS // (layer.n_heads * len(x)))
     parts = [
         layer(x[i : i + step], x, mask=None if mask is None else mask[:, i : i + step]).output
         for i in range(0, len(x), step)
@@ -147,12 +126,8 @@ def attended(
     return torch.cat(parts)[:, : len(kernel)].reshape(*picture.shape[:2], -1)
 
 
-def convolved(
-    picture: Float[Tensor, "row column in"],
-    kernel: Float[Tensor, "out in size size"],
-    border: str = "zeros",
-) -> Float[Tensor, "row column out"]:
-    """Apply torch's convolution, outside of which there are zeros or the nearest pixels.
+def convolved(picture: Picture, kernel: Kernel, border: str = "zeros") -> Output:
+    """Apply torch's convolution to a picture surrounded by zeros or by the nearest pixels.
 
     >>> convolved(torch.ones(1, 2, 1), torch.ones(1, 1, 3, 3), border="nearest")[:, :, 0]
     tensor([[9., 9.]])
@@ -162,19 +137,17 @@ def convolved(
     return F.conv2d(F.pad(image, (edge,) * 4, mode=around), kernel)[0].permute(1, 2, 0)
 
 
-@dataclass(frozen=True)
-class Pixel:
+class Pixel(NamedTuple):
     """One pixel of the output, and the heads' parts of it.
 
     Args:
-        pattern: (head, row, column), where each head looks; all 0 for one that sees nothing.
-        z: (head, in), what it sees. parts: (head, out), times its slice of the kernel; their sum
-            over heads is the output.
+        pattern: each head's weights on the picture; all 0 for a masked head.
+        z: what each head gathers. parts: times its slice of the kernel; they sum to the output.
     """
 
-    pattern: Tensor
-    z: Tensor
-    parts: Tensor
+    pattern: Float[Tensor, "head row column"]
+    z: Float[Tensor, "head in"]
+    parts: Float[Tensor, "head out"]
 
 
 @torch.no_grad()
@@ -183,54 +156,150 @@ def at_pixel(
 ) -> Pixel:
     """Compute patterns, z and head outputs of one pixel; arguments as in `attended`.
 
-    Raises:
-        ArgumentError: a pixel outside of the picture; and as `attended`.
-
     >>> at_pixel(torch.ones(4, 4, 1), torch.ones(1, 1, 3, 3), 20, "zeros", 0, 0).z[:, 0]
     tensor([0., 0., 0., 0., 1., 1., 0., 1., 1.])
     """
     layer, x, mask = _prepared(picture, kernel, alpha, border)
     rows, columns = picture.shape[:2]
-    if not (0 <= row < rows and 0 <= column < columns):
-        raise ArgumentError(f"there is no pixel {row}, {column} in {rows} x {columns}.")
     i = row * columns + column
-    found = layer(x[i : i + 1], x, mask=None if mask is None else mask[:, i : i + 1])
-    written = layer.head_output(found.z)[:, 0, : len(kernel)]
-    return Pixel(found.pattern[:, 0].reshape(-1, rows, columns), found.z[:, 0], written)
+    attention = layer(x[i : i + 1], x, mask=None if mask is None else mask[:, i : i + 1])
+    parts = layer.head_output(attention.z)[:, 0, : len(kernel)]
+    return Pixel(attention.pattern.reshape(-1, rows, columns), attention.z[:, 0], parts)
 
 
 def _prepared(
-    picture: Tensor, kernel: Tensor, alpha: Number, border: str
+    picture: Picture, kernel: Kernel, alpha: Number, border: str
 ) -> tuple[MultiHeadAttention, Tensor, Tensor | None]:
-    if border not in BORDERS:
-        raise ArgumentError(f"border must be one of {BORDERS}, got {border!r}.")
     layer = heads(kernel, alpha)
-    _check_picture(picture)
-    if picture.shape[-1] != kernel.shape[1]:
-        raise ShapeError(
-            f"the kernel reads {kernel.shape[1]} channels, the picture has {picture.shape[-1]}."
-        )
-    x = tokens(picture, layer.d_model - CODE)
-    if border == "nearest":
-        return layer, x, None
-    return layer, x, in_sight(picture.shape[0], picture.shape[1], kernel.shape[-1])
+    rows, columns, _ = picture.shape
+    mask = in_sight(rows, columns, kernel.shape[-1]) if border == "zeros" else None
+    return layer, tokens(picture, layer.d_model - CODE), mask
 
 
-def _check_picture(picture: Tensor) -> None:
-    if picture.ndim != 3 or 0 in picture.shape:
-        raise ShapeError(f"a picture must be (row, column, channel), got {tuple(picture.shape)}.")
-    if max(picture.shape[:2]) > MAX_SIDE:
-        raise ArgumentError(
-            f"Attention compares every pixel with every other: a picture may have {MAX_SIDE} x "
-            f"{MAX_SIDE} pixels, got {picture.shape[0]} x {picture.shape[1]}."
-        )
+def leak(alpha: Number) -> float:
+    """Return the share of a head's weight that misses its pixel, at most, in [0, 1].
+
+    1 - theta^-2 with theta = sum over all whole d of exp(-alpha d^2): softmax on an endless grid.
+    A picture has fewer pixels to lose weight to.
+
+    >>> leak(4.0), leak(0.0)
+    (0.0694..., 1.0)
+    """
+    if alpha <= 0:
+        return 1.0
+    reach = 2 + math.ceil(math.sqrt(40 / alpha))  # beyond it e^-40
+    others = 2 * sum(math.exp(-alpha * d * d) for d in range(1, reach))
+    return -math.expm1(-2 * math.log1p(others))
 
 
-def _check_kernel(kernel: Tensor) -> None:
-    if kernel.ndim != 4 or kernel.shape[2] != kernel.shape[3] or 0 in kernel.shape:
-        raise ShapeError(f"a kernel must be (out, in, size, size), got {tuple(kernel.shape)}.")
-    if not kernel.isfinite().all():
-        raise ArgumentError("the kernel's numbers must be finite.")
+def max_error(picture: Picture, kernel: Kernel, alpha: Number) -> float:
+    """Bound |attention - convolution| over all pixels, but for rounding.
+
+    Weight that misses its pixel lands on others, which differ by the picture's range at most:
+    max_out sum_in (max - min of that channel) sum |kernel| * leak(alpha).
+
+    >>> max_error(torch.ones(4, 4, 1), torch.ones(1, 1, 3, 3), alpha=1.0)  # equal pixels
+    0.0
+    """
+    extent = picture.amax((0, 1)) - picture.amin((0, 1))
+    return float((kernel.abs().sum((2, 3)) @ extent).max()) * leak(alpha)
+
+
+def gap(picture: Picture, kernel: Kernel, alpha: Number, border: str, exact: Output) -> float:
+    """Return the largest |heads - exact| over all numbers; arguments as in `attended`."""
+    return float((attended(picture, kernel, alpha, border) - exact).abs().max())
+
+
+class Sharpness(NamedTuple):
+    """Largest |attention - convolution| for each alpha, beside the bound."""
+
+    error: list[float]
+    bound: list[float]
+
+
+def sharpness(
+    picture: Picture, kernel: Kernel, border: str = "zeros", alphas: Sequence[float] = ALPHAS
+) -> Sharpness:
+    """Measure how heads approach the convolution as alpha grows; arguments as in `attended`.
+
+    >>> picture = torch.eye(4)[:, :, None]
+    >>> error, _ = sharpness(picture, torch.ones(1, 1, 3, 3), alphas=[1.0, 8.0])
+    >>> error[1] < 0.01 * error[0]
+    True
+    """
+    exact = convolved(picture, kernel, border)
+    error = [gap(picture, kernel, alpha, border, exact) for alpha in alphas]
+    return Sharpness(error, [max_error(picture, kernel, alpha) for alpha in alphas])
+
+
+class Cost(NamedTuple):
+    """Multiplications of each way, and the bytes of all patterns in float32."""
+
+    attention: int
+    convolution: int
+    pattern_bytes: int
+
+
+def cost(rows: int, columns: int, kernel: Kernel) -> Cost:
+    """Count multiply-adds of `attended` and `convolved` for one picture, without the softmax.
+
+    >>> cost(10, 10, torch.ones(1, 1, 3, 3))
+    Cost(attention=396000, convolution=900, pattern_bytes=360000)
+    """
+    n_out, n_in, size, _ = kernel.shape
+    n, n_heads, d_model = rows * columns, size * size, max(n_in, n_out) + CODE
+    project = n * d_model * (3 + 3 + n_in + n_in)  # W_Q, W_K, W_V, W_O of a head
+    attend = n * n * (3 + n_in)  # Q K^T, pattern V
+    return Cost(n_heads * (project + attend), n * size * size * n_in * n_out, 4 * n_heads * n * n)
+
+
+def middle(picture: Picture, side: int = 16) -> Float[Tensor, "row2 column2 in"]:
+    """Cut at most side x side pixels from the middle, for quantities that are measured often.
+
+    >>> middle(torch.ones(30, 9, 1)).shape
+    torch.Size([16, 9, 1])
+    """
+    top, left = (max(0, (length - side) // 2) for length in picture.shape[:2])
+    return picture[top : top + side, left : left + side]
+
+
+def border_gaps(picture: Picture, kernel: Kernel) -> dict[str, float]:
+    """Measure the largest |heads with one border - Conv2d with the other|, at alpha = 20.
+
+    >>> gaps = border_gaps(torch.ones(4, 4, 1), torch.ones(1, 1, 3, 3))
+    >>> gaps["zeros_zeros"], gaps["nearest_zeros"]  # the heads' border, Conv2d's
+    (0.0, 5.0)
+    """
+    exact = {border: convolved(picture, kernel, border) for border in BORDERS}
+    return {
+        f"{border}_{other}": gap(picture, kernel, SHARP, border, exact[other])
+        for border in BORDERS
+        for other in BORDERS
+    }
+
+
+def shuffle_gaps(picture: Picture, seed: int = 0) -> tuple[float, float]:
+    """Compare shuffling pixels before and after, for one head and for nine: largest difference.
+
+    The one head mixes the colours by random numbers, the nine blur.
+
+    >>> one, nine = shuffle_gaps(torch.eye(4)[:, :, None])
+    >>> one < 1e-6, nine > 0.1
+    (True, True)
+    """
+    channels, random = picture.shape[-1], torch.Generator().manual_seed(seed)
+    mix = torch.randn(channels, channels, 1, 1, generator=random)
+    order = torch.randperm(picture[..., 0].numel(), generator=random)
+
+    def shuffled(pixels: Picture) -> Picture:
+        return pixels.flatten(0, 1)[order].view_as(pixels)
+
+    blur = full_kernel(kernel_numbers("blur", 3), 3, channels)
+    one, nine = (
+        gap(shuffled(picture), kernel, SHARP, "zeros", shuffled(attended(picture, kernel)))
+        for kernel in (mix, blur)
+    )
+    return one, nine
 
 
 STORED = (StoredRun("convolution", (0,), Learned, learn),)
