@@ -67,8 +67,8 @@ def run_checks(settings: Settings, host: str, port: int) -> Iterator[Check]:
     """Check one after another what the app needs of this machine."""
     yield from _models(settings)
     if absent := missing("app"):
-        found = f"install mha-viz with its extra `app`: {', '.join(absent)} not found"
-        yield Check("packages", found, False)
+        advice = f"install mha-viz with its extra `app`: {', '.join(absent)} not found"
+        yield Check("packages", advice, False)
     else:
         yield _memory(settings)
     if settings.sessions_per_address is not None:

@@ -35,15 +35,15 @@ def logits(
     from mha_viz.circuits.attribution.logit_attribution import logit_attribution
 
     loaded = checkpoint.load()
-    found = logit_attribution(loaded, text, token, versus, position, of=of, text_pair=pair)
-    table = found.table() if chosen is None else found.sources_table(*chosen)
-    less = "" if found.versus is None else f" less that of {found.versus}"
+    attribution = logit_attribution(loaded, text, token, versus, position, of=of, text_pair=pair)
+    table = attribution.table() if chosen is None else attribution.sources_table(*chosen)
+    less = "" if attribution.versus is None else f" less that of {attribution.versus}"
     part = "" if chosen is None else f", by the source of L{chosen[0]} H{chosen[1]}"
     title = (
-        f"{loaded.name}: {found.of.replace('_', '-')} of {found.token}{less} at position "
-        f"{found.position}{part}"
+        f"{loaded.name}: {attribution.of.replace('_', '-')} of {attribution.token}{less} "
+        f"at position {attribution.position}{part}"
     )
-    _deliver_shares(found, table, title, output)
+    _deliver_shares(attribution, table, title, output)
 
 
 def scores(
@@ -60,25 +60,29 @@ def scores(
     from mha_viz.circuits.attribution.score_attribution import score_attribution
 
     loaded = checkpoint.load()
-    found = score_attribution(loaded, text, layer, head, query, key, versus)
-    named = [f"{found.tokens[i].text} ({i})" for i in (query, key)]
-    less = "" if versus is None else f" less to {found.tokens[versus].text} ({versus})"
+    attribution = score_attribution(loaded, text, layer, head, query, key, versus)
+    named = [f"{attribution.tokens[i].text} ({i})" for i in (query, key)]
+    less = "" if versus is None else f" less to {attribution.tokens[versus].text} ({versus})"
     title = f"{loaded.name}: score of L{layer} H{head} from {named[0]} to {named[1]}{less}"
-    _deliver_shares(found, found.table(), title, output)
+    _deliver_shares(attribution, attribution.table(), title, output)
 
 
 def _deliver_shares(
-    found: LogitAttribution | ScoreAttribution,
+    attribution: LogitAttribution | ScoreAttribution,
     table: DataFrame,
     title: str,
     output: options.TableOutput,
 ) -> None:
     """Deliver a number as a sum of parts; a table to read has the largest shares, first."""
-    print_notes(found.notes)
+    print_notes(attribution.notes)
     if output.to_read:
         table = table.sort_values("share", key=abs, ascending=False, kind="stable")
         table = table.head(options.SHOWN).drop(columns=["kind", "layer", "head"], errors="ignore")
-    numbers = {"value": found.value, "sum": found.sum(), "remainder": found.remainder}
+    numbers = {
+        "value": attribution.value,
+        "sum": attribution.sum(),
+        "remainder": attribution.remainder,
+    }
     output.deliver(table, title, **numbers)
 
 
@@ -95,9 +99,11 @@ def tokens(
     from mha_viz.circuits.attribution.vocabulary import head_tokens
 
     loaded = checkpoint.load()
-    found = head_tokens(loaded, text, layer, head, position, top_k=top)
-    title = f"{loaded.name}: what L{layer} H{head} adds to logits at position {found.position}"
-    output.deliver(found.table(), title)
+    token_effects = head_tokens(loaded, text, layer, head, position, top_k=top)
+    title = (
+        f"{loaded.name}: what L{layer} H{head} adds to logits at position {token_effects.position}"
+    )
+    output.deliver(token_effects.table(), title)
 
 
 def lens(
@@ -111,11 +117,11 @@ def lens(
     from mha_viz.circuits.attribution.vocabulary import logit_lens
 
     loaded = checkpoint.load()
-    found = logit_lens(loaded, text, token, position)
+    layer_guesses = logit_lens(loaded, text, token, position)
     caution = "Middle layers are not trained to be read this way: a guess is no belief."
     print_notes([caution])
-    title = f"{loaded.name}: probability of {found.token} and first guess after each layer"
-    output.deliver(found.table(), title)
+    title = f"{loaded.name}: probability of {layer_guesses.token} and first guess after each layer"
+    output.deliver(layer_guesses.table(), title)
 
 
 def composition(
@@ -126,9 +132,9 @@ def composition(
     """Show which head reads what an earlier head wrote, by their weights."""
     from mha_viz.circuits.composition.head_pairs import composition
 
-    found = composition(checkpoint.load(), kind)
-    print_notes(found.notes)
-    table = found.table()
+    matrix = composition(checkpoint.load(), kind)
+    print_notes(matrix.notes)
+    table = matrix.table()
     shown = table.head(options.SHOWN) if output.to_read else table
     counts = f"{len(shown)} of {len(table):,} pairs, by z-score"
     title = f"{checkpoint.model}: {kind}-composition, {counts}"
@@ -169,10 +175,12 @@ def vocabulary(
         table = None if matrix is None else matrix.reset_index(names="")
     else:
         on_progress = progress("blocks")
-        found = head_vocabulary(loaded, layer, head, top_k=top, on_progress=on_progress)
-        print_notes(found.notes)
-        one = found.circuits.get(circuit)
-        table = None if one is None else one.directions if directions else one.pairs
+        vocabulary = head_vocabulary(loaded, layer, head, top_k=top, on_progress=on_progress)
+        print_notes(vocabulary.notes)
+        circuit_words = vocabulary.circuits.get(circuit)
+        table = None
+        if circuit_words is not None:
+            table = circuit_words.directions if directions else circuit_words.pairs
     if table is None:
         raise AttentionUnavailableError(
             f"L{layer} H{head} of {checkpoint.model} has no {circuit} over tokens."
@@ -192,17 +200,17 @@ def flow(
     from mha_viz.circuits.attribution.flow_graph import flow_graph
 
     loaded = checkpoint.load()
-    found = flow_graph(loaded, text, position, threshold, measure=measure)
-    print_notes(found.notes)
-    edges = found.edges
+    graph = flow_graph(loaded, text, position, threshold, measure=measure)
+    print_notes(graph.notes)
+    edges = graph.edges
     if output.to_read:
         columns = ["source", "target", "weight", "share", "flow"]
         edges = edges.nlargest(options.SHOWN, "flow")[columns]
     title = (
-        f"{loaded.name}: what flows into {found.tokens[found.position].text} at position "
-        f"{found.position}; {found.kept:.1%} of it followed, {found.cut:.1%} cut"
+        f"{loaded.name}: what flows into {graph.tokens[graph.position].text} at position "
+        f"{graph.position}; {graph.kept:.1%} of it followed, {graph.cut:.1%} cut"
     )
-    output.deliver(edges, title, kept=found.kept, cut=found.cut)
+    output.deliver(edges, title, kept=graph.kept, cut=graph.cut)
 
 
 def query_key_map(
@@ -218,16 +226,20 @@ def query_key_map(
     chosen = None if layer is None or head is None else (layer, head)
     if chosen is None and (layer != head or method != "pca" or kind in PICTURES):
         raise ArgumentError("Choose a head with --layer and --head (both counted from 0).")
-    given = read_texts(texts)
+    text_list = read_texts(texts)
     from mha_viz.circuits.attribution.query_key_map import query_key_map
 
     loaded = checkpoint.load()
-    found = query_key_map(loaded, given, method=method, heads=None if chosen is None else [chosen])
-    print_notes(found.notes)
+    mapped = query_key_map(
+        loaded, text_list, method=method, heads=None if chosen is None else [chosen]
+    )
+    print_notes(mapped.notes)
     part = "" if chosen is None else f" in L{layer} H{head}"
-    title = f"{loaded.name}: queries and keys{part}, {count(len(found.texts), 'text')}, by {method}"
+    title = (
+        f"{loaded.name}: queries and keys{part}, {count(len(mapped.texts), 'text')}, by {method}"
+    )
     if chosen is None or kind not in PICTURES:
-        table = found.table() if chosen is None else found.points_table(*chosen)
+        table = mapped.table() if chosen is None else mapped.points_table(*chosen)
         options.TableOutput(file_format=TableFormat(kind), out=out).deliver(table, title)
     else:
-        options.deliver(figure_file(found.figure(*chosen), kind, title), out)
+        options.deliver(figure_file(mapped.figure(*chosen), kind, title), out)

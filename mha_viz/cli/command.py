@@ -23,7 +23,7 @@ class Command(TyperCommand):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Read --json as --format json."""
-        if any("--format" in one.opts for one in self.params):
+        if any("--format" in param.opts for param in self.params):
             end = args.index("--") if "--" in args else len(args)
             args = ["--format=json" if a == "--json" else a for a in args[:end]] + args[end:]
         return super().parse_args(ctx, args)
@@ -33,10 +33,10 @@ class Command(TyperCommand):
         try:
             return super().invoke(ctx)
         except MhaVizError as error:
-            told = in_flags(str(error), self.params)
-            if told == str(error):
+            message = in_flags(str(error), self.params)
+            if message == str(error):
                 raise
-            raise ArgumentError(told) from error.__cause__
+            raise ArgumentError(message) from error.__cause__
 
 
 def add(group: typer.Typer, name: str | None = None) -> Callable[[Callable[..., None]], Any]:
@@ -46,26 +46,26 @@ def add(group: typer.Typer, name: str | None = None) -> Callable[[Callable[..., 
 
 def _flat(function: Callable[..., None]) -> Callable[..., None]:
     """Return a function of single options, which puts those of each group together."""
-    own = signature(function, eval_str=True).parameters
-    kinds = {name: one.annotation for name, one in own.items()}
+    parameters = signature(function, eval_str=True).parameters
+    kinds = {name: parameter.annotation for name, parameter in parameters.items()}
     groups: dict[str, Any] = {name: kind for name, kind in kinds.items() if is_dataclass(kind)}
     parts = {name: signature(kind, eval_str=True).parameters for name, kind in groups.items()}
 
     @wraps(function)
-    def command(**given: Any) -> None:
-        set_quiet(given.pop("quiet"))
+    def command(**values: Any) -> None:
+        set_quiet(values.pop("quiet"))
         for name, kind in groups.items():
-            given[name] = kind(**{part: given.pop(part) for part in parts[name]})
-        function(**given)
+            values[name] = kind(**{part: values.pop(part) for part in parts[name]})
+        function(**values)
 
     texts = _HELP[function.__module__.rpartition(".")[2]].get(function.__name__, {})
     flat = []
-    for name, one in own.items():
-        known = _HELP["shared"]
+    for name, parameter in parameters.items():
+        help_texts = _HELP["shared"]
         for kind in reversed(groups[name].__mro__) if name in groups else ():
-            known = known | _HELP["groups"].get(kind.__name__, {})
-        found = parts.get(name, {name: one}).values()
-        flat += [_option(part, known | texts) for part in found]
+            help_texts = help_texts | _HELP["groups"].get(kind.__name__, {})
+        members = parts.get(name, {name: parameter}).values()
+        flat += [_option(part, help_texts | texts) for part in members]
     quiet = Parameter("quiet", Parameter.KEYWORD_ONLY, default=False, annotation=bool)
     flat.append(_option(quiet, _HELP["shared"]))
     command.__signature__ = Signature(flat)  # type: ignore[attr-defined]  # read by typer
@@ -77,8 +77,8 @@ def _option(part: Parameter, texts: Mapping[str, str | list[str]]) -> Parameter:
     part = part.replace(kind=Parameter.KEYWORD_ONLY)
     if get_origin(part.annotation) is Annotated:
         return part
-    given = texts[part.name]
-    *names, text = [given] if isinstance(given, str) else given
+    help_text = texts[part.name]
+    *names, text = [help_text] if isinstance(help_text, str) else help_text
     if part.default is False and not names:
         names = [f"--{part.name.replace('_', '-')}"]  # and no --no- beside it
     is_option = names or part.default is not Parameter.empty

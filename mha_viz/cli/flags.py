@@ -27,8 +27,8 @@ def in_flags(message: str, params: Iterable[Any]) -> str:
         flag = next((name for name in param.opts if name.startswith("--")), None)
         if flag is not None:
             flags |= {param.name: flag, flag[2:].replace("-", "_"): flag}
-    known = {name: flags[other] for name, other in _FLAGS_OF.items() if other in flags}
-    flags = known | flags
+    present_flags = {name: flags[other] for name, other in _FLAGS_OF.items() if other in flags}
+    flags = present_flags | flags
     if "head" in flags and "layer" not in flags:
         flags["layer"] = "the layer of --head"
     if not flags:

@@ -89,22 +89,22 @@ def picture(record: AttentionRecord, chosen: tuple[int, int] | None, kind: Forma
         title = record.model
         if kind is Format.html:
             return grid_html(record_payload(record), title=title, caption=line)
-        tiles, seen = record.tiles(TILE).numpy(), visible_tiles(record, TILE)
-        looks: dict[str, Any] = {"visible": seen, "layer_numbers": record.layer_numbers}
-        return grid_image(tiles, file_format=kind.value, title=title, caption=line, **looks)
+        tiles, visible = record.tiles(TILE).numpy(), visible_tiles(record, TILE)
+        options: dict[str, Any] = {"visible": visible, "layer_numbers": record.layer_numbers}
+        return grid_image(tiles, file_format=kind.value, title=title, caption=line, **options)
     title, weights = head_name(*chosen, numbers=record.layer_numbers), record.head(*chosen).numpy()
     head = (weights, (record.labels, record.key_labels))
-    seen = visible_keys(record, chosen[0])
+    visible = visible_keys(record, chosen[0])
     if kind is Format.html:
-        return head_html(*head, title=title, caption=line, visible=seen)
-    return head_image(*head, file_format=kind.value, title=title, caption=line, visible=seen)
+        return head_html(*head, title=title, caption=line, visible=visible)
+    return head_image(*head, file_format=kind.value, title=title, caption=line, visible=visible)
 
 
 def pair_table(record: AttentionRecord, layer: int, head: int) -> str:
     """Return the strongest pairs, heaviest first."""
     pairs = _pairs(record, layer, head)
     top = pairs.nlargest(N_PAIRS, "weight").itertuples(index=False)
-    rows = [[*map(str, place), f"{weight:.4f}"] for *place, weight in top]
+    rows = [[*map(str, pair), f"{weight:.4f}"] for *pair, weight in top]
     name = head_name(layer, head, numbers=record.layer_numbers)
     title = f"{record.model} {name}: the {len(rows)} largest of {len(pairs):,} attention weights\n"
     return title + grid(["#", "query", "#", "key", "weight"], rows, 4)
@@ -130,8 +130,8 @@ def grid(names: list[str], rows: list[list[str]], first_number: int, *, tight: b
     for row in rows:
         table.add_row(*map(Plain, row))  # plain, because "[SEP]" would be read as markup
     # A pipe or a file has no width of its own: as wide as COLUMNS says, else as it takes.
-    known = sys.stdout.isatty() or os.environ.get("COLUMNS", "").isdigit()
-    console = Console(file=io.StringIO(), width=None if known else 200)
+    has_width = sys.stdout.isatty() or os.environ.get("COLUMNS", "").isdigit()
+    console = Console(file=io.StringIO(), width=None if has_width else 200)
     room, words = console.width, _widths(names, rows, 0)
     for column, width in zip(table.columns, words, strict=True):
         column.width = width
@@ -246,9 +246,9 @@ def _report_table(table: DataFrame) -> str:
     ]
     for name, title in _TEXTS["baselines"].items():
         columns = {key: f"{key}_{name}" for key in shown if f"{key}_{name}" in table}
-        known = {key: table[column].mean() for key, column in columns.items()}
-        if known:
-            numbers = [_score_text(known[key]) if key in known else "" for key in shown]
+        means = {key: table[column].mean() for key, column in columns.items()}
+        if means:
+            numbers = [_score_text(means[key]) if key in means else "" for key in shown]
             rows.append(["", *numbers, "", f"({title})"])
     drawn = grid(["\nhead", *shown.values(), "nearest\nhead", "\nlabels"], rows, 1, tight=True)
     return f"{drawn}\n{_TEXTS['below']}"
@@ -273,27 +273,27 @@ def _is_defined(value: object) -> bool:
     return value is not None and not (isinstance(value, float) and not math.isfinite(value))
 
 
-def table(found: DataFrame, kind: TableFormat, title: str, **more: object) -> str:
+def table(frame: DataFrame, kind: TableFormat, title: str, **more: object) -> str:
     """Return a table to read under its title and single numbers; or as another format has it.
 
     JSON has all of it; CSV, Markdown and LaTeX have the table alone.
     """
     if kind is TableFormat.csv:
-        return _csv(found)
+        return _csv(frame)
     if kind in (TableFormat.markdown, TableFormat.latex):
         from mha_viz.plots.table_text import table_latex, table_markdown
 
         write = table_latex if kind is TableFormat.latex else table_markdown
-        return write(found.reset_index(drop=True), title)
+        return write(frame.reset_index(drop=True), title)
     if kind is TableFormat.json:
-        rows = json.loads(found.to_json(orient="records", double_precision=12))
+        rows = json.loads(frame.to_json(orient="records", double_precision=12))
         return json.dumps({"title": title, **more, "rows": rows}, indent=2) + "\n"
     numbers = "".join(f"{key:<32} {_value_text(value)}\n" for key, value in more.items())
-    names = [str(name) for name in found]
-    text = [name for name in names if found[name].dtype.kind not in "fiu"]
-    found = found[[*text, *(name for name in names if name not in text)]]
-    rows = [[_value_text(value) for value in row] for row in found.itertuples(index=False)]
-    return f"{title}\n{numbers}\n" + grid([str(n) for n in found], rows, len(text))
+    names = [str(name) for name in frame]
+    text = [name for name in names if frame[name].dtype.kind not in "fiu"]
+    frame = frame[[*text, *(name for name in names if name not in text)]]
+    rows = [[_value_text(value) for value in row] for row in frame.itertuples(index=False)]
+    return f"{title}\n{numbers}\n" + grid([str(n) for n in frame], rows, len(text))
 
 
 def _value_text(value: object) -> str:

@@ -43,8 +43,8 @@ class _Commands(TyperGroup):
                 raise error.__cause__ from None
             _fail(str(error))
         except typer.BadParameter as error:
-            told = error.format_message().replace("Value error, ", "").rstrip(".")
-            _fail(told if error.ctx is None else f"{told}. See {error.ctx.command_path} -h.")
+            message = error.format_message().replace("Value error, ", "").rstrip(".")
+            _fail(message if error.ctx is None else f"{message}. See {error.ctx.command_path} -h.")
         except KeyboardInterrupt:
             raise typer.Exit(INTERRUPTED) from None
         except OSError as error:
@@ -138,8 +138,8 @@ def start_app(
 def _app_script() -> Path:
     """Return the app: inside the package where it was installed, beside it in a source tree."""
     package = Path(__file__).parents[1]
-    places = (package / "webapp" / "app.py", package.parent / "app.py")
-    script = next((place for place in places if place.is_file()), None)
+    candidates = (package / "webapp" / "app.py", package.parent / "app.py")
+    script = next((candidate for candidate in candidates if candidate.is_file()), None)
     if script is None:
         raise MhaVizError("The web app is missing from this installation: install mha-viz again.")
     return script
@@ -164,8 +164,8 @@ def trace(
         typer.echo("key tokens: " + " | ".join(record.key_labels))
     typer.echo("strongest head by")
     for fact in facts:
-        place = f"L{fact['layer']} H{fact['head']}"
-        typer.echo(f"  {fact['title']:<22} {place:<8} {fact['value']:.3f}")
+        name = f"L{fact['layer']} H{fact['head']}"
+        typer.echo(f"  {fact['title']:<22} {name:<8} {fact['value']:.3f}")
 
 
 @command.add(app)
@@ -215,9 +215,9 @@ def report(
     loaded = source.load()
     record = source.trace(loaded, KEEP)
     record = record.merge_words() if words else record
-    made = make(record, loaded, untrained=baseline)
-    options.deliver(formats.report(record, made.table(record), kind), out)
-    print_notes(made.notes)
+    head_report = make(record, loaded, untrained=baseline)
+    options.deliver(formats.report(record, head_report.table(record), kind), out)
+    print_notes(head_report.notes)
 
 
 @command.add(app)
@@ -229,19 +229,19 @@ def models(kind: options.ListAs = ListFormat.table) -> None:
     from mha_viz.checkpoints.catalog import list_models, suggested
     from mha_viz.core.amounts import of_bytes
 
-    found = list_models()
+    model_infos = list_models()
     if kind is ListFormat.json:
-        listed = [asdict(info) | {"path": str(info.path)} for info in found]
+        listed = [asdict(info) | {"path": str(info.path)} for info in model_infos]
         typer.echo(json.dumps(listed, indent=2))
         return
     columns = ["name", "source", "family", "layers", "heads", "size"]
     rows = []
-    for one in found:
-        facts = (one.name, one.source, one.family, one.n_layers, one.n_heads)
-        rows.append([*map(str, facts), of_bytes(one.n_bytes)])
+    for info in model_infos:
+        facts = (info.name, info.source, info.family, info.n_layers, info.n_heads)
+        rows.append([*map(str, facts), of_bytes(info.n_bytes)])
     typer.echo(formats.grid(columns, rows, 3), nl=False)
-    if absent := suggested({info.name for info in found}):
-        more = [[one.name, one.about, of_bytes(one.n_bytes)] for one in absent]
+    if absent := suggested({info.name for info in model_infos}):
+        more = [[info.name, info.about, of_bytes(info.n_bytes)] for info in absent]
         typer.echo("\nfetched from the Hugging Face Hub when first asked for by name")
         typer.echo(formats.grid(["name", "what it is", "size"], more, 2), nl=False)
 

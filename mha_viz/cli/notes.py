@@ -51,7 +51,7 @@ def progress_line() -> Callable[[str, bool], None]:
     return show
 
 
-def progress(what: str) -> Callable[[int, int], None]:
+def progress(label: str) -> Callable[[int, int], None]:
     """Return a callback that shows how many of all parts are done."""
     show = progress_line()
-    return lambda done, total: show(f"{what}: {done:,} of {total:,}", done >= total)
+    return lambda done, total: show(f"{label}: {done:,} of {total:,}", done >= total)

@@ -53,30 +53,32 @@ def _endings(kinds: Any) -> dict[str, Any]:
 _KNOWN_ENDINGS = frozenset(_endings([*Format, *TableFormat, *ReportFormat]))
 
 
-def _check_ending(option: str, path: Path, known: Iterable[str], hint: str = "") -> None:
-    *others, last = (f".{ending}" for ending in known)
-    if path.suffix.lower() not in (*others, last):
-        expected = f"{', '.join(others)} or {last}" if others else last
+def _check_ending(option: str, path: Path, endings: Iterable[str], hint: str = "") -> None:
+    *first_endings, last = (f".{ending}" for ending in endings)
+    if path.suffix.lower() not in (*first_endings, last):
+        expected = f"{', '.join(first_endings)} or {last}" if first_endings else last
         raise WriteError(f"{option} {path} ends in {path.suffix}; expected {expected}{hint}.")
 
 
-def _file(names: tuple[str, ...], what: str, *endings: str) -> Any:
+def _file(names: tuple[str, ...], help_text: str, *endings: str) -> Any:
     """Return the option of a file to write, which is refused before anything is loaded.
 
     `endings` are those that it may have, besides none; () for any.
     """
 
-    def parse(given: str) -> Path:
-        path = Path(given)
-        if not given or path.is_dir():
-            wrong = given or "nothing"
+    def parse(value: str) -> Path:
+        path = Path(value)
+        if not value or path.is_dir():
+            wrong = value or "nothing"
             raise WriteError(f"{names[0]} expects the name of a file to write, got {wrong}.")
         if endings and path.suffix:
             _check_ending(names[0], path, endings)
         check_writable(path)
         return path
 
-    return typer.Option(*names, parser=parse, metavar="FILE", help=f"{what} (written atomically).")
+    return typer.Option(
+        *names, parser=parse, metavar="FILE", help=f"{help_text} (written atomically)."
+    )
 
 
 _OUT, _RECORD = ("--out", "-o"), "File for the record, .safetensors"
@@ -99,12 +101,12 @@ def _format_of(context: Any, param: Any, requested: Any) -> Any:
     source = context.get_parameter_source(param.name or "")
     if out is None or not out.suffix or source is None:
         return requested
-    known, ending = _endings(type(requested)), out.suffix[1:].lower()
+    kinds, ending = _endings(type(requested)), out.suffix[1:].lower()
     if source.name == "DEFAULT":
-        _check_ending("--out", out, known, "; any other name takes --format")
-        return known[ending]
-    if ending in _KNOWN_ENDINGS and known.get(ending) is not requested:
-        right = next(end for end, kind in known.items() if kind is requested)
+        _check_ending("--out", out, kinds, "; any other name takes --format")
+        return kinds[ending]
+    if ending in _KNOWN_ENDINGS and kinds.get(ending) is not requested:
+        right = next(end for end, kind in kinds.items() if kind is requested)
         raise WriteError(
             f"--out {out} ends in {out.suffix}, and --format is {requested}: leave one out, or "
             f"give a file that ends in .{right}."
@@ -189,7 +191,9 @@ class TaskChoice:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        self._given = [one for one in (self.task, self.pairs, self.template) if one is not None]
+        self._given = [
+            choice for choice in (self.task, self.pairs, self.template) if choice is not None
+        ]
         if len(self._given) != 1:
             raise ArgumentError("Give one task: its name, or --pairs FILE, or --template TEXT.")
         if self.pairs is not None and not self.pairs.is_file():
@@ -206,9 +210,9 @@ class TaskChoice:
                 f"There is no task {self.task!r:.80}: give {', '.join(TASKS)}, or your own "
                 "pairs by --pairs FILE or --template TEXT."
             )
-        made = make_task(model, self._given[0], self.examples, self.seed)
-        print_notes(made.left_out)
-        return made
+        task = make_task(model, self._given[0], self.examples, self.seed)
+        print_notes(task.left_out)
+        return task
 
 
 @dataclass(kw_only=True)
@@ -228,19 +232,19 @@ class TableOutput:
         deliver(formats.table(table, self.file_format, title, **more), self.out)
 
 
-def devices(given: str) -> list[str] | str | None:
+def devices(value: str) -> list[str] | str | None:
     """Read the devices of a study, "all" or several with commas; None where it is one.
 
     Raises:
         ArgumentError: as `devices_of`, before a model is loaded.
     """
-    if given != "all" and "," not in given:
+    if value != "all" and "," not in value:
         return None
     from mha_viz.checkpoints.device import devices_of
 
-    found = given if given == "all" else [name.strip() for name in given.split(",")]
-    devices_of(found)
-    return found
+    names = value if value == "all" else [name.strip() for name in value.split(",")]
+    devices_of(names)
+    return names
 
 
 def deliver(content: str | bytes, out: Path | None) -> None:
@@ -279,14 +283,14 @@ def _is_asked() -> bool:
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 
-def parse_heads(given: str) -> list[tuple[int, int]]:
+def parse_heads(value: str) -> list[tuple[int, int]]:
     """Read "3.7,2.1" as heads; ArgumentError for anything else.
 
     >>> parse_heads("3.7, 2.1")
     [(3, 7), (2, 1)]
     """
     heads = []
-    for part in given.split(","):
+    for part in value.split(","):
         layer, dot, head = part.strip().partition(".")
         if not (dot and layer.isdecimal() and head.isdecimal() and len(part) <= 12):
             raise ArgumentError(f"Heads are given as layer.head, such as 3.7,2.1; got {part!r}.")
@@ -294,9 +298,9 @@ def parse_heads(given: str) -> list[tuple[int, int]]:
     return heads
 
 
-def parse_head(given: str, refusal: str) -> tuple[int, int]:
+def parse_head(value: str, refusal: str) -> tuple[int, int]:
     """Read one head; an ArgumentError explains why it is only one."""
-    heads = parse_heads(given)
+    heads = parse_heads(value)
     if len(heads) != 1:
-        raise ArgumentError(f"{refusal}, got {given!r}.")
+        raise ArgumentError(f"{refusal}, got {value!r}.")
     return heads[0]

@@ -43,30 +43,30 @@ def ablate(
 
     loaded = checkpoint.load()
     change: dict[str, Any] = dict(factor=factor or 0.0, source=source, text_pair=pair, top_k=top)
-    found = ablate(loaded, text, chosen, how, **change, **vars(tracked))
+    ablation = ablate(loaded, text, chosen, how, **change, **vars(tracked))
     numbers: dict[str, object] = {
-        "value_before": found.before.value,
-        "value_after": found.after.value,
-        "kl_nats": found.kl if found.value_change is None else None,
-        "entropy_before": found.before.entropy,
-        "entropy_after": found.after.entropy,
-        "loss_before": found.before.loss,
-        "loss_after": found.after.loss,
-        "logit_difference_before": found.logit_difference_before,
-        "logit_difference_after": found.logit_difference_after,
+        "value_before": ablation.before.value,
+        "value_after": ablation.after.value,
+        "kl_nats": ablation.kl if ablation.value_change is None else None,
+        "entropy_before": ablation.before.entropy,
+        "entropy_after": ablation.after.entropy,
+        "loss_before": ablation.before.loss,
+        "loss_after": ablation.after.loss,
+        "logit_difference_before": ablation.logit_difference_before,
+        "logit_difference_after": ablation.logit_difference_after,
     }
-    for name, token in (("target", found.target), ("against", found.against)):
+    for name, token in (("target", ablation.target), ("against", ablation.against)):
         if token is not None:
             numbers |= {
                 name: token.text,
                 f"{name}_log_probability_before": token.before,
                 f"{name}_log_probability_after": token.after,
             }
-    known = {key: value for key, value in numbers.items() if value is not None}
-    names = ", ".join(f"L{i} H{j}" for i, j in found.intervention.heads)
-    over = f" (mean over {found.averaged})" if found.averaged else ""
+    defined = {key: value for key, value in numbers.items() if value is not None}
+    names = ", ".join(f"L{i} H{j}" for i, j in ablation.intervention.heads)
+    over = f" (mean over {ablation.averaged})" if ablation.averaged else ""
     title = f"{loaded.name}, {how}: {names}{over}"
-    output.deliver(found.table(), title, **known)
+    output.deliver(ablation.table(), title, **defined)
 
 
 def importance(
@@ -84,11 +84,11 @@ def importance(
     loaded = checkpoint.load()
     target: dict[str, Any] = dict(labels=label, text_pair=pair)
     on_progress = progress("heads")
-    found = head_importance(loaded, measured_texts, method, on_progress, **target)
-    print_notes(found.notes)
-    table = found.table().sort_values("importance", ascending=False, kind="stable")
-    title = f"{loaded.name}: importance by {method}, {found.unit}, {found.n_texts} text(s)"
-    loss = float(found.loss.mean())
+    scores = head_importance(loaded, measured_texts, method, on_progress, **target)
+    print_notes(scores.notes)
+    table = scores.table().sort_values("importance", ascending=False, kind="stable")
+    title = f"{loaded.name}: importance by {method}, {scores.unit}, {scores.n_texts} text(s)"
+    loss = float(scores.loss.mean())
     output.deliver(table, title, loss=loss, method=method)
 
 
@@ -139,11 +139,11 @@ def path(
     from mha_viz.circuits.effects.path_effect import path_effect, receiver_name
 
     loaded = checkpoint.load()
-    found = path_effect(loaded, clean, corrupt, start, ends, metric, **vars(tracked))
-    print_notes(found.notes)
+    effect = path_effect(loaded, clean, corrupt, start, ends, metric, **vars(tracked))
+    print_notes(effect.notes)
     title = f"{loaded.name}: L{start[0]} H{start[1]} -> {receiver_name(ends)}, change of {metric}"
-    tokens = _token_names(found.target, found.against)
-    output.deliver(found.table(), title, clean=found.clean, **tokens)
+    tokens = _token_names(effect.target, effect.against)
+    output.deliver(effect.table(), title, clean=effect.clean, **tokens)
 
 
 def paths(
@@ -163,20 +163,23 @@ def paths(
     from mha_viz.circuits.effects.path_effects import path_effects
 
     loaded = checkpoint.load()
-    found = path_effects(loaded, clean, corrupt, metric, way, **vars(tracked))
+    effects = path_effects(loaded, clean, corrupt, metric, way, **vars(tracked))
     if exact:
-        found.measure(progress("paths"))
-    print_notes(found.notes)
-    table = found.table().sort_values("effect", key=abs, ascending=False, kind="stable")
+        effects.measure(progress("paths"))
+    print_notes(effects.notes)
+    table = effects.table().sort_values("effect", key=abs, ascending=False, kind="stable")
     table = table.dropna(axis="columns", how="all")
-    numbers: dict[str, object] = {"clean": found.clean, **_token_names(found.target, found.against)}
-    if isfinite(found.recall()):  # all paths are measured: of a part both numbers would mislead
-        numbers |= {"rank_correlation": found.agreement, "recall_20": found.recall()}
+    numbers: dict[str, object] = {
+        "clean": effects.clean,
+        **_token_names(effects.target, effects.against),
+    }
+    if isfinite(effects.recall()):  # all paths are measured: of a part both numbers would mislead
+        numbers |= {"rank_correlation": effects.agreement, "recall_20": effects.recall()}
     if output.to_read:
         table = table.head(options.SHOWN)
-    n_estimated = found.n_paths - found.n_measured
+    n_estimated = effects.n_paths - effects.n_measured
     title = (
-        f"{loaded.name}: {way} paths, change of {metric}; {found.n_measured:,} measured, "
+        f"{loaded.name}: {way} paths, change of {metric}; {effects.n_measured:,} measured, "
         f"{n_estimated:,} estimated"
     )
     output.deliver(table, title, **numbers)
@@ -196,16 +199,16 @@ def patch(
     from mha_viz.circuits.effects.patching_map import patching_map
 
     loaded = checkpoint.load()
-    given = vars(tracked) | {"on_progress": progress("runs")}
-    found = patching_map(loaded, clean, corrupt, metric, part, direction, **given)
-    print_notes([*found.notes, *([found.refusal] if found.refusal else [])])
-    table = found.table()
+    settings = vars(tracked) | {"on_progress": progress("runs")}
+    patched = patching_map(loaded, clean, corrupt, metric, part, direction, **settings)
+    print_notes([*patched.notes, *([patched.refusal] if patched.refusal else [])])
+    table = patched.table()
     if output.to_read:
         strongest = table.sort_values("effect", key=abs, ascending=False, kind="stable")
         table = strongest.head(options.SHOWN)
     title = f"{loaded.name}: {part.replace('_', ' ')} patched to {direction}, change of {metric}"
-    numbers = {"clean": found.clean, "corrupt": found.corrupt}
-    tokens = _token_names(found.target, found.against)
+    numbers = {"clean": patched.clean, "corrupt": patched.corrupt}
+    tokens = _token_names(patched.target, patched.against)
     output.deliver(table, title, **numbers, **tokens)
 
 
@@ -233,21 +236,21 @@ def faithfulness(
     print_notes([accuracy.sentence])
     if chosen is None:
         chosen = list(find_heads(loaded, behaviour, on_progress=progress("search")).heads)
-    found = faithfulness(loaded, behaviour, chosen, progress("test"))
+    curve = faithfulness(loaded, behaviour, chosen, progress("test"))
     if save is not None:
-        found.save(save)
+        curve.save(save)
         tell(f"wrote {save}")
-    if found.held_out.refusal:
-        print_notes([found.held_out.refusal])
-    names = ", ".join(f"L{layer} H{head}" for layer, head in found.heads)
+    if curve.held_out.refusal:
+        print_notes([curve.held_out.refusal])
+    names = ", ".join(f"L{layer} H{head}" for layer, head in curve.heads)
     numbers = {
         "held_out": len(behaviour.held_out),
         "chosen_on": len(behaviour.to_choose_on),
         "prefers_right": accuracy.share,
-        "stand_in": found.stand_in,
+        "stand_in": curve.stand_in,
     }
-    title = f"{loaded.name}, {behaviour.name}: {names}. {found.beside_random}"
-    output.deliver(found.table(), title, **numbers)
+    title = f"{loaded.name}, {behaviour.name}: {names}. {curve.beside_random}"
+    output.deliver(curve.table(), title, **numbers)
 
 
 def edges(
@@ -268,16 +271,16 @@ def edges(
 
     loaded = checkpoint.load()
     behaviour = task.make(loaded)
-    found = edge_effects(loaded, behaviour, method, metric, progress("edges"))
+    effects = edge_effects(loaded, behaviour, method, metric, progress("edges"))
     if measure:
-        found.measure(measure, progress("exact"))
-    counts = f"{found.n_edges:,} edges by {method}, {found.n_measured} exact"
+        effects.measure(measure, progress("exact"))
+    counts = f"{effects.n_edges:,} edges by {method}, {effects.n_measured} exact"
     title = f"{loaded.name}, {behaviour.name}: {counts}"
-    table, numbers = found.table(), {}
+    table, numbers = effects.table(), {}
     if curve:
-        made = edge_faithfulness(found, on_progress=progress("curve"))
-        table, numbers = made.table(), {"area": made.area, "distance": made.distance}
-        title += f"; area {made.area:.3f} on {len(behaviour.held_out)} held-out pairs"
+        measured = edge_faithfulness(effects, on_progress=progress("curve"))
+        table, numbers = measured.table(), {"area": measured.area, "distance": measured.distance}
+        title += f"; area {measured.area:.3f} on {len(behaviour.held_out)} held-out pairs"
     elif output.to_read:
         table = table.head(options.SHOWN)[["sender", "receiver", "score", "known"]]
     output.deliver(table, title, **numbers)

@@ -101,13 +101,13 @@ def clearest(report: Report) -> Finding:
         return CLEAREST.index(label.key), -score if label.at_least else score
 
     head, best = min(earned, key=clarity)
-    verb, rest = best.label.does.split(" ", 1)
+    verb, object_words = best.label.does.split(" ", 1)
     unit = METRICS[best.label.metric].unit
     written = "{:.2f}".format if unit == "probability" else format_number
     has_baseline = best.baseline_name != "no baseline"
     chance = written(best.baseline) if has_baseline else ""
     amount = f"{written(best.score)} {AMOUNTS[unit].replace('the weight', 'its weight')}"
-    return Finding(head, f"{verb}s {rest}", amount, chance, best.baseline_name)
+    return Finding(head, f"{verb}s {object_words}", amount, chance, best.baseline_name)
 
 
 def describe(record: AttentionRecord, head: Place, *, report: Report | None = None) -> Description:
@@ -134,10 +134,10 @@ def describe(record: AttentionRecord, head: Place, *, report: Report | None = No
     >>> print(describe(record, (0, 2)).sentences[0].text)
     L0 H2 looks at the previous token (0.972 of the weight; uniform attention gives 0.166).
     """
-    place = place_of(record, head)
+    layer_head = place_of(record, head)
     report = make_report(record) if report is None else report
-    name = head_name(*place, numbers=record.layer_numbers)
-    sentences = (*labels_of(report, place, name), unusual(report, place, name))
+    name = head_name(*layer_head, numbers=record.layer_numbers)
+    sentences = (*labels_of(report, layer_head, name), unusual(report, layer_head, name))
     return Description(sentences, report.notes)
 
 
@@ -164,23 +164,23 @@ def describe_heads(record: AttentionRecord, *, report: Report | None = None) -> 
     for i, layer in enumerate(report.labels):
         for j, earned in enumerate(layer):
             if earned:
-                first = min(earned, key=lambda one: _ORDER.index(one.label.key))
+                first = min(earned, key=lambda entry: _ORDER.index(entry.label.key))
                 name = head_name(i, j, numbers=record.layer_numbers)
                 kinds[first.label.key].append((name, first))
-    clauses = [_clause(found) for found in kinds.values() if found][:MOST]
+    clauses = [_clause(same_label) for same_label in kinds.values() if same_label][:MOST]
     if not clauses:
         without = _unlabelled(report)
         text = f"No head of {int(without.baseline):,} earns a label on this text."
         return Description((Sentence(text, {_WITHOUT: without}),), report.notes)
-    numbers = {key: one for clause in clauses for key, one in clause.numbers.items()}
+    numbers = {key: number for clause in clauses for key, number in clause.numbers.items()}
     text = "; ".join(clause.text for clause in clauses)
     return Description((Sentence(f"{text}.", numbers),), report.notes)
 
 
-def labels_of(report: Report, place: tuple[int, int], name: str) -> list[Sentence]:
+def labels_of(report: Report, layer_head: tuple[int, int], name: str) -> list[Sentence]:
     """Return a sentence for each label of a head, or one that says that it has none."""
-    earned = report.labels[place[0]][place[1]]
-    clauses = [_clause([(name, one)]) for one in earned]
+    earned = report.labels[layer_head[0]][layer_head[1]]
+    clauses = [_clause([(name, label)]) for label in earned]
     if not clauses:
         n, total = without = _unlabelled(report)
         text = f"{name} earns no label, as {n:,.0f} of {count(int(total), 'head')} on this text."
@@ -188,49 +188,49 @@ def labels_of(report: Report, place: tuple[int, int], name: str) -> list[Sentenc
     return [Sentence(f"{clause.text}.", clause.numbers) for clause in clauses]
 
 
-def unusual(report: Report, place: tuple[int, int], name: str) -> Sentence:
+def unusual(report: Report, layer_head: tuple[int, int], name: str) -> Sentence:
     """Return a sentence on the metric in which a head is furthest from the median of all heads."""
     far: dict[str, float] = {}
     for key, scores in report.scores.items():
-        if (own := scores[place]).isfinite():
+        if (score := scores[layer_head]).isfinite():
             away = np.abs(defined(scores) - np.median(defined(scores)))
-            apart, spread = abs(float(own) - np.median(defined(scores))), np.median(away)
+            apart, spread = abs(float(score) - np.median(defined(scores))), np.median(away)
             far[key] = apart / spread if spread else np.inf if apart > _ROUNDING else 0.0
     if not far:
         return Sentence(f"{name} attends to nothing on this text: no metric of it is defined.")
     best = max(far, key=far.__getitem__)
-    values, value = defined(report.scores[best]), float(report.scores[best][place])
+    values, value = defined(report.scores[best]), float(report.scores[best][layer_head])
     begin = f"{name}'s {METRICS[best].title} is {amount(best, value)}"
     baselines = {}
     if len(values) >= LEAST:
         title, baselines["median of all heads"] = METRICS[best].title, float(np.median(values))
         begin = f"{name}'s most unusual metric is {title}: {amount(best, value)}"
         begin += f", the {place_among(values, value)}"
-    if np.isfinite(uniform := uniform_of(report, best, place)):
+    if np.isfinite(uniform := uniform_of(report, best, layer_head)):
         baselines["uniform attention"] = uniform
-    beside = ", ".join(f"{key} {format_number(one)}" for key, one in baselines.items())
-    numbers = {f"{best}, {key}": Number(value, one) for key, one in baselines.items()}
+    beside = ", ".join(f"{key} {format_number(baseline)}" for key, baseline in baselines.items())
+    numbers = {f"{best}, {key}": Number(value, baseline) for key, baseline in baselines.items()}
     return Sentence(f"{begin} ({beside})." if beside else f"{begin}.", numbers)
 
 
-def _clause(found: Sequence[tuple[str, EarnedLabel]]) -> Sentence:
+def _clause(labelled: Sequence[tuple[str, EarnedLabel]]) -> Sentence:
     """Return what some heads with one label do, and the hardest baseline that one of them beat."""
-    label = found[0][1].label
+    label = labelled[0][1].label
     sign = -1 if label.at_least else 1
-    shown = sorted(found, key=lambda head: sign * head[1].score)[:MOST]
-    hidden = [f"{len(found) - MOST:,} more"] if len(found) > MOST else []
+    shown = sorted(labelled, key=lambda head: sign * head[1].score)[:MOST]
+    hidden = [f"{len(labelled) - MOST:,} more"] if len(labelled) > MOST else []
     *names, last = [name for name, _ in shown] + hidden
     subject = " and ".join([", ".join(names), last] if names else [last])
-    verb, rest = label.does.split(" ", 1)
-    hardest = min((one for _, one in found), key=lambda one: sign * one.baseline)
+    verb, object_words = label.does.split(" ", 1)
+    hardest = min((earned for _, earned in labelled), key=lambda earned: sign * earned.baseline)
     beaten = f"{hardest.baseline_name} gives {format_number(hardest.baseline)}"
     if hardest.baseline_name == "no baseline":  # then it had a threshold to reach, and that alone
         beaten = f"the threshold is {format_number(hardest.threshold)}"
-    scores = ", ".join(format_number(one.score) for _, one in shown)
+    scores = ", ".join(format_number(earned.score) for _, earned in shown)
     return Sentence(
-        f"{subject} {verb}{'' if names else 's'} {rest} ({scores} "
+        f"{subject} {verb}{'' if names else 's'} {object_words} ({scores} "
         f"{AMOUNTS[METRICS[label.metric].unit]}; {beaten})",
-        {f"{name} {label.metric}": Number(one.score, one.baseline) for name, one in shown},
+        {f"{name} {label.metric}": Number(earned.score, earned.baseline) for name, earned in shown},
     )
 
 
@@ -264,7 +264,7 @@ def place_among(values: Float[np.ndarray, " known"], value: float) -> str:
     return f"{'' if rank == 1 else f'{rank:,}{suffix} '}{end} of {count(len(values), 'head')}"
 
 
-def uniform_of(report: Report, key: str, place: tuple[int, int]) -> float:
+def uniform_of(report: Report, key: str, layer_head: tuple[int, int]) -> float:
     """Return what a head with uniform attention scores; NaN where it has no score."""
-    uniform = report.baselines[key].at(*place).uniform if key in report.baselines else None
+    uniform = report.baselines[key].at(*layer_head).uniform if key in report.baselines else None
     return np.nan if uniform is None else uniform

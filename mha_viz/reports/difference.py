@@ -120,7 +120,7 @@ def describe_difference(
     if other_report is None:
         other_report = report if second is record else make_report(second)
     heads = (record, place_of(record, a)), (second, place_of(second, b))
-    name_a, name_b = (head_name(*place, numbers=of.layer_numbers) for of, place in heads)
+    name_a, name_b = (head_name(*layer_head, numbers=of.layer_numbers) for of, layer_head in heads)
     names = (name_a, name_b) if other is None else (f"A {name_a}", f"B {name_b}")
     return describe_pair(HeadPair(heads, (report, other_report), names), likeness)
 
@@ -147,11 +147,11 @@ def _verdict(
     """Return how far two heads differ, in one sentence."""
     if pair.is_one_head:
         return "Both are the same head."
-    known = metrics[metrics["p"].notna()]
-    numbers = {name: number for one in sentences for name, number in one.numbers.items()}
+    tested_metrics = metrics[metrics["p"].notna()]
+    numbers = {name: number for sentence in sentences for name, number in sentence.numbers.items()}
     clauses = []
-    if len(known) and tested.conclusive(len(known)):
-        beyond = f"{int(known['beyond_noise'].sum()):,} of {len(known):,} metrics"
+    if len(tested_metrics) and tested.conclusive(len(tested_metrics)):
+        beyond = f"{int(tested_metrics['beyond_noise'].sum()):,} of {len(tested_metrics):,} metrics"
         clauses.append(f"{' and '.join(pair.names)} differ beyond noise in {beyond}")
     if rank := numbers.get(f"hellinger{_SHARE}"):
         clauses.append(f"their attention is closer than {_percent(rank.value)} of pairs")
@@ -166,18 +166,18 @@ def _verdict(
 
 def _does(pair: HeadPair, side: int) -> Sentence:
     """Return what one head does: its labels, or that it has none and what is most unusual."""
-    of, place, name = pair.reports[side], pair.heads[side][1], pair.names[side]
-    found = labels_of(of, place, name)
-    if not of.labels[place[0]][place[1]]:
-        found.append(unusual(of, place, name))
-    numbers = {key: number for one in found for key, number in one.numbers.items()}
-    return Sentence(" ".join(one.text for one in found), numbers)
+    of, layer_head, name = pair.reports[side], pair.heads[side][1], pair.names[side]
+    sentences = labels_of(of, layer_head, name)
+    if not of.labels[layer_head[0]][layer_head[1]]:
+        sentences.append(unusual(of, layer_head, name))
+    numbers = {key: number for sentence in sentences for key, number in sentence.numbers.items()}
+    return Sentence(" ".join(sentence.text for sentence in sentences), numbers)
 
 
 def _noise(pair: HeadPair, metrics: pd.DataFrame, tested: Exchange) -> Iterator[Sentence]:
     """Yield in which metrics the heads differ beyond noise, or why nobody can tell."""
-    known = metrics[metrics["p"].notna()]
-    n, rows = len(known), min(tested.rows)
+    tested_metrics = metrics[metrics["p"].notna()]
+    n, rows = len(tested_metrics), min(tested.rows)
     if not n:
         return
     if not tested.conclusive(n):
@@ -188,18 +188,18 @@ def _noise(pair: HeadPair, metrics: pd.DataFrame, tested: Exchange) -> Iterator[
         )
         yield Sentence(text, {"rows": Number(rows, needed)})
         return
-    found = known[known["beyond_noise"]]
-    named = found.head(MOST_NAMED) if len(found) else known.head(1)
+    differing = tested_metrics[tested_metrics["beyond_noise"]]
+    named = differing.head(MOST_NAMED) if len(differing) else tested_metrics.head(1)
     lines = {str(key): row for key, row in named.to_dict("index").items()}
     clauses = [
         f"{row['title']} ({amount(key, row['a'])} and {amount(key, row['b'])}; noise "
         f"{format_number(row['noise'])}; more than {_percent(row['unusual'])} of {_those(pair)})"
         for key, row in lines.items()
     ]
-    order = "most unusually in" if len(found) else "the most unusual difference is"
+    order = "most unusually in" if len(differing) else "the most unusual difference is"
     blocks = "rows" if pair.heads[0][0].shape[2] <= MOST_BLOCKS else "blocks of rows"
     yield Sentence(
-        f"They differ beyond noise in {len(found):,} of {count(n, 'metric')}, {order} "
+        f"They differ beyond noise in {len(differing):,} of {count(n, 'metric')}, {order} "
         f"{', '.join(clauses)}. Noise is what exchanges of their {rows:,} {blocks} give.",
         {key: Number(row["difference"], row["noise"]) for key, row in lines.items()},
     )
@@ -208,10 +208,13 @@ def _noise(pair: HeadPair, metrics: pd.DataFrame, tested: Exchange) -> Iterator[
 def _standing(pair: HeadPair, metrics: pd.DataFrame) -> Iterator[Sentence]:
     """Yield where both heads stand among all in the metric of the most unusual difference."""
     beyond = metrics[metrics["beyond_noise"]]
-    known = metrics[metrics["difference"].notna()] if beyond.empty else beyond
-    if known.empty or min(record.n_layers * record.n_heads for record, _ in pair.heads) < LEAST:
+    candidates = metrics[metrics["difference"].notna()] if beyond.empty else beyond
+    if (
+        candidates.empty
+        or min(record.n_layers * record.n_heads for record, _ in pair.heads) < LEAST
+    ):
         return
-    key = str(known.index[0])
+    key = str(candidates.index[0])
     clauses, numbers = [], {}
     for of, name, value in zip(pair.reports, pair.names, pair.values(key), strict=True):
         values = defined(of.scores[key])
@@ -258,8 +261,8 @@ def _among_pairs(
     (record, a), (_, b) = pair.heads
     if not pair.in_one_record:
         return float(head_similarity(both, measure)[0, 1]), None
-    given = (likeness or {}).get(measure)
-    matrix = head_similarity(record, measure) if given is None else torch.as_tensor(given)
+    stored = (likeness or {}).get(measure)
+    matrix = head_similarity(record, measure) if stored is None else torch.as_tensor(stored)
     i, j = (layer * record.n_heads + head for layer, head in (a, b))
     apart = as_distances(matrix, measure).cpu().numpy()
     each = apart[np.triu_indices(len(apart), 1)]
@@ -269,24 +272,32 @@ def _among_pairs(
 
 def _moved(pair: HeadPair) -> Iterator[Sentence]:
     """Yield how much weight lies elsewhere in the other text, beside uniform attention."""
-    (one, a), (two, b) = pair.heads
-    if one.is_cross or two.is_cross or one.shape[2] * two.shape[2] > MOST_ALIGNED:
+    (first_record, a), (second_record, b) = pair.heads
+    if (
+        first_record.is_cross
+        or second_record.is_cross
+        or first_record.shape[2] * second_record.shape[2] > MOST_ALIGNED
+    ):
         return
-    places = align(one.labels, two.labels)
-    common = equal_places(one.labels, two.labels, places)
-    if all(one.tokens[i].is_special for i, _ in common):
-        text = f"No row can be compared: B has no token of A, which has {len(one.tokens):,}."
-        yield Sentence(text, {"common tokens": Number(0, len(one.tokens))})
+    positions = align(first_record.labels, second_record.labels)
+    common = equal_places(first_record.labels, second_record.labels, positions)
+    if all(first_record.tokens[i].is_special for i, _ in common):
+        text = (
+            f"No row can be compared: B has no token of A, which has {len(first_record.tokens):,}."
+        )
+        yield Sentence(text, {"common tokens": Number(0, len(first_record.tokens))})
         return
-    seen = [uniform_rows(visible_keys(of, place[0])) for of, place in pair.heads]
-    own, uniform = (
-        float(pattern_change(first[None, None], second[None, None], places, common))
-        for first, second in ((one.head(*a), two.head(*b)), seen)
+    uniform_patterns = [
+        uniform_rows(visible_keys(of, layer_head[0])) for of, layer_head in pair.heads
+    ]
+    change, uniform = (
+        float(pattern_change(first[None, None], second[None, None], positions, common))
+        for first, second in ((first_record.head(*a), second_record.head(*b)), uniform_patterns)
     )
     yield Sentence(
-        f"On the {count(len(common), 'token')} that both texts share, {format_number(own)} of the "
-        f"weight lies elsewhere; uniform attention gives {format_number(uniform)}.",
-        {_CHANGE: Number(own, uniform)},
+        f"On the {count(len(common), 'token')} that both texts share, {format_number(change)} of "
+        f"the weight lies elsewhere; uniform attention gives {format_number(uniform)}.",
+        {_CHANGE: Number(change, uniform)},
     )
 
 

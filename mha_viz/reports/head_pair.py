@@ -41,21 +41,21 @@ class HeadPair:
     @property
     def on_same_tokens(self) -> bool:
         """True where both records have the same axes."""
-        one, two = ((of.labels, of.key_labels, of.merged, of.is_cross) for of, _ in self.heads)
-        return one == two
+        first, second = ((of.labels, of.key_labels, of.merged, of.is_cross) for of, _ in self.heads)
+        return first == second
 
     @property
     def compares_changes(self) -> bool:
         """True for one head on two records: what other heads changed is what it is held against."""
         shapes = {record.shape[:2] for record, _ in self.heads}
-        places = {place for _, place in self.heads}
-        return not self.in_one_record and len(shapes) == len(places) == 1
+        layer_heads = {layer_head for _, layer_head in self.heads}
+        return not self.in_one_record and len(shapes) == len(layer_heads) == 1
 
     def values(self, key: str) -> tuple[float, float]:
         """Return a metric of both heads."""
         a, b = (
-            float(report.scores[key][place])
-            for report, (_, place) in zip(self.reports, self.heads, strict=True)
+            float(report.scores[key][layer_head])
+            for report, (_, layer_head) in zip(self.reports, self.heads, strict=True)
         )
         return a, b
 
@@ -74,8 +74,8 @@ def metric_table(pair: HeadPair, tested: Exchange) -> pd.DataFrame:
         both = np.concatenate(pair.scores(key))
         both = both[np.isfinite(both)]  # of one record all heads are there twice
         spread = float(both.std()) if len(both) else 0.0
-        places = zip(pair.reports, pair.heads, strict=True)
-        uniform_a, uniform_b = (uniform_of(of, key, place) for of, (_, place) in places)
+        sides = zip(pair.reports, pair.heads, strict=True)
+        uniform_a, uniform_b = (uniform_of(of, key, layer_head) for of, (_, layer_head) in sides)
         rows[key] = {
             "title": METRICS[key].title,
             "unit": METRICS[key].unit,
@@ -102,35 +102,37 @@ def token_pairs(pair: HeadPair, most: int = MOST_PAIRS) -> pd.DataFrame:
     Columns are those of `Difference.pairs`; there is no row for equal weights, and none where the
     heads are on different tokens.
     """
-    record, found = pair.heads[0][0], []
+    record, pairs = pair.heads[0][0], []
     queries, n_keys = record.shape[2:]
     for rows in row_blocks(queries, 8 * n_keys) if pair.on_same_tokens else ():
         check_cancelled()
         a, b = (of.patterns.full_rows(at[0], rows, [at[1]])[0].double() for of, at in pair.heads)
-        apart, places = (b - a).abs().flatten().topk(min(most, a.numel()))
-        for place in places[apart > 0].tolist():
-            row, key = divmod(place, n_keys)
-            found.append((rows.start + row, key, float(a[row, key]), float(b[row, key])))
-    found.sort(key=lambda one: -abs(one[3] - one[2]))
+        apart, cells = (b - a).abs().flatten().topk(min(most, a.numel()))
+        for cell in cells[apart > 0].tolist():
+            row, key = divmod(cell, n_keys)
+            pairs.append((rows.start + row, key, float(a[row, key]), float(b[row, key])))
+    pairs.sort(key=lambda pair_weights: -abs(pair_weights[3] - pair_weights[2]))
     table = [
         (query, key, record.labels[query], record.key_labels[key], a, b, b - a)
-        for query, key, a, b in found[:most]
+        for query, key, a, b in pairs[:most]
     ]
     return pd.DataFrame(table, columns=_COLUMNS)
 
 
 def _share_nearer(pair: HeadPair, key: str, difference: float) -> float:
     """Return the share of pairs of heads that differ less; of heads that changed less."""
-    one, two = pair.scores(key)
+    first, second = pair.scores(key)
     reach = difference * _BELOW
     if not np.isfinite(reach):
         return np.nan
     if pair.compares_changes:
-        changes = np.abs(two - one)
+        changes = np.abs(second - first)
         return float((changes[np.isfinite(changes)] < reach).mean())
-    one, two = (np.sort(values[np.isfinite(values)]) for values in (one, two))
-    nearer = np.searchsorted(two, one + reach) - np.searchsorted(two, one - reach, "right")
-    itself = len(one) if pair.in_one_record else 0  # a head beside itself is no pair
-    n_pairs = len(one) * len(two) - itself
+    first, second = (np.sort(values[np.isfinite(values)]) for values in (first, second))
+    nearer = np.searchsorted(second, first + reach) - np.searchsorted(
+        second, first - reach, "right"
+    )
+    itself = len(first) if pair.in_one_record else 0  # a head beside itself is no pair
+    n_pairs = len(first) * len(second) - itself
     n_nearer = int(nearer.clip(0).sum()) - itself * (reach > 0)
     return n_nearer / n_pairs if n_pairs else np.nan

@@ -59,8 +59,8 @@ def induction_scores(
             'Induction looks back in one text: ask for part "encoder" or "decoder", not "cross".'
         )
     sample, vocabulary = sample_text(model, part), plain_tokens(model)
-    own = own_tokens(sample)
-    n_around = len(sample.tokens) - (own.stop - own.start)
+    sample_slice = own_tokens(sample)
+    n_around = len(sample.tokens) - (sample_slice.stop - sample_slice.start)
     period = _period(model, period, n_around, len(vocabulary))
     length = n_around + 2 * period
     most = MOST_BYTES // (4 * model.n_layers * model.n_heads * length**2)
@@ -71,22 +71,23 @@ def induction_scores(
         )
     drawn = (_repeated_text(vocabulary, period, seed) for seed in range(n_seeds))
     texts = [with_tokens(sample, ids, model) for ids in drawn]
-    left = _run(model, part, texts)
+    record = _run(model, part, texts)
     # The metric takes any two axes before query and key: here texts take the place of layers.
     scores = [
-        induction(layer.float().cpu(), period=period, start=own.start) for layer in left.pattern
+        induction(layer.float().cpu(), period=period, start=sample_slice.start)
+        for layer in record.pattern
     ]
     causal = part == "decoder" or model.causal
-    allowed = recorded_mask(left, 0, [layer[0] for layer in left.pattern], causal)
+    allowed = recorded_mask(record, 0, [layer[0] for layer in record.pattern], causal)
     baseline_scores = (
-        float(induction(weights, period=period, start=own.start).mean())
+        float(induction(weights, period=period, start=sample_slice.start).mean())
         for weights in (
             uniform_pattern(length, length, causal=causal, allowed=allowed),
             offset_pattern(length, length, -1),
         )
     )
-    found = t_interval(torch.stack(scores, dim=1).double())
-    mean, low, high = (bound.clamp(0.0, 1.0).float() for bound in found)
+    interval = t_interval(torch.stack(scores, dim=1).double())
+    mean, low, high = (bound.clamp(0.0, 1.0).float() for bound in interval)
     numbers = model.numbers_of(part)
     uniform, offset = baseline_scores
     sizes = n_seeds, period
@@ -109,20 +110,24 @@ def sample_text(model: AttentionModel, part: str) -> Encoded:
 
 def own_tokens(sample: Encoded) -> slice:
     """Return the slice of the text's own tokens, between special ones."""
-    own = [i for i, token in enumerate(sample.tokens) if not token.is_special]
-    return slice(own[0], own[-1] + 1)
+    positions = [i for i, token in enumerate(sample.tokens) if not token.is_special]
+    return slice(positions[0], positions[-1] + 1)
 
 
 def with_tokens(sample: Encoded, ids: list[int], model: AttentionModel) -> Encoded:
     """Replace the sample's own tokens, as a text of these would be encoded."""
-    own, types = own_tokens(sample), sample.token_type_ids
+    sample_slice, types = own_tokens(sample), sample.token_type_ids
     tokens, labels = list(sample.tokens), [label_of(model.tokenizer, i) for i in ids]
-    tokens[own] = [
-        replace(tokens[own.start], text=label, id=i, start=None, end=None, word=n)
+    tokens[sample_slice] = [
+        replace(tokens[sample_slice.start], text=label, id=i, start=None, end=None, word=n)
         for n, (i, label) in enumerate(zip(ids, labels, strict=True))
     ]
     if types is not None:
-        types = [*types[: own.start], *[types[own.start]] * len(ids), *types[own.stop :]]
+        types = [
+            *types[: sample_slice.start],
+            *[types[sample_slice.start]] * len(ids),
+            *types[sample_slice.stop :],
+        ]
     return Encoded([token.id for token in tokens], types, tuple(tokens))
 
 
@@ -130,8 +135,8 @@ def plain_tokens(model: AttentionModel) -> list[int]:
     """Return the tokens that a text may be made of: known to both, and not special."""
     added = model.tokenizer.added_tokens_decoder  # Llama reserves hundreds that have no use yet
     special = {*model.tokenizer.all_special_ids, *(i for i, t in added.items() if t.special)}
-    known = set(model.tokenizer.get_vocab().values()) - special
-    return sorted(number for number in known if 0 <= number < model.d_vocab)
+    vocabulary = set(model.tokenizer.get_vocab().values()) - special
+    return sorted(number for number in vocabulary if 0 <= number < model.d_vocab)
 
 
 def _period(model: AttentionModel, requested: int | None, n_around: int, n_tokens: int) -> int:

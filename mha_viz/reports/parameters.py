@@ -94,7 +94,7 @@ def diversity(
 def _wide(model: AttentionModel, name: str, part: str | None) -> list[Tensor]:
     """Return each layer's (head, d_model, d_head); W_O transposed."""
     if name not in MATRICES:
-        known = ", ".join((*MATRICES, *PRODUCTS))
-        raise ArgumentError(f"name must be one of {known}, got {name!r}.")
+        names = ", ".join((*MATRICES, *PRODUCTS))
+        raise ArgumentError(f"name must be one of {names}, got {name!r}.")
     layers = model.head_weights(name, part)
     return [layer.transpose(-2, -1) if name == "W_O" else layer for layer in layers]

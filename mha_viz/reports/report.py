@@ -94,12 +94,12 @@ class Report:
     def table(self, record: AttentionRecord) -> pd.DataFrame:
         """Return a row for each head of the record; columns as `head_report` describes them."""
         layers, heads = record.n_layers, record.n_heads
-        places = [(i, j) for i in range(layers) for j in range(heads)]
+        layer_heads = [(i, j) for i in range(layers) for j in range(heads)]
         columns: dict[str, object] = {
-            "layer": [record.layer_numbers[i] for i, _ in places],
-            "head": [j for _, j in places],
-            "labels": ["; ".join(f.label.title for f in self.labels[i][j]) for i, j in places],
-            "why": ["; ".join(f.why for f in self.labels[i][j]) for i, j in places],
+            "layer": [record.layer_numbers[i] for i, _ in layer_heads],
+            "head": [j for _, j in layer_heads],
+            "labels": ["; ".join(f.label.title for f in self.labels[i][j]) for i, j in layer_heads],
+            "why": ["; ".join(f.why for f in self.labels[i][j]) for i, j in layer_heads],
         }
         for key, values in self.scores.items():
             columns[key] = values.flatten().numpy()
@@ -110,7 +110,9 @@ class Report:
         for key, baseline in self.baselines.items():
             for name in ("uniform", "offset", "random"):
                 if getattr(baseline, name) is not None and key in self.scores:
-                    of_heads = [getattr(baseline.at(*place), name) for place in places]
+                    of_heads = [
+                        getattr(baseline.at(*layer_head), name) for layer_head in layer_heads
+                    ]
                     columns[f"{key}_{name}"] = np.array(of_heads, float)
         table = HeadReport(columns)
         table.attrs["notes"] = list(self.notes)
@@ -151,17 +153,19 @@ def report(
         random_head_scores = scores_of_random(record, random, random_induction)
         if random_head_scores is None:
             notes.append(_NOTES["no_random"])
-    found = text_baselines(record, random_head_scores)
+    baselines = text_baselines(record, random_head_scores)
     if induction is not None:  # its texts are the probe's, not this one
-        found["induction"] = replace(
-            found.get("induction", Baseline()), uniform=induction.uniform, offset=induction.offset
+        baselines["induction"] = replace(
+            baselines.get("induction", Baseline()),
+            uniform=induction.uniform,
+            offset=induction.offset,
         )
     scores = {key: scores[key] for key in METRICS if key in scores}
-    earned = head_labels(scores, found, rotation_null(record))
-    withheld = _withheld(head_labels(scores, found), earned)
-    made = Report(scores, found, earned, induction, withheld=withheld)
-    messages = [*_too_short(made, record.n_layers), *_by_chance(made)]
-    return replace(made, notes=(*record.notes, *_missing(record), *messages, *notes))
+    earned = head_labels(scores, baselines, rotation_null(record))
+    withheld = _withheld(head_labels(scores, baselines), earned)
+    result = Report(scores, baselines, earned, induction, withheld=withheld)
+    messages = [*_too_short(result, record.n_layers), *_by_chance(result)]
+    return replace(result, notes=(*record.notes, *_missing(record), *messages, *notes))
 
 
 def head_report(record: AttentionRecord, model: AttentionModel | None = None) -> pd.DataFrame:
@@ -219,9 +223,9 @@ def _missing(record: AttentionRecord) -> Iterator[str]:
         yield _NOTES["single_head"]
 
 
-def _too_short(made: Report, n_layers: int) -> Iterator[str]:
+def _too_short(head_report: Report, n_layers: int) -> Iterator[str]:
     """Name the labels that no head could have earned on this text, in some layer at least."""
-    of_layers = [made.too_short(layer) for layer in range(n_layers)]
+    of_layers = [head_report.too_short(layer) for layer in range(n_layers)]
     titles = list(dict.fromkeys(label.title for labels in of_layers for label in labels))
     if titles:
         some = " in some layers" * (len(set(of_layers)) > 1)
@@ -232,16 +236,18 @@ def _withheld(reached: Earned, earned: Earned) -> list[list[tuple[Label, ...]]]:
     """Return the labels of each head that stand in the first list alone."""
     return [
         [
-            tuple(found.label for found in one if found not in two)
-            for one, two in zip(*rows, strict=True)
+            tuple(entry.label for entry in first if entry not in second)
+            for first, second in zip(*rows, strict=True)
         ]
         for rows in zip(reached, earned, strict=True)
     ]
 
 
-def _by_chance(made: Report) -> Iterator[str]:
+def _by_chance(head_report: Report) -> Iterator[str]:
     """Name the labels that some heads reach and do not hold, since chance explains as many."""
-    if withheld := Counter(one.title for row in made.withheld for head in row for one in head):
+    if withheld := Counter(
+        label.title for row in head_report.withheld for head in row for label in head
+    ):
         counts = ", ".join(f"{title} ({n})" for title, n in withheld.items())
         yield _NOTES["by_chance"].format(counts=counts)
 
@@ -278,8 +284,8 @@ def _twins(record: AttentionRecord) -> Iterator[tuple[str, object]]:
         made_of = PAIR_MEASURES[key]
         if made_of != "pattern" and getattr(record, made_of) is None:
             continue
-        twins, found = nearest_others(distances(record, key))
-        places = (divmod(twin, record.n_heads) for twin in twins.tolist())
+        twins, twin_distances = nearest_others(distances(record, key))
+        layer_heads = (divmod(twin, record.n_heads) for twin in twins.tolist())
         numbers = record.layer_numbers
-        yield name, [None if i < 0 else head_name(i, j, numbers=numbers) for i, j in places]
-        yield f"{name}_{key}", 1 - found if key in LIKENESS else found
+        yield name, [None if i < 0 else head_name(i, j, numbers=numbers) for i, j in layer_heads]
+        yield f"{name}_{key}", 1 - twin_distances if key in LIKENESS else twin_distances

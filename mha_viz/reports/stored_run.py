@@ -54,9 +54,13 @@ class ModelFacts:
     def of(cls, model: AttentionModel) -> ModelFacts:
         """Return the facts of a loaded model."""
         n_parameters = sum(p.numel() for p in model.network.parameters())
-        own = {"device": str(model.device), "n_parameters": n_parameters}
-        same = {one.name: getattr(model, one.name) for one in fields(cls) if one.name not in own}
-        return cls(**same, **own)
+        counted = {"device": str(model.device), "n_parameters": n_parameters}
+        same = {
+            field.name: getattr(model, field.name)
+            for field in fields(cls)
+            if field.name not in counted
+        }
+        return cls(**same, **counted)
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,14 +81,14 @@ class StoredRun:
 
 def write(folder: Path, run: StoredRun) -> None:
     """Store a run beside the files of its model."""
-    found = run.induction
-    probe = {name: getattr(found, name) for name in ("n_seeds", "period", "uniform", "offset")}
+    induction = run.induction
+    probe = {name: getattr(induction, name) for name in ("n_seeds", "period", "uniform", "offset")}
     about = {"sources": _hash(folder), "model": asdict(run.model), "induction": probe}
     with safe_open(folder / "model.safetensors", framework="pt") as file:
         stored = file.get_tensor(next(iter(file.keys()))).dtype  # W_O needs no more precision
     tensors = {
         "W_O": torch.stack(run.record.W_O).to(stored),
-        **{f"induction.{name}": getattr(found, name) for name in ("mean", "low", "high")},
+        **{f"induction.{name}": getattr(induction, name) for name in ("mean", "low", "high")},
         **{f"random.{key}": scores for key, scores in run.random_scores.items()},
     }
     run.record.save(folder / FOLDER / RECORD)
