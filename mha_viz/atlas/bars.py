@@ -35,29 +35,29 @@ def offset_bars(table: pd.DataFrame) -> Bars:
     near = table[table["offset"].isin(NEAR)]
     weights, n = near["weight"].to_numpy(float), max(1, len(near))
     names = [true_minus(str(offset)) for offset in near["offset"]]
-    said = [f"{name}: {format_number(of)}" for name, of in zip(names, weights, strict=True)]
+    hover_texts = [f"{name}: {format_number(of)}" for name, of in zip(names, weights, strict=True)]
     lefts = (np.arange(len(near)) + 0.1) / n
-    return Bars(_bars(lefts, np.full(len(near), 0.8 / n), weights, names, said), table)
+    return Bars(_bars(lefts, np.full(len(near), 0.8 / n), weights, names, hover_texts), table)
 
 
 def kind_bars(table: pd.DataFrame) -> Bars:
     """Return a bar for each kind of key, as wide as its weight."""
     weights = table["weight"].to_numpy(float)
-    said = [format_number(weight) for weight in weights]
+    hover_texts = [format_number(weight) for weight in weights]
     none = np.zeros(len(table))
-    return Bars(_bars(none, weights, none, table["kind"].tolist(), said), table)
+    return Bars(_bars(none, weights, none, table["kind"].tolist(), hover_texts), table)
 
 
 def histogram_bars(table: pd.DataFrame) -> Bars:
     """Return a bar for each range of scores that texts have."""
     low, high, counts = (table[name].to_numpy(float) for name in ("from", "to", "texts"))
     reach = high.max() - low.min()
-    said = [
+    hover_texts = [
         f"{format_number(start)} to {format_number(end)}: {count(int(n), 'text')}"
         for start, end, n in zip(low, high, counts, strict=True)
     ]
     lefts, widths = (low - low.min()) / reach, (high - low) / reach
-    return Bars(_bars(lefts, widths, counts, [""] * len(table), said), table)
+    return Bars(_bars(lefts, widths, counts, [""] * len(table), hover_texts), table)
 
 
 def _bars(
@@ -65,12 +65,12 @@ def _bars(
     widths: Float[np.ndarray, " bar"],
     heights: Float[np.ndarray, " bar"],
     names: list[str],
-    said: list[str],
+    hover_texts: list[str],
 ) -> list[Bar]:
     """Return bars of shares; heights are of the highest."""
     highest = max(heights.max(initial=0.0), 1e-12)
     shares = [_percent(of) for of in (lefts, widths, heights / highest)]
-    return [Bar(*bar) for bar in zip(*shares, names, said, strict=True)]
+    return [Bar(*bar) for bar in zip(*shares, names, hover_texts, strict=True)]
 
 
 def _percent(shares: Float[np.ndarray, " bar"]) -> list[str]:

@@ -74,7 +74,7 @@ class HeadPages:
         spaces = self.parts.next_spaces()
         data = {"at": at, "layer": layer, "head": number, "arcs": arcs, "spaces": spaces}
         title = f"{self.names[at]} of {self.study.manifest['model']['name']}"
-        return page(self.study, "head.html", title, content, data), [int(one) for one in arcs]
+        return page(self.study, "head.html", title, content, data), [int(arc) for arc in arcs]
 
     def _link(self, at: int) -> tuple[str, str] | None:
         """Return file and name of the head at a place in order, None beyond the first and last."""

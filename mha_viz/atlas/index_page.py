@@ -40,11 +40,11 @@ def index_page(study: Study) -> bytes:
         "quantities": quantities,
         "start": {axis: key if key in keys else keys[0] for axis, key in _START.items()},
     }
-    places = labels[["layer", "head"]].to_numpy().tolist()
+    labelled_heads = labels[["layer", "head"]].to_numpy().tolist()
     content = {
         "map_rows": _map_rows(study),
         "labels": titled(labels, study.layer_numbers),
-        "label_files": [head_file(study, (layer, head)) for layer, head in places],
+        "label_files": [head_file(study, (layer, head)) for layer, head in labelled_heads],
         "labels_note": NOTES["labels"],
         "notes": study.notes,
         "units": study.unit_note,
@@ -81,8 +81,8 @@ def _quantities(study: Study) -> list[dict[str, Any]]:
             quantity["untrained"] = finite(axis_measure(study, axis, UNTRAINED).values)
         quantities.append(quantity)
     labels = study.sql("SELECT DISTINCT label FROM labels")["label"]
-    known = [label for label in LABELS if label in set(labels)]
-    return quantities + [_quantity(f"label.{key}", label_measure(study, key)) for key in known]
+    earned = [label for label in LABELS if label in set(labels)]
+    return quantities + [_quantity(f"label.{key}", label_measure(study, key)) for key in earned]
 
 
 def _quantity(key: str, measure: Measure) -> dict[str, Any]:

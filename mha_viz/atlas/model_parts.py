@@ -88,7 +88,7 @@ class ModelParts:
     def words(self, layer: int, head: int) -> Words:
         """Return the pairs of words that a head's weights favour, or why there are none."""
         try:
-            found = head_vocabulary(
+            vocabulary = head_vocabulary(
                 self.model, layer, head,
                 top_k=N_PAIRS, n_random=N_RANDOM, tokens=self.tokens,
             )  # fmt: skip
@@ -96,9 +96,9 @@ class ModelParts:
             return Words({}, (str(refusal),))
         tables = {
             name: circuit.pairs.iloc[:, :4].rename(columns=str.capitalize)
-            for name, circuit in found.circuits.items()
+            for name, circuit in vocabulary.circuits.items()
         }
-        return Words(tables, found.notes)
+        return Words(tables, vocabulary.notes)
 
 
 def _drawn_texts(study: Study) -> dict[str, int]:

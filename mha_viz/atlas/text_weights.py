@@ -40,11 +40,11 @@ def text_weights(
         dict(zip(texts.index.tolist(), texts["n"].tolist(), strict=True)),
         4 * shape[0] * shape[1],
     ):
-        given = texts["text"].loc[batch].tolist()
+        batch_texts = texts["text"].loc[batch].tolist()
         if len(model.parts) > 1:
-            records = [model.trace(text, keep=("pattern",)) for text in given]
+            records = [model.trace(text, keep=("pattern",)) for text in batch_texts]
         else:
-            records = model.trace_batch(given, keep=("pattern",))
+            records = model.trace_batch(batch_texts, keep=("pattern",))
         for text_id, record in zip(batch, records, strict=True):
             rows = scores.loc[text_id]
             facts = {title: rows[name].to_numpy(float) for name, title in titles.items()}

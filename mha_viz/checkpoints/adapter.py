@@ -65,23 +65,25 @@ def merge(network: PreTrainedModel, folder: Path) -> list[str]:
         path, _, kind = name.removeprefix("base_model.model.").partition(".lora_")
         if kind == "B.weight" and name.replace("lora_B", "lora_A") in tensors:
             continue
-        found = _named(parameters, f"{path}.weight" if kind else path, network.base_model_prefix)
-        if not found and not kind:  # a classifier, say, that the base has not
+        parameter_name = _named(
+            parameters, f"{path}.weight" if kind else path, network.base_model_prefix
+        )
+        if not parameter_name and not kind:  # a classifier, say, that the base has not
             left_out.append(path)
             continue
         other = tensors.get(name.replace("lora_A", "lora_B")) if kind == "A.weight" else None
-        if not found or (kind and other is None):
+        if not parameter_name or (kind and other is None):
             raise not_merged(folder, f"nothing is known to take {name!r:.100}")
-        owner = network.get_submodule(found.rpartition(".")[0])
-        weight = parameters[found]
+        owner = network.get_submodule(parameter_name.rpartition(".")[0])
+        weight = parameters[parameter_name]
         change = tensor if other is None else _change(tensor, other, config, owner)
         if change is None or change.shape != weight.shape:
             raise not_merged(folder, f"{name!r:.100} does not fit a weight of {[*weight.shape]}")
         change = change.to(weight.device)
         new = change if other is None else weight.float() + change
         # A new parameter: tied weights stay as they are elsewhere, and mapped files too.
-        made = nn.Parameter(new.to(weight.dtype), requires_grad=False)
-        setattr(owner, found.rpartition(".")[2], made)
+        merged = nn.Parameter(new.to(weight.dtype), requires_grad=False)
+        setattr(owner, parameter_name.rpartition(".")[2], merged)
     notes = [f"An adapter is merged into {config['base_model_name_or_path']!r:.80}."]
     if left_out:
         notes.append(

@@ -107,19 +107,19 @@ def auto_class(architecture: str) -> Any:
 def loader_of(config: PreTrainedConfig) -> Any:
     """Return the loader for the class that a checkpoint's config names first."""
     name = (getattr(config, "architectures", None) or [""])[0]
-    found = auto_class(name)
-    if not any(type(config) in loader._model_mapping for loader in (found, AutoModel)):
-        return _own_class(name, config) or found
+    named_class = auto_class(name)
+    if not any(type(config) in loader._model_mapping for loader in (named_class, AutoModel)):
+        return _own_class(name, config) or named_class
     # Encoder-decoders that classify read one text twice; their attention is that of the body.
-    is_pair = found in _CLASSIFIERS and config.is_encoder_decoder
-    return AutoModel if is_pair else found
+    is_pair = named_class in _CLASSIFIERS and config.is_encoder_decoder
+    return AutoModel if is_pair else named_class
 
 
 def _own_class(name: str, config: PreTrainedConfig) -> type[PreTrainedModel] | None:
     """Return the class of that name, where it is of this config: no loader takes Emu3's part."""
-    own: Any = getattr(transformers, name, None) if name.isidentifier() else None
-    is_model = isinstance(own, type) and issubclass(own, PreTrainedModel)
-    return own if is_model and own.config_class is type(config) else None
+    model_class: Any = getattr(transformers, name, None) if name.isidentifier() else None
+    is_model = isinstance(model_class, type) and issubclass(model_class, PreTrainedModel)
+    return model_class if is_model and model_class.config_class is type(config) else None
 
 
 def load_tokenizer(folder: Path, config: PreTrainedConfig) -> PreTrainedTokenizerBase:

@@ -108,17 +108,17 @@ def find_model(name: str, *, download: bool = True) -> ModelInfo:
     second) or fails. UnsafeCheckpointError: the Hub has it without safetensors weights, or far too
     large. BrokenCheckpointError: an adapter of another kind than LoRA, or one of an adapter.
     """
-    found = _find(name, download)
-    base = adapter_base(found.path)
+    model_info = _find(name, download)
+    base = adapter_base(model_info.path)
     if not base:
-        return found
-    if found.source == "cached" and not is_hub_revision(base):
-        raise not_merged(found.path, f"its base is no model of the Hub, but {_quoted(base)}")
+        return model_info
+    if model_info.source == "cached" and not is_hub_revision(base):
+        raise not_merged(model_info.path, f"its base is no model of the Hub, but {_quoted(base)}")
     # What a file from the Hub names is no folder of this machine, whatever lies there.
-    below = _find(base, download, folders=found.source != "cached")
+    below = _find(base, download, folders=model_info.source != "cached")
     if adapter_base(below.path):
-        raise not_merged(found.path, f"its base {_quoted(base)} is an adapter, too")
-    return replace(below, name=found.name, source=found.source, adapter=found.path)
+        raise not_merged(model_info.path, f"its base {_quoted(base)} is an adapter, too")
+    return replace(below, name=model_info.name, source=model_info.source, adapter=model_info.path)
 
 
 def _find(name: str, download: bool, folders: bool = True) -> ModelInfo:
@@ -170,22 +170,23 @@ def _quoted(name: str) -> str:
 def _similar(name: str) -> str:
     """Ask whether a known name that is spelled alike is meant; "" where there is none."""
     names = {
-        known.lower().replace("_", "-"): known for known in (*_shipped_names(), *cached_models())
+        model_name.lower().replace("_", "-"): model_name
+        for model_name in (*_shipped_names(), *cached_models())
     }
     close = get_close_matches(name.lower().replace("_", "-"), names, n=1, cutoff=0.8)
     return f"Did you mean {names[close[0]]}? " if close else ""
 
 
 def _nowhere(name: str) -> str:
-    there = "not in this machine's Hugging Face cache"
+    cache_state = "not in this machine's Hugging Face cache"
     if list_folder(repository(name)):
-        there = "only in part in this machine's Hugging Face cache"
-    asked = " --revision ".join(filter(None, revision_of(name)))
+        cache_state = "only in part in this machine's Hugging Face cache"
+    arguments = " --revision ".join(filter(None, revision_of(name)))
     return (
         f"{name!r} cannot be loaded without network. {_similar(name)}It is not among the shipped "
-        f"models ({', '.join(_shipped_names())}), not a folder here, and {there}. Download it on a "
-        f"machine with network (`hf download {asked}`), or give the path of a folder with its "
-        "files."
+        f"models ({', '.join(_shipped_names())}), not a folder here, and {cache_state}. Download "
+        f"it on a machine with network (`hf download {arguments}`), or give the path of a folder "
+        "with its files."
     )
 
 
@@ -225,7 +226,11 @@ SUGGESTED = tuple(
 )
 
 
-def suggested(here: set[str]) -> list[SuggestedModel]:
+def suggested(present: set[str]) -> list[SuggestedModel]:
     """Return the suggested models not `here`, where the Hub's older ones have no owner."""
-    known = {name.rpartition("/")[2] for name in here if "/" not in name} | here
-    return [one for one in SUGGESTED if not {one.name, one.name.rpartition("/")[2]} & known]
+    present_names = {name.rpartition("/")[2] for name in present if "/" not in name} | present
+    return [
+        model
+        for model in SUGGESTED
+        if not {model.name, model.name.rpartition("/")[2]} & present_names
+    ]

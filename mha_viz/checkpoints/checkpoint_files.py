@@ -124,23 +124,23 @@ def check_files(folder: Path) -> Stamp:
     stamp = []
     for path, largest in _opened(folder):
         try:
-            found = path.stat()
+            status = path.stat()
         except (OSError, ValueError) as error:
             raise BrokenCheckpointError(
                 f"{path.name} in {folder.name} cannot be read, or is a link to a file that is not "
                 "there: fetch the model again."
             ) from error
-        if not stat.S_ISREG(found.st_mode):
+        if not stat.S_ISREG(status.st_mode):
             raise UnsafeCheckpointError(
-                f"{path.name} in {folder.name} is {_kind(found.st_mode)}: only regular files are "
+                f"{path.name} in {folder.name} is {_kind(status.st_mode)}: only regular files are "
                 "opened. Take it out of the folder."
             )
-        if largest is not None and found.st_size > largest:
+        if largest is not None and status.st_size > largest:
             raise UnsafeCheckpointError(
                 f"{path.name} of {folder.name} is larger than {of_bytes(largest)}, which no real "
                 "model needs."
             )
-        stamp.append((path.name, found.st_ino, found.st_size, found.st_mtime_ns))
+        stamp.append((path.name, status.st_ino, status.st_size, status.st_mtime_ns))
     return tuple(stamp)
 
 

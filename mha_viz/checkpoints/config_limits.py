@@ -32,14 +32,14 @@ def check_limits(config: dict[str, Any], name: str) -> None:
 
 
 def _check_sizes(part: dict[str, Any], name: str) -> None:
-    for what, (keys, most) in LIMITS.items():
+    for noun, (keys, most) in LIMITS.items():
         for key in keys:
             value = part.get(key)
             if value is None or isinstance(value, list):
                 continue
             is_whole = isinstance(value, int) or (isinstance(value, float) and value.is_integer())
             if not is_whole or not 0 <= value <= most:
-                raise _claims(name, key, value, f"at most {most:,} ({what})")
+                raise _claims(name, key, value, f"at most {most:,} ({noun})")
 
 
 def _check_number(key: str, value: Any, name: str) -> None:
@@ -72,7 +72,7 @@ def _check_kinds(part: dict[str, Any], name: str) -> None:
     names = part.get("architectures")
     fits = {
         "architectures": names is None
-        or (isinstance(names, list) and all(isinstance(one, str) for one in names)),
+        or (isinstance(names, list) and all(isinstance(label, str) for label in names)),
         "text_config": isinstance(part.get("text_config"), dict | None),
         "is_encoder_decoder": isinstance(part.get("is_encoder_decoder"), bool | None),
     }
@@ -91,11 +91,11 @@ def _claims(name: str, key: str, value: Any, real: str) -> UnsafeCheckpointError
 
 def _objects(config: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """Yield the config and the objects inside it (of a text or vision part)."""
-    rest: list[Any] = [config]
-    while rest:
-        value = rest.pop()
+    pending: list[Any] = [config]
+    while pending:
+        value = pending.pop()
         if isinstance(value, dict):
             yield value
-            rest += value.values()
+            pending += value.values()
         elif isinstance(value, list):
-            rest += value
+            pending += value

@@ -15,7 +15,7 @@ def device_of(name: str) -> torch.device:
         "cpu": True,
     }
     if name == "auto":
-        return torch.device(next(name for name, there in present.items() if there))
+        return torch.device(next(name for name, is_present in present.items() if is_present))
     kind, _, number = name.partition(":")
     if kind not in present or not f"{number}0".isdecimal():
         raise ArgumentError(f"device must be auto, cpu, cuda, cuda:0 … or mps, got {name!r}.")
@@ -44,13 +44,13 @@ def devices_of(names: Sequence[str] | str) -> tuple[torch.device, ...]:
             raise ArgumentError("This machine has no CUDA card: choose auto or cpu, not all.")
     if isinstance(names, str) or not names:
         raise ArgumentError(f'devices must be "all" or a list of devices, got {names!r}.')
-    found = tuple(map(device_of, names))
-    if len({one.type for one in found}) > 1:
+    devices = tuple(map(device_of, names))
+    if len({device.type for device in devices}) > 1:
         raise ArgumentError(
             f"devices must be of one kind, got {', '.join(names)}: others round otherwise."
         )
-    places = [one.index or 0 for one in found]
-    for place, name in zip(places, names, strict=True):
-        if found[0].type != "cpu" and places.count(place) > 1:
+    indices = [device.index or 0 for device in devices]
+    for index, name in zip(indices, names, strict=True):
+        if devices[0].type != "cpu" and indices.count(index) > 1:
             raise ArgumentError(f"devices must name each card once, got {name} more than once.")
-    return found
+    return devices

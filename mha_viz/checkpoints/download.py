@@ -142,13 +142,13 @@ class Download:
         from huggingface_hub.utils import WeakFileLock
 
         with ExitStack() as locks:
-            for left in reversed(range(int(STALLED_AFTER) + 5)):
+            for n_left in reversed(range(int(STALLED_AFTER) + 5)):
                 self._note_progress(self.done)
                 try:
                     locks.enter_context(WeakFileLock(lock, timeout=1))
                     break
                 except TimeoutError as error:
-                    if not left:
+                    if not n_left:
                         busy = "another program here is fetching it; wait until that one is done"
                         raise hub.download_error(self.name, busy) from error
             yield
@@ -207,7 +207,9 @@ _UNDER_WAY: dict[str, Download] = {}
 def download(name: str) -> Download:
     """Begin to fetch a model into the cache, or join those who wait for it already."""
     with _LOCK:
-        for other in [other for other, found in _UNDER_WAY.items() if not found.running]:
+        for other in [
+            other for other, running_download in _UNDER_WAY.items() if not running_download.running
+        ]:
             del _UNDER_WAY[other]
         if name not in _UNDER_WAY:
             _UNDER_WAY[name] = Download(name)
@@ -217,4 +219,6 @@ def download(name: str) -> Download:
 def under_way() -> list[Download]:
     """Return the running downloads, in the order in which they were started."""
     with _LOCK:
-        return [found for found in _UNDER_WAY.values() if found.running]
+        return [
+            running_download for running_download in _UNDER_WAY.values() if running_download.running
+        ]

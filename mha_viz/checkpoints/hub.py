@@ -102,8 +102,8 @@ def _check_weights(name: str, offered: list[str]) -> None:
 def _check_room(name: str, needed: int) -> None:
     """Check that the rest of the download fits on the cache's disk."""
     root = hub_cache.cache_root()
-    there = next(folder for folder in (root, *root.absolute().parents) if folder.is_dir())
-    free = shutil.disk_usage(there).free
+    existing = next(folder for folder in (root, *root.absolute().parents) if folder.is_dir())
+    free = shutil.disk_usage(existing).free
     if needed > free:
         raise download_error(
             name,

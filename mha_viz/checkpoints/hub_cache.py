@@ -108,14 +108,14 @@ def part_of(blob: Path) -> Path:
 
 def cached_models() -> dict[str, Path]:
     """Map each loadable Hub id in the cache to the folder of its newest files."""
-    found = {}
+    models = {}
     for folder in list_folder(cache_root()):
         name = folder.name.removeprefix("models--").replace("--", "/")
         if folder.name.startswith("models--") and HUB_ID.fullmatch(name):
             complete = list(filter(is_complete, list_folder(folder / "snapshots")))
             if complete:
-                found[name] = max(complete, key=modified_time)
-    return found
+                models[name] = max(complete, key=modified_time)
+    return models
 
 
 def cached_model(name: str) -> Path | None:
@@ -143,7 +143,10 @@ def _cached(name: str) -> Path | None:
     snapshots = list_folder(repository(name) / "snapshots")
     refers = repository(name) / "refs" / revision
     commit = refers.read_text().strip() if is_file(refers) else revision
-    return next((one for one in snapshots if one.name == commit and is_complete(one)), None)
+    return next(
+        (snapshot for snapshot in snapshots if snapshot.name == commit and is_complete(snapshot)),
+        None,
+    )
 
 
 def is_complete(folder: Path) -> bool:

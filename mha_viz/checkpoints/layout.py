@@ -35,15 +35,15 @@ def budget(name: str, config: PreTrainedConfig, stored: int) -> Iterator[None]:
     The densest storage in use is a byte a weight; weights may be shared or be new. Raises
     UnsafeCheckpointError.
     """
-    left = {"numbers": 4 * stored + _SLACK, "modules": _MOST_MODULES}
+    remaining = {"numbers": 4 * stored + _SLACK, "modules": _MOST_MODULES}
     thread = threading.get_ident()
 
-    def spend(what: str, amount: int, sizes: tuple[int, ...] = ()) -> None:
+    def spend(resource: str, amount: int, sizes: tuple[int, ...] = ()) -> None:
         if threading.get_ident() == thread:  # the hooks are every thread's
-            left[what] -= amount
-            if left[what] < 0:
+            remaining[resource] -= amount
+            if remaining[resource] < 0:
                 raise UnsafeCheckpointError(
-                    f"config.json of {name} describes a model of too many {what}"
+                    f"config.json of {name} describes a model of too many {resource}"
                     f"{_fields(config, sizes)}, but its weights are only {stored:,} bytes: they do "
                     "not belong together."
                 )
@@ -84,16 +84,16 @@ class LayoutChecks:
         load = PreTrainedModel._load_pretrained_model
         limits = ExitStack()
 
-        def load_checked(network: PreTrainedModel, *rest: Any, **options: Any) -> Any:
+        def load_checked(network: PreTrainedModel, *args: Any, **options: Any) -> Any:
             limits.close()  # loaded weights replace those of the layout: they would count twice
             self.laid_out = True
             options_of = [
-                one for one in (*rest, *options.values()) if hasattr(one, "weight_mapping")
+                option for option in (*args, *options.values()) if hasattr(option, "weight_mapping")
             ]
-            if not any(_computes(one.weight_mapping) for one in options_of):
+            if not any(_computes(option.weight_mapping) for option in options_of):
                 _check_shapes(self, network)
             self.check(network)
-            return load(network, *rest, **options)
+            return load(network, *args, **options)
 
         PreTrainedModel._load_pretrained_model = staticmethod(load_checked)
         try:
@@ -173,10 +173,10 @@ def _fields(config: PreTrainedConfig, sizes: tuple[int, ...]) -> str:
         if isinstance(value, int) and not isinstance(value, bool)
     }
     if sizes:
-        known = [
+        likely = [
             key for size in sorted(sizes, reverse=True) for key in fields if fields[key] == size
         ]
     else:
         counts = [key for key in fields if key.rpartition("_")[2] in _COUNTS]
-        known = sorted(counts, key=lambda key: -fields[key])
-    return f" ({known[0]} = {fields[known[0]]:,})" if known else ""
+        likely = sorted(counts, key=lambda key: -fields[key])
+    return f" ({likely[0]} = {fields[likely[0]]:,})" if likely else ""

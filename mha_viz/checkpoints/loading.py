@@ -169,7 +169,7 @@ def size_of(name: str, dtype: str) -> ModelSize:
     return model_size(config, n_parameters, getattr(torch, precision_of(dtype, config)))
 
 
-def _model(checked: CheckedModel, place: Place, dtype: str) -> AttentionModel:
+def _model(checked: CheckedModel, target: Place, dtype: str) -> AttentionModel:
     info = checked.info
     folder, name = info.path, info.name
     with building_lock():
@@ -178,12 +178,12 @@ def _model(checked: CheckedModel, place: Place, dtype: str) -> AttentionModel:
         dtype = precision_of(dtype, config)
 
         def check_memory(network: PreTrainedModel) -> None:
-            if isinstance(place, torch.device):
+            if isinstance(target, torch.device):
                 n_bytes = count_parameters(network) * getattr(torch, dtype).itemsize
-                check_room(name, n_bytes, place)
+                check_room(name, n_bytes, target)
 
         checks = LayoutChecks(folder.name, config, checked.shapes, checked.n_bytes, check_memory)
-        placed = {} if isinstance(place, torch.device) else {"device_map": place}
+        placed = {} if isinstance(target, torch.device) else {"device_map": target}
         network, notes = _network(folder, checks, dtype=dtype, **placed)
     check_stacks(network, name)
     if any(weight.is_meta for weight in network.parameters()):
@@ -196,8 +196,8 @@ def _model(checked: CheckedModel, place: Place, dtype: str) -> AttentionModel:
     with threads_for(network):
         check_finite(network, name)
     network.eval().requires_grad_(False)
-    if isinstance(place, torch.device) and place.type != "cpu":
-        network.to(place)
+    if isinstance(target, torch.device) and target.type != "cpu":
+        network.to(target)
     notes += (*tokenizer_notes(tokenizer, config), *language_notes(network))
     return AttentionModel(network, tokenizer, name=name, notes=tuple(notes))
 

@@ -41,12 +41,12 @@ class _DefaultDtype(TorchFunctionMode):
     ) -> Any:
         """Call a function of torch, and convert what it makes without a dtype of its own."""
         named = dict(kwargs or {})
-        made = func(*args, **named)
+        result = func(*args, **named)
         if func not in _MAKERS or named.get("dtype") is not None or named.get("out") is not None:
-            return made
+            return result
         copied = any(isinstance(value, Tensor | np.ndarray | np.generic) for value in args[:1])
-        is_default = isinstance(made, Tensor) and made.dtype == torch.get_default_dtype()
-        return made.to(self._dtype) if is_default and not copied else made
+        is_default = isinstance(result, Tensor) and result.dtype == torch.get_default_dtype()
+        return result.to(self._dtype) if is_default and not copied else result
 
 
 @contextmanager

@@ -84,9 +84,9 @@ def _number(content: bytes, at: int) -> tuple[int, int]:
     return number, at
 
 
-def _check(path: Path, what: str, count: int, most: int) -> None:
+def _check(path: Path, noun: str, count: int, most: int) -> None:
     if count > most:
         raise UnsafeCheckpointError(
-            f"{path.name} of {path.parent.name} has {count:,} {what}; a real one has at most "
+            f"{path.name} of {path.parent.name} has {count:,} {noun}; a real one has at most "
             f"{most:,}."
         )

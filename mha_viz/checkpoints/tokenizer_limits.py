@@ -50,7 +50,7 @@ def check_written(folder: Path) -> None:
     fast = json_object(folder / "tokenizer.json")
     settings = json_object(folder / "tokenizer_config.json")
     model = _dict(fast.get("model"))
-    for what, listed, most in (
+    for noun, listed, most in (
         ("tokens", model.get("vocab"), MAX_TOKENS),
         ("tokens", json_object(folder / "vocab.json"), MAX_TOKENS),
         ("merges", model.get("merges"), MAX_TOKENS),
@@ -61,7 +61,7 @@ def check_written(folder: Path) -> None:
         ("added tokens", json_object(folder / "added_tokens.json"), MAX_ADDED_TOKENS),
     ):
         if isinstance(listed, (list, dict)):
-            _check(name, what, len(listed), most)
+            _check(name, noun, len(listed), most)
     if isinstance(listed := model.get("vocab"), list):
         tokens = [_text(token).encode(errors="replace") for token in listed]
         _check(name, "beginnings of tokens", count_nodes(tokens, MAX_NODES), MAX_NODES)
@@ -210,19 +210,19 @@ def _described(part: Any) -> Any:
 
 def _rules(parts: list[Any]) -> Iterator[dict[str, Any]]:
     """Yield every rule, those inside of a sequence, too."""
-    rest = list(parts)
-    while rest:
-        value = rest.pop()
+    pending = list(parts)
+    while pending:
+        value = pending.pop()
         if isinstance(value, dict):
             if isinstance(value.get("type"), str):
                 yield value
-            rest += value.values()
+            pending += value.values()
         elif isinstance(value, list):
-            rest += value
+            pending += value
 
 
-def _check(name: str, what: str, count: int, most: int) -> None:
+def _check(name: str, noun: str, count: int, most: int) -> None:
     if count > most:
         raise UnsafeCheckpointError(
-            f"The tokenizer of {name} has {count:,} {what}; a real one has at most {most:,}."
+            f"The tokenizer of {name} has {count:,} {noun}; a real one has at most {most:,}."
         )

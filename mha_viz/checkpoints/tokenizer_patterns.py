@@ -164,11 +164,11 @@ class _Parser:
         return ways or Ways()
 
     def _match(self, match: Callable[[str, int], re.Match[str] | None], otherwise: str) -> str:
-        found = match(self.pattern, self.at)
-        if found is None:
+        matched = match(self.pattern, self.at)
+        if matched is None:
             raise PatternError(otherwise)
-        self.at = found.end()
-        return found[0]
+        self.at = matched.end()
+        return matched[0]
 
     def _take(self, sign: str) -> bool:
         if not self.pattern.startswith(sign, self.at):

@@ -39,7 +39,9 @@ def untrained_copy(model: AttentionModel, seed: int = 0) -> AttentionModel:
     with building_lock(), torch.random.fork_rng(devices=[]), budget(model.name, config, stored):
         torch.default_generator.manual_seed(seed)  # not manual_seed, which seeds the GPUs, too
         untrained = built(type(network), config, model.name, model.dtype)
-    shapes = [{name: w.shape for name, w in one.named_parameters()} for one in (network, untrained)]
+    shapes = [
+        {name: w.shape for name, w in module.named_parameters()} for module in (network, untrained)
+    ]
     if shapes[0] != shapes[1]:
         raise not_built(type(network), model.name)
     untrained.eval().requires_grad_(False).to(model.device)

@@ -80,5 +80,5 @@ def _unwrapped(network: Any, tokenizer: Any) -> tuple[Any, Any]:
     return network, tokenizer
 
 
-def _kind(given: Any) -> str:
-    return f"the text {given!r:.40}" if isinstance(given, str) else type(given).__name__
+def _kind(value: Any) -> str:
+    return f"the text {value!r:.40}" if isinstance(value, str) else type(value).__name__

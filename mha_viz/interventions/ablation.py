@@ -85,7 +85,9 @@ class Ablation:
 
     def table(self) -> pd.DataFrame:
         """Return a row per token of `ids`: probability before, after, change, change of its log."""
-        logs = torch.stack([one.log_probs[list(self.ids)] for one in (self.before, self.after)])
+        logs = torch.stack(
+            [prediction.log_probs[list(self.ids)] for prediction in (self.before, self.after)]
+        )
         before, after = logs.exp().tolist()
         return pd.DataFrame(
             {
@@ -202,8 +204,11 @@ def compare(
 
     Raises ArgumentError: predictions of other texts or places; a target that is not one token.
     """
-    places = {(one.text, one.text_pair, one.position) for one in (before, after)}
-    if len(places) > 1:
+    contexts = {
+        (prediction.text, prediction.text_pair, prediction.position)
+        for prediction in (before, after)
+    }
+    if len(contexts) > 1:
         raise ArgumentError("before and after must be predictions at one place of one text.")
     before, (number, other) = follow(model, before, target, against)
     if before.objective in ENDS:

@@ -131,14 +131,17 @@ def head_importance(
     if method == "ablation":
         n_layers, n_heads = model.n_layers, model.n_heads
         each = ([head] for head in range(n_layers * n_heads))
-        found = losses(model, targets, [[], *each], on_progress)
-        values, loss = (found[1:] - found[0]).T.reshape(-1, n_layers, n_heads), found[0]
+        text_losses = losses(model, targets, [[], *each], on_progress)
+        values, loss = (
+            (text_losses[1:] - text_losses[0]).T.reshape(-1, n_layers, n_heads),
+            text_losses[0],
+        )
     else:
         values, loss = _gradients(model, targets, on_progress)
-    known: Method = "ablation" if method == "ablation" else "gradient"
+    checked_method: Method = "ablation" if method == "ablation" else "gradient"
     n_tokens = int(targets.n_answers.sum())
     about = targets.notes, targets.unit, model.layer_numbers
-    return HeadImportance(known, *t_interval(values), values, loss, n_tokens, *about)
+    return HeadImportance(checked_method, *t_interval(values), values, loss, n_tokens, *about)
 
 
 def agreement(
@@ -153,13 +156,16 @@ def agreement(
     >>> agreement(torch.tensor([[1.0, 2, 3]]), torch.tensor([[5.0, 7, 90]]))
     Agreement(rho=1.0, n_heads=3)
     """
-    x, y = (one.mean if isinstance(one, HeadImportance) else one for one in (a, b))
+    x, y = (
+        importance.mean if isinstance(importance, HeadImportance) else importance
+        for importance in (a, b)
+    )
     if x.shape != y.shape:
         raise ShapeError(
             f"Both must be of the same heads, got {tuple(x.shape)} and {tuple(y.shape)}."
         )
-    known = torch.isfinite(x) & torch.isfinite(y)
-    x, y = x[known], y[known]
+    is_finite = torch.isfinite(x) & torch.isfinite(y)
+    x, y = x[is_finite], y[is_finite]
     if len(x) < 2 or bool((x == x[0]).all() | (y == y[0]).all()):
         return Agreement(float("nan"), len(x))
     from scipy import stats  # late: it takes half a second
@@ -194,11 +200,13 @@ def _gradients(
                 device=model.device,
                 requires_grad=True,
             )
-            found = part.of_texts(-prepared.log_p_by_row(1, gates, on_layer=progress.report))[0]
+            text_losses = part.of_texts(-prepared.log_p_by_row(1, gates, on_layer=progress.report))[
+                0
+            ]
             # Only with respect to the gates: nothing is added to the parameters' own gradients.
-            (slope,) = torch.autograd.grad(found.sum(), gates)
+            (slope,) = torch.autograd.grad(text_losses.sum(), gates)
             values.index_add_(0, torch.tensor(part.text), slope.cpu().double())
-            loss += found.detach().cpu().double()
+            loss += text_losses.detach().cpu().double()
             progress.add(len(part.rows))
         n_answers = targets.n_answers
         return (values / n_answers[:, None, None]).abs(), loss / n_answers
@@ -263,10 +271,10 @@ def importance_passes(model: AttentionModel, method: Method | str) -> float:
 
 
 def pruning_passes(
-    model: AttentionModel, n_orders: int, steps: int, n_pairs: int, known: Collection[str] = ()
+    model: AttentionModel, n_orders: int, steps: int, n_pairs: int, measured: Collection[str] = ()
 ) -> float:
     """Estimate the forward passes over all texts of pruning and the pairs of `robustness`."""
-    found = sum(importance_passes(model, method) for method in METHODS if method not in known)
+    n_passes = sum(importance_passes(model, method) for method in METHODS if method not in measured)
     # Where many heads are off, one of the first layer nearly always is. Of two that are drawn, the
     # upper one lies a third of the way down on average.
-    return found + n_orders * (steps + 1) + n_pairs * 2 / 3
+    return n_passes + n_orders * (steps + 1) + n_pairs * 2 / 3

@@ -63,8 +63,8 @@ class PruningCurve:
         Texts differ more in their loss than in its change: the change has the narrower interval.
         """
         change, low, high = t_interval((self.values - self.values[:, :1]).mean(0).T)
-        own = ("share_left", "loss", "low", "high", "lowest", "highest")
-        columns = {"heads_off": self.n_off} | {name: getattr(self, name) for name in own}
+        statistics = ("share_left", "loss", "low", "high", "lowest", "highest")
+        columns = {"heads_off": self.n_off} | {name: getattr(self, name) for name in statistics}
         columns |= {"change": change, "change_low": low, "change_high": high}
         return pd.DataFrame({name: column.numpy() for name, column in columns.items()}).assign(
             order=self.order, runs=len(self.values), texts=self.n_texts
@@ -117,14 +117,14 @@ def pruning_curve(
     if steps < 1 or n_seeds < 1:
         raise ArgumentError(f"steps and n_seeds must be 1 or more, got {steps} and {n_seeds}.")
     targets = prediction_targets(model, texts, masked_share)
-    known = texts if order_texts is None else order_texts
-    known = [known] if isinstance(known, str) else list(known)
-    name, runs = _orders(model, known, order, n_seeds, masked_share, on_progress)
+    order_sample = texts if order_texts is None else order_texts
+    order_sample = [order_sample] if isinstance(order_sample, str) else list(order_sample)
+    name, runs = _orders(model, order_sample, order, n_seeds, masked_share, on_progress)
     total = model.n_layers * model.n_heads
     n_off = torch.linspace(0, total, min(steps, total) + 1, dtype=torch.float64).round().long()
     off = [removed[:n] for removed in runs for n in n_off.tolist()]
-    found = losses(model, targets, off, on_progress)
-    values = found.reshape(len(runs), len(n_off), -1)
+    text_losses = losses(model, targets, off, on_progress)
+    values = text_losses.reshape(len(runs), len(n_off), -1)
     means = values.mean(2)
     chosen = order in ("ablation", "gradient") and order_texts is None
     return PruningCurve(
@@ -163,8 +163,8 @@ def _orders(
             )
         return order.method, [torch.argsort(order.mean.flatten(), stable=True).tolist()]
     if isinstance(order, str):
-        known = ", ".join(ORDERS)
-        raise ArgumentError(f"order must be one of {known}, or heads; got {order!r}.")
+        names = ", ".join(ORDERS)
+        raise ArgumentError(f"order must be one of {names}, or heads; got {order!r}.")
     layers = model.layer_numbers
     inside = all(layer in layers and 0 <= head < model.n_heads for layer, head in order)
     numbers = [layers.index(layer) * model.n_heads + head for layer, head in order if inside]
@@ -187,12 +187,12 @@ def mean_similarity(
     """Average the CKA of any two heads' outputs over texts; NaN where it has none."""
     if not texts:
         raise TextError("There is no text to find an order from: give at least one.")
-    found = []
+    similarities = []
     for done, text in enumerate(texts):
         if on_progress is not None:
             on_progress(done, len(texts))
-        found.append(head_similarity(model.trace(text), "cka"))
-    return torch.stack(found).double().nanmean(0)
+        similarities.append(head_similarity(model.trace(text), "cka"))
+    return torch.stack(similarities).double().nanmean(0)
 
 
 def redundancy_order(similarity: Float[Tensor, "head2 head2"]) -> list[int]:
@@ -261,12 +261,12 @@ def remove_heads(
     importance = measured.get("ablation") or head_importance(
         model, texts, "ablation", progress_of(IMPORTANCE)
     )
-    known = {**measured, "ablation": importance}
+    importances = {**measured, "ablation": importance}
     curves = {
         order: pruning_curve(
             model,
             texts,
-            known.get(order) or order,
+            importances.get(order) or order,
             steps=steps,
             n_seeds=n_seeds,
             on_progress=progress_of(order),

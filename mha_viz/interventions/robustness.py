@@ -48,15 +48,15 @@ class Robustness:
         `better`: beyond it. `compensating`, `overlapping`: share of pairs whose `extra` is above or
         below 0 by more than the tolerance.
         """
-        found: dict[str, float] = {}
+        intervals: dict[str, float] = {}
         for name, changes in (("mean", self.change), ("extra", self.extra)):
             ends = (name, f"{name}_low", f"{name}_high")
-            found |= dict(zip(ends, map(float, t_interval(changes.mean(0))), strict=True))
+            intervals |= dict(zip(ends, map(float, t_interval(changes.mean(0))), strict=True))
         heads, pairs = self.change.mean(1), self.extra.mean(1)
         points = torch.tensor(QUANTILES, dtype=heads.dtype)
         quantiles = torch.quantile(heads, points).tolist()
         limit = self.tolerance
-        return found | {
+        return intervals | {
             **{f"q{round(100 * q):02d}": v for q, v in zip(QUANTILES, quantiles, strict=True)},
             "unharmed": float((heads.abs() <= limit).double().mean()),
             "worse": float((heads > limit).double().mean()),
@@ -143,8 +143,8 @@ def robustness(
     both = both[torch.randperm(len(both), generator=generator)[:n_draws].sort().values]
     alone = torch.cat([drawn, both.flatten()]).unique()
     singles = alone[:, None].tolist() if importance is None else []
-    found = losses(model, targets, [[], *singles, *both.tolist()], on_progress)
-    change = found[1:] - found[0]
+    text_losses = losses(model, targets, [[], *singles, *both.tolist()], on_progress)
+    change = text_losses[1:] - text_losses[0]
     by_head = torch.full((total, targets.n_texts), torch.nan, dtype=change.dtype)
     if importance is None:
         by_head[alone] = change[: len(alone)]
@@ -155,12 +155,12 @@ def robustness(
                 f"importance must be by ablation, of {shape[0]} heads over {shape[1]} texts; got "
                 f"{importance.method} of {by_head.shape[0]} over {by_head.shape[1]}."
             )
-    places = model.n_layers, model.n_heads
+    grid = model.n_layers, model.n_heads
     return Robustness(
-        loss=found[0],
-        heads=torch.stack(torch.unravel_index(drawn, places), -1),
+        loss=text_losses[0],
+        heads=torch.stack(torch.unravel_index(drawn, grid), -1),
         change=by_head[drawn],
-        pairs=torch.stack(torch.unravel_index(both, places), -1),
+        pairs=torch.stack(torch.unravel_index(both, grid), -1),
         pair_change=change[len(singles) :],
         apart=by_head[both].sum(1),
         tolerance=tolerance,

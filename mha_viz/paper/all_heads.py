@@ -108,10 +108,12 @@ def scatter(
 
     Raises ArgumentError: a measure that `scatter_axes` does not name.
     """
-    choices, known = choices or ScatterChoices(), scatter_axes(study)
+    choices, axis_titles = choices or ScatterChoices(), scatter_axes(study)
     for axis in (choices.x, choices.y):
-        if axis not in known:
-            raise ArgumentError(f"There is no {axis!r} in this study; there are: {list(known)}.")
+        if axis not in axis_titles:
+            raise ArgumentError(
+                f"There is no {axis!r} in this study; there are: {list(axis_titles)}."
+            )
     x, y = (axis_measure(study, axis) for axis in (choices.x, choices.y))
     elsewhere: tuple[Matrix, Matrix] | None = None
     if choices.untrained and has_untrained(study):
@@ -119,16 +121,16 @@ def scatter(
             axis_measure(study, axis, UNTRAINED).values for axis in (choices.x, choices.y)
         )  # type: ignore[assignment]
     parts = ScatterParts(choices.colour, choices.intervals, elsewhere, ringed=heads)
-    looks: dict[str, Any] = {"selected": head, "layer_numbers": study.layer_numbers}
-    draw = partial(measured_scatter, x, y, parts, **looks)
-    names = [name_in(study, place) for place in np.ndindex(study.n_layers, study.n_heads)]
+    options: dict[str, Any] = {"selected": head, "layer_numbers": study.layer_numbers}
+    draw = partial(measured_scatter, x, y, parts, **options)
+    names = [name_in(study, layer_head) for layer_head in np.ndindex(study.n_layers, study.n_heads)]
     columns: dict[str, Any] = {"Head": names}
     for measure in (x, y, *(() if choices.colour is None else (choices.colour,))):
         columns |= _columns(measure, columns)
     if elsewhere is not None:
         for measure, values in zip((x, y), elsewhere, strict=True):
             columns |= {f"{measure.title}, {parts.elsewhere_name}": np.ravel(values)}
-    title = f"{known[choices.y]} by {known[choices.x]}"
+    title = f"{axis_titles[choices.y]} by {axis_titles[choices.x]}"
     return StudyFigure(
         f"{title}, all heads", draw, pd.DataFrame(columns), source_line(study, title)
     )

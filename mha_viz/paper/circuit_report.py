@@ -93,8 +93,8 @@ def circuit_report(
     >>> circuit_report(model, task, tempfile.mkdtemp(), enough=0.5).name  # doctest: +SKIP
     'index.html'
     """
-    made = circuit_report_files(model, task_of(model, task), on_progress, enough, column)
-    return write_files(made, Path(folder))
+    files = circuit_report_files(model, task_of(model, task), on_progress, enough, column)
+    return write_files(files, Path(folder))
 
 
 def circuit_report_files(
@@ -105,8 +105,8 @@ def circuit_report_files(
     column: str = "single",
 ) -> dict[str, bytes]:
     """Make the files of `circuit_report`, by their names."""
-    found = _measure(model, task, enough, on_progress)
-    tables = _tables(model, task, found, enough)
+    findings = _measure(model, task, enough, on_progress)
+    tables = _tables(model, task, findings, enough)
     dtype = str(model.dtype).removeprefix("torch.")
     source = (
         f"{model.name}, {dtype}; {len(task.examples)} pairs of “{task.name}”, seed {task.seed}: "
@@ -115,16 +115,16 @@ def circuit_report_files(
     report = Report(
         title=f"How {model.name} does “{task.name}”",
         source=source,
-        notes=[f"{_TEXTS['left']['title']}. {' '.join(_left(found, enough))}", *task.left_out],
+        notes=[f"{_TEXTS['left']['title']}. {' '.join(_left(findings, enough))}", *task.left_out],
         tables=tables,
-        figures=_figures(found, source),
+        figures=_figures(findings, source),
         commands=[_command(model, task, enough)],
         needed=f"All pairs lie in {_PAIRS}.",
         manifest={
             "model": model.name,
             "task": task.name,
             "seed": task.seed,
-            "heads": [head_name(*head) for head in found.proposed.heads],
+            "heads": [head_name(*head) for head in findings.proposed.heads],
             "enough": enough,
             "stand_in": task.stand_in,
         },
@@ -153,8 +153,10 @@ def _measure(
     )
 
 
-def _tables(model: AttentionModel, task: Task, found: _Findings, enough: float) -> list[StudyTable]:
-    proposed, tested = found.proposed, found.tested
+def _tables(
+    model: AttentionModel, task: Task, findings: _Findings, enough: float
+) -> list[StudyTable]:
+    proposed, tested = findings.proposed, findings.tested
     first = proposed.order[: max(len(proposed.heads), _N_ROWS)]
     rows: dict[str, pd.DataFrame] = {
         "task": _pairs(model, task.examples[:_N_PAIRS]),
@@ -166,11 +168,13 @@ def _tables(model: AttentionModel, task: Task, found: _Findings, enough: float) 
                 "Chosen": [head in proposed.heads for head in first],
             }
         ),
-        "attended": found.looks,
-        "writes": _strongest(found.writes.table(), "share")[["component", "share", "low", "high"]],
+        "attended": findings.looks,
+        "writes": _strongest(findings.writes.table(), "share")[
+            ["component", "share", "low", "high"]
+        ],
     }
-    told: dict[str, Any] = dict(
-        accuracy=found.accuracy.sentence,
+    values: dict[str, Any] = dict(
+        accuracy=findings.accuracy.sentence,
         n=len(proposed.heads),
         n_chosen=len(task.to_choose_on),
         n_held_out=len(task.held_out),
@@ -178,22 +182,22 @@ def _tables(model: AttentionModel, task: Task, found: _Findings, enough: float) 
         held_out=f"{tested.held_out.share(tested.held_out.alone):.0%}",
         missing=f"{tested.held_out.share(tested.held_out.missing):.0%}",
         beside_random=tested.beside_random,
-        value=f"{format_number(found.writes.value)} logits",
+        value=f"{format_number(findings.writes.value)} logits",
         enough=f"{enough:.0%}",
         n_random=N_RANDOM,
     )
-    if not isinstance(found.edges, str):
-        scores, curve = found.edges
-        told |= dict(n_measured=scores.n_measured, n_edges=f"{scores.n_edges:,}")
+    if not isinstance(findings.edges, str):
+        scores, curve = findings.edges
+        values |= dict(n_measured=scores.n_measured, n_edges=f"{scores.n_edges:,}")
         rows["edges"] = scores.table().head(_N_ROWS).drop(columns="exact")
         rows["curve"] = curve.table()
         size = curve.size_for(enough)
         if size is not None:
             rows["circuit"] = curve.circuits[curve.sizes.index(size)].minimality()
     titles, notes = _TEXTS["titles"], _TEXTS["notes"]
-    shown = rows | {"attended": _looks(found.looks)}
+    shown = rows | {"attended": _looks(findings.looks)}
     return [
-        StudyTable(key, titles[key], table, notes[key].format(**told), shown[key])
+        StudyTable(key, titles[key], table, notes[key].format(**values), shown[key])
         for key, table in rows.items()
     ]
 
@@ -206,17 +210,17 @@ def _pairs(model: AttentionModel, examples: tuple[Example, ...]) -> pd.DataFrame
 
     return pd.DataFrame(
         {
-            "clean": [words(one.clean) for one in examples],
-            "corrupt": [words(one.corrupt) for one in examples],
-            "answer": [label_of(model.tokenizer, one.right) for one in examples],
-            "wrong": [label_of(model.tokenizer, one.wrong) for one in examples],
+            "clean": [words(example.clean) for example in examples],
+            "corrupt": [words(example.corrupt) for example in examples],
+            "answer": [label_of(model.tokenizer, example.right) for example in examples],
+            "wrong": [label_of(model.tokenizer, example.wrong) for example in examples],
         }
     )
 
 
 def _looks(table: pd.DataFrame) -> pd.DataFrame:
     """Lay out a row per head and a column per kind of key; the last row is of uniform weights."""
-    names = [head_name(*place) for place in table[["layer", "head"]].to_numpy().tolist()]
+    names = [head_name(*head) for head in table[["layer", "head"]].to_numpy().tolist()]
     long = table.assign(Head=names)
     wide = long.pivot(index="Head", columns="kind", values="weight")
     wide = wide.loc[long.Head.unique(), long.kind.unique()]
@@ -225,19 +229,19 @@ def _looks(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def _strongest(table: pd.DataFrame, column: str) -> pd.DataFrame:
-    found = table.sort_values(column, key=abs, ascending=False, kind="stable", ignore_index=True)
-    return found.head(_N_ROWS)
+    ordered = table.sort_values(column, key=abs, ascending=False, kind="stable", ignore_index=True)
+    return ordered.head(_N_ROWS)
 
 
-def _figures(found: _Findings, source: str) -> dict[str, StudyFigure]:
-    names, proposed = _TEXTS["figures"], found.proposed
-    rows, effect = _strongest(found.writes.table(), "share"), proposed.effect.numpy()
-    places = [head_name(*at) for at in np.ndindex(effect.shape)]
+def _figures(findings: _Findings, source: str) -> dict[str, StudyFigure]:
+    names, proposed = _TEXTS["figures"], findings.proposed
+    rows, effect = _strongest(findings.writes.table(), "share"), proposed.effect.numpy()
+    heads = [head_name(*at) for at in np.ndindex(effect.shape)]
     figures = {
         "heads": StudyFigure(
             names["heads"],
             partial(importance_map, effect, names["heads"], "logits"),
-            pd.DataFrame({"Head": places, "Effect": effect.ravel()}),
+            pd.DataFrame({"Head": heads, "Effect": effect.ravel()}),
             source,
         ),
         "writes": StudyFigure(
@@ -247,8 +251,8 @@ def _figures(found: _Findings, source: str) -> dict[str, StudyFigure]:
             source,
         ),
     }
-    if not isinstance(found.edges, str):
-        curve = found.edges[1]
+    if not isinstance(findings.edges, str):
+        curve = findings.edges[1]
         table = curve.table()
         lines = {name: (table.edges, table[name]) for name in ("faithfulness", "complement")}
         lines["random"] = (table.edges, table.random)
@@ -264,28 +268,33 @@ def _figures(found: _Findings, source: str) -> dict[str, StudyFigure]:
     return figures
 
 
-def _left(found: _Findings, enough: float) -> list[str]:
+def _left(findings: _Findings, enough: float) -> list[str]:
     """Say in sentences what was not explained."""
-    texts, n_wrong = _TEXTS["left"], len(found.accuracy.difference) - found.accuracy.n_preferred
-    held_out = found.tested.held_out
+    texts, n_pairs = _TEXTS["left"], len(findings.accuracy.difference)
+    n_wrong = n_pairs - findings.accuracy.n_preferred
+    held_out = findings.tested.held_out
     shares = {key: f"{held_out.share(getattr(held_out, key)):.0%}" for key in ("alone", "missing")}
-    rest = f"{1 - held_out.share(held_out.alone):.0%}"
-    left = [texts["task"].format(n=n_wrong, of=len(found.accuracy.difference))] * bool(n_wrong)
-    left.append(held_out.refusal or texts["heads"].format(rest=rest, missing=shares["missing"]))
-    if isinstance(found.edges, str):
-        left.append(texts["no_edges"].format(reason=found.edges))
-    elif (size := found.edges[1].size_for(enough)) is None:
-        left.append(texts["no_curve"].format(enough=f"{enough:.0%}"))
+    unexplained = f"{1 - held_out.share(held_out.alone):.0%}"
+    sentences = [texts["task"].format(n=n_wrong, of=n_pairs)] * bool(n_wrong)
+    sentences.append(
+        held_out.refusal or texts["heads"].format(rest=unexplained, missing=shares["missing"])
+    )
+    if isinstance(findings.edges, str):
+        sentences.append(texts["no_edges"].format(reason=findings.edges))
+    elif (size := findings.edges[1].size_for(enough)) is None:
+        sentences.append(texts["no_curve"].format(enough=f"{enough:.0%}"))
     else:
-        curve = found.edges[1]
+        curve = findings.edges[1]
         at = curve.sizes.index(size)
-        rest = f"{1 - float(curve.faithfulness[at]):.0%}"
+        unexplained = f"{1 - float(curve.faithfulness[at]):.0%}"
         complement = f"{float(curve.complement[at]):.0%}"
-        left.append(texts["curve"].format(size=size, rest=rest, complement=complement))
-    return [*left, texts["always"]]
+        sentences.append(texts["curve"].format(size=size, rest=unexplained, complement=complement))
+    return [*sentences, texts["always"]]
 
 
 def _command(model: AttentionModel, task: Task, enough: float) -> str:
     drawn = f"{task.name} --examples {len(task.examples)} --seed {task.seed}"
-    what = drawn if task.name in TASKS else f"--pairs {_PAIRS}"
-    return f"mha-viz circuits report {what} --model {model.name} --enough {enough} --out report"
+    task_option = drawn if task.name in TASKS else f"--pairs {_PAIRS}"
+    return (
+        f"mha-viz circuits report {task_option} --model {model.name} --enough {enough} --out report"
+    )

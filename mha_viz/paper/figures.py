@@ -71,17 +71,17 @@ def study_figures(
         raise ArgumentError(f"There is no metric {metric!r} in this study.")
     chosen = default_head(study) if head is None else head
     study.check_head(*chosen)
-    found = {
+    figures = {
         "heads": metric_map(study, metric),
         "quantiles": quantiles(study, metric),
         "histogram": histogram(study, metric, chosen),
         **{axis: profile(study, axis, chosen) for axis in PROFILES},
     }
     if study.pair_measures:
-        found["pairs"] = pairs(study, study.pair_measures[0], chosen)
+        figures["pairs"] = pairs(study, study.pair_measures[0], chosen)
     if study.has_trees:
-        found["parts_of_speech"] = parts_of_speech(study, chosen)
-    return {name: figure for name, figure in found.items() if figure is not None}
+        figures["parts_of_speech"] = parts_of_speech(study, chosen)
+    return {name: figure for name, figure in figures.items() if figure is not None}
 
 
 def default_head(study: Study) -> Head:
@@ -134,11 +134,11 @@ def value_map(
     selected: Head | None = None,
 ) -> StudyFigure:
     """Make a map of all heads by values with 95 % intervals; `title` comes with their unit."""
-    looks: dict[str, Any] = {"selected": selected, "layer_numbers": study.layer_numbers}
-    draw = partial(importance_map, values, *title, low=low, high=high, **looks)
-    names = [name_in(study, place) for place in np.ndindex(values.shape)]
+    options: dict[str, Any] = {"selected": selected, "layer_numbers": study.layer_numbers}
+    draw = partial(importance_map, values, *title, low=low, high=high, **options)
+    names = [name_in(study, head) for head in np.ndindex(values.shape)]
     columns = {title[0]: values, "Low": low, "High": high}
-    table = pd.DataFrame({"Head": names} | {n: one.ravel() for n, one in columns.items()})
+    table = pd.DataFrame({"Head": names} | {n: column.ravel() for n, column in columns.items()})
     return StudyFigure(f"{title[0]} of all heads", draw, table, source_line(study, title[0]))
 
 
@@ -147,8 +147,8 @@ def quantiles(study: Study, metric: str, selected: Head | None = None) -> StudyF
     rows, title = study.heads, METRICS[metric].title
     rows = rows[rows["metric"] == metric]
     spread = np.stack([by_head(study, rows, name) for name in QUANTILES])
-    looks: dict[str, Any] = {"selected": selected, "layer_numbers": study.layer_numbers}
-    draw = partial(head_quantiles, spread, title, METRICS[metric].shown_unit, **looks)
+    options: dict[str, Any] = {"selected": selected, "layer_numbers": study.layer_numbers}
+    draw = partial(head_quantiles, spread, title, METRICS[metric].shown_unit, **options)
     table = rows[["layer", "head", "n_texts", "std", *QUANTILES]].reset_index(drop=True)
     name = f"{title} over texts, all heads"
     return StudyFigure(name, draw, table, source_line(study, title, "quantiles over texts"))
@@ -171,8 +171,8 @@ def over_steps(
     """
     rows = steps[steps["name"] == name]
     if rows.empty:
-        known = ", ".join(dict.fromkeys(steps["name"]))
-        raise ArgumentError(f"There is no {name!r} in this training run; there are: {known}.")
+        names = ", ".join(dict.fromkeys(steps["name"]))
+        raise ArgumentError(f"There is no {name!r} in this training run; there are: {names}.")
     key, label = name.removeprefix(LABEL), LABELS.get(name)
     if name == key:
         title, unit = METRICS[key].title, METRICS[key].shown_unit or "mean over texts"
@@ -183,22 +183,28 @@ def over_steps(
     by = {end: rows.pivot(index="step", columns=["layer", "head"], values=end) for end in _ENDS}
     reach = (by["mean"].max() - by["mean"].min()).sort_values(ascending=False, kind="stable")
     first = [] if head is None or head not in reach.index else [head]
-    moving = [one for one in reach.index[reach > 0] if one not in first]
+    moving = [layer_head for layer_head in reach.index[reach > 0] if layer_head not in first]
     drawn = [*first, *moving][:_MOST_LINES] or [reach.index[0]]
-    places = range(len(by["mean"]))
+    positions = range(len(by["mean"]))
     axes = LineAxes(
         title=f"{title} while the model learned",
         x_title="training step",
         y_title=unit,
         bands={
-            head_name(*one, numbers=layer_numbers): (by["low"][one], by["high"][one])
-            for one in drawn
+            head_name(*layer_head, numbers=layer_numbers): (
+                by["low"][layer_head],
+                by["high"][layer_head],
+            )
+            for layer_head in drawn
         },
-        more={"xaxis": ticks(by["mean"].index.tolist(), places)},
+        more={"xaxis": ticks(by["mean"].index.tolist(), positions)},
     )
     if label is not None and label.metric == name and not label.relative:
         axes["levels"] = {f"label: {label.threshold:g}": label.threshold}
-    lines = {head_name(*one, numbers=layer_numbers): (places, by["mean"][one]) for one in drawn}
+    lines = {
+        head_name(*layer_head, numbers=layer_numbers): (positions, by["mean"][layer_head])
+        for layer_head in drawn
+    }
     return StudyFigure(
         axes["title"], partial(curves, lines, axes), rows.drop(columns="name"), source
     )
@@ -254,8 +260,8 @@ def profile(study: Study, axis: str, head: Head) -> StudyFigure:
     rows = of_head(study.profile_by(axis), head)
     title, name = PROFILES[axis], name_in(study, head)
     drawn = rows[rows[axis].isin(NEAR)] if axis == "offset" else rows
-    places = [true_minus(str(key)) if axis == "offset" else key for key in drawn[axis]]
-    draw = partial(token_bars, {name: drawn["weight"].to_numpy()}, places, "weight")
+    keys = [true_minus(str(key)) if axis == "offset" else key for key in drawn[axis]]
+    draw = partial(token_bars, {name: drawn["weight"].to_numpy()}, keys, "weight")
     table = rows[[axis, "weight"]].reset_index(drop=True)
     return StudyFigure(f"{title} of {name}", draw, table, source_line(study, name, title))
 
@@ -264,7 +270,7 @@ def pairs(study: Study, measure: str, selected: Head | None = None) -> StudyFigu
     """Make the matrix of every two heads' likeness over texts, ordered by cluster."""
     about, matrix = METRICS[measure], study.pairs(measure)
     apart = as_distances(torch.from_numpy(matrix), measure)
-    names = [name_in(study, place) for place in np.ndindex(study.n_layers, study.n_heads)]
+    names = [name_in(study, head) for head in np.ndindex(study.n_layers, study.n_heads)]
     ordered = head_order(apart, by="cluster")
     shape: dict[str, Any] = {"n_heads": study.n_heads, "layer_numbers": study.layer_numbers}
     compared = HeadPairs(matrix, names, ordered, unit=about.shown_unit, **shape)

@@ -46,17 +46,17 @@ def _by_label(study: Study, head: Head) -> str:
     if rows.empty:
         return ""
     order = rows["label"].map(CLEAREST.index).sort_values(kind="stable").index
-    best, *others = rows.loc[order].to_dict("records")
+    best, *later = rows.loc[order].to_dict("records")
     label = LABELS[best["label"]]
-    verb, rest = label.does.split(" ", 1)
+    verb, object_words = label.does.split(" ", 1)
     unit = AMOUNTS[METRICS[label.metric].unit]
     chance = f"baseline {format_number(best['baseline'])}"
     text = (
-        f"{name_in(study, head)} {verb}s {rest}: {format_number(best['mean'])} {unit} "
+        f"{name_in(study, head)} {verb}s {object_words}: {format_number(best['mean'])} {unit} "
         f"({_interval(best['low'], best['high'])}{chance}), and on "
         f"{format_number(100 * best['share_of_texts'])} % of single texts"
     )
-    also = " and ".join(f"“{LABELS[row['label']].title}”" for row in others)
+    also = " and ".join(f"“{LABELS[row['label']].title}”" for row in later)
     return f"{text}; it is also {also}." if also else f"{text}."
 
 
@@ -65,11 +65,13 @@ def _by_metric(study: Study, head: Head) -> str:
     best, furthest = "", -1.0
     rows = study.heads.dropna(subset="mean")
     for key, of_metric in rows.groupby("metric", sort=False):
-        own = of_head(of_metric, head)["mean"].to_numpy(float)
+        head_mean = of_head(of_metric, head)["mean"].to_numpy(float)
         away = np.abs(of_metric["mean"] - of_metric["mean"].median())
-        if len(own) and (spread := float(away.median())) > 0:
-            apart = abs(float(own[0]) - float(of_metric["mean"].median())) / spread
-            best, furthest = max((best, furthest), (str(key), apart), key=lambda one: one[1])
+        if len(head_mean) and (spread := float(away.median())) > 0:
+            apart = abs(float(head_mean[0]) - float(of_metric["mean"].median())) / spread
+            best, furthest = max(
+                (best, furthest), (str(key), apart), key=lambda candidate: candidate[1]
+            )
     name = name_in(study, head)
     few = study.manifest["counts"].get("n_units", MIN_UNITS) < MIN_UNITS
     begin = f"{name} earns no label on these texts"

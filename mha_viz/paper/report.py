@@ -57,16 +57,16 @@ def study_tables(study: Study) -> list[StudyTable]:
     """Make the tables of a report: best heads of gold trees, labels, metrics, pairs."""
     best = {by: study.best_heads(by) for by in (QUESTIONS if study.has_trees else ())}
     numbers = study.layer_numbers
-    found = {by: titled(rows, numbers) for by, rows in best.items() if len(rows)}
-    notes = {by: f"{answer(best[by], by, numbers).replace('**', '')} {NOTES[by]}" for by in found}
-    found |= {"labels": titled(study.labels, numbers), "metrics": titled(study.heads, numbers)}
+    tables = {by: titled(rows, numbers) for by, rows in best.items() if len(rows)}
+    notes = {by: f"{answer(best[by], by, numbers).replace('**', '')} {NOTES[by]}" for by in tables}
+    tables |= {"labels": titled(study.labels, numbers), "metrics": titled(study.heads, numbers)}
     if study.pair_measures:
         measure = study.pair_measures[0]
-        found["pairs"] = titled(study.nearest_pairs(measure), numbers)
+        tables["pairs"] = titled(study.nearest_pairs(measure), numbers)
         notes["pairs"] = pairs_note(measure)
-    notes, shown = NOTES | notes, found | {"metrics": _by_metric(found["metrics"])}
+    notes, shown = NOTES | notes, tables | {"metrics": _by_metric(tables["metrics"])}
     titles = _TEXTS["titles"]
-    return [StudyTable(k, titles[k], rows, notes[k], shown[k]) for k, rows in found.items()]
+    return [StudyTable(k, titles[k], rows, notes[k], shown[k]) for k, rows in tables.items()]
 
 
 def pairs_note(measure: str) -> str:
@@ -96,22 +96,22 @@ def short_title(arc: str) -> str:
 
 
 def titled(
-    found: pd.DataFrame, numbers: Sequence[int] = (), other: Sequence[int] = ()
+    rows: pd.DataFrame, numbers: Sequence[int] = (), other: Sequence[int] = ()
 ) -> pd.DataFrame:
     """Return rows about heads, of any of a study's tables, as they are on screen.
 
     `numbers` are the model's own of its layers, `other` those of the study it is compared with.
     """
-    table = found.copy()
-    for side in [side for side in ("", "_b", "_a") if f"layer{side}" in found]:
-        places = found[[f"layer{side}", f"head{side}"]].to_numpy().tolist()
-        own = other if side == "_a" else numbers
-        table[f"head{side}"] = [head_name(*place, numbers=own) for place in places]
+    table = rows.copy()
+    for side in [side for side in ("", "_b", "_a") if f"layer{side}" in rows]:
+        heads = rows[[f"layer{side}", f"head{side}"]].to_numpy().tolist()
+        layer_numbers = other if side == "_a" else numbers
+        table[f"head{side}"] = [head_name(*head, numbers=layer_numbers) for head in heads]
     if "relation" in table:
         table["relation"] = (table["relation"] + "." + table["direction"]).map(short_title)
-    for column, known in (("label", LABELS), ("metric", METRICS)):
+    for column, definitions in (("label", LABELS), ("metric", METRICS)):
         if column in table:
-            table[column] = [known[key].title for key in table[column]]
+            table[column] = [definitions[key].title for key in table[column]]
     columns = {name: title for name, title in _TEXTS["columns"].items() if name in table}
     return table[list(columns)].rename(columns=columns).reset_index(drop=True)
 
@@ -127,7 +127,7 @@ def head_relations(relations: pd.DataFrame, head: Head, numbers: Sequence[int]) 
     return titled(rows, numbers).drop(columns="Head")
 
 
-def answer(found: pd.DataFrame, by: str, numbers: Sequence[int] = ()) -> str:
+def answer(rows: pd.DataFrame, by: str, numbers: Sequence[int] = ()) -> str:
     """Sum the table up in a sentence; `numbers` as for `titled`.
 
     >>> rows = {"relation": ["det"], "direction": ["to_head"], "layer": [0], "head": [3]}
@@ -135,19 +135,19 @@ def answer(found: pd.DataFrame, by: str, numbers: Sequence[int] = ()) -> str:
     >>> answer(pd.DataFrame(rows), "relations")
     '**Relations with a head that beats its baselines: 1 of 1**, as det → head by L0 H3 (0.81).'
     """
-    table = titled(found, numbers)
-    if "verdict" not in found:
+    table = titled(rows, numbers)
+    if "verdict" not in rows:
         first = table.iloc[0]
         return (
             f"**Most above an even spread**: {first['Head']}, from {first['From']} to "
             f"{first['To']} ({first['Weight']:.2f} against {first['Spread evenly']:.2f})."
         )
-    known, score = table[found["verdict"] == BEATS], "UUAS" if by == "trees" else "Accuracy"
+    better, score = table[rows["verdict"] == BEATS], "UUAS" if by == "trees" else "Accuracy"
     whose = "Relations with a head that beats its" if by == "relations" else "Heads that beat their"
-    told = f"**{whose} baselines: {len(known)} of {len(found):,}**"
+    sentence = f"**{whose} baselines: {len(better)} of {len(rows):,}**"
     names = [f"{row.get('Relation', '')} by {row['Head']} ({row[score]:.2f})".removeprefix(" by ")
-             for row in known.head(3).to_dict("records")]  # fmt: skip
-    return f"{told}, as {', '.join(names)}." if names else f"{told}."
+             for row in better.head(3).to_dict("records")]  # fmt: skip
+    return f"{sentence}, as {', '.join(names)}." if names else f"{sentence}."
 
 
 def _shown(value: object) -> object:
@@ -183,10 +183,10 @@ class Report(NamedTuple):
         """Make index.html, index.md, `tables/` and `figures/`."""
         content: dict[str, bytes] = {}
         for table in self.tables:
-            told, name = (table.rows, f"{table.title}\n{self.source}"), f"tables/{table.key}"
-            content[f"{name}.csv"] = table_csv(*told)
-            content[f"{name}.md"] = table_markdown(*told).encode()
-            content[f"{name}.tex"] = table_latex(*told).encode()
+            content_of, name = (table.rows, f"{table.title}\n{self.source}"), f"tables/{table.key}"
+            content[f"{name}.csv"] = table_csv(*content_of)
+            content[f"{name}.md"] = table_markdown(*content_of).encode()
+            content[f"{name}.tex"] = table_latex(*content_of).encode()
         for name, figure in self.figures.items():
             for kind in FORMATS:
                 content[f"figures/{name}.{kind}"] = figure.image(kind, column)
@@ -201,9 +201,9 @@ class Report(NamedTuple):
         return content | pages
 
 
-def write_files(made: Mapping[str, bytes], folder: Path) -> Path:
+def write_files(files: Mapping[str, bytes], folder: Path) -> Path:
     """Write the files of a report; return its page."""
-    for name, content in made.items():
+    for name, content in files.items():
         write_file(folder / name, content, parents=True)
     return folder / "index.html"
 
@@ -212,9 +212,9 @@ def write_report(
     study: Study, folder: str | Path, metric: str, head: Head | None, column: str
 ) -> Path:
     """Write the report of `Study.report`; return its page."""
-    place, head = Path(folder), default_head(study) if head is None else head
-    if (place / FILE).exists():
-        raise ArgumentError(f"{place} holds a study: give another folder for its report.")
+    target, head = Path(folder), default_head(study) if head is None else head
+    if (target / FILE).exists():
+        raise ArgumentError(f"{target} holds a study: give another folder for its report.")
     chosen = shlex.join(["--by", metric, "--head", "{}.{}".format(*head), "--column", column])
     report = Report(
         title=f"Study of {study.manifest['model']['name']}",
@@ -226,7 +226,7 @@ def write_report(
         needed="The texts are those whose files have the SHA-256 below; SOURCE is where they lie.",
         manifest=study.manifest,
     )
-    return write_files(report.files(column), place)
+    return write_files(report.files(column), target)
 
 
 def commands(study: Study) -> list[str]:
@@ -234,14 +234,14 @@ def commands(study: Study) -> list[str]:
     source, model, settings = (study.manifest[name] for name in ("source", "model", "settings"))
     hashes = [file["sha256"] for file in source["files"]]
     shipped = hashes == [hashlib.sha256(SAMPLE.read_bytes()).hexdigest()]
-    given = {
+    options = {
         "--model": model["name"], "--dtype": model["dtype"], "--column": source["column"],
         "--sample": source["sample"], "--seed": source["seed"] if source["sample"] else None,
         "--join": settings.get("join"), "--group": source.get("group"),
         "--batch-tokens": settings["batch_tokens"],
     }  # fmt: skip
     words = ["mha-viz", "study", "sample" if shipped else "SOURCE"]
-    words += [word for name, of in given.items() if of is not None for word in (name, str(of))]
+    words += [word for name, of in options.items() if of is not None for word in (name, str(of))]
     words += ["--no-texts"] * (not settings["keep_texts"])
     words += ["--jensen-shannon"] * settings.get("jensen_shannon", False)
     return [shlex.join([*words, "--out", "study"]), "mha-viz study verify study"]

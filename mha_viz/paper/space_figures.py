@@ -89,8 +89,8 @@ def _parts_of_speech(study: Study, spaces: HeadSpaces) -> list[str]:
         FROM words JOIN sentences USING (text_id) WHERE text IN ({quoted})
         ORDER BY word DESC"""
     )
-    places = zip(rows["text"], rows["position"].astype(int), strict=True)
-    of_token = dict(zip(places, rows["upos"], strict=True))
+    positions = zip(rows["text"], rows["position"].astype(int), strict=True)
+    of_token = dict(zip(positions, rows["upos"], strict=True))
     return [
         _SPECIAL if token.is_special else of_token.get((spaces.texts[text], position), _OTHER)
         for token, text, position in zip(
@@ -128,9 +128,9 @@ def spaces_figure(
     if colours.names:
         shown = [colours.names[i] for i in colours.values.tolist()]
         table.insert(3, colours.title, shown)
-    places = np.stack([spaces.text.numpy(), spaces.position.numpy()], 1).astype(np.int32)
+    positions = np.stack([spaces.text.numpy(), spaces.position.numpy()], 1).astype(np.int32)
     labels = [token.text for token in spaces.tokens]
-    draw = partial(space_scatter, panels, colours, labels, places)
+    draw = partial(space_scatter, panels, colours, labels, positions)
     name = head_name(spaces.layer, spaces.head)
     axes = "; ".join(" and ".join(f"PC {component + 1}" for component in pair) for pair in pairs)
     about = f"{count(len(labels), 'token')} of {count(len(spaces.texts), 'text')}"
@@ -141,5 +141,5 @@ def spaces_figure(
 def _axis(spaces: HeadSpaces, space: int, component: int) -> str:
     """Return the name of a component with its share of the variance."""
     share = float(spaces.explained[space, component])
-    known = f"{format_number(100 * share)} %" if share == share else "no variance"
-    return f"PC {component + 1}: {known}"
+    variance = f"{format_number(100 * share)} %" if share == share else "no variance"
+    return f"PC {component + 1}: {variance}"

@@ -13,16 +13,16 @@ def check_whole_number(name: str, number: object, low: int, high: int) -> None:
         raise ArgumentError(f"{name} must be a whole number in {low}..{high}, got {number!r}.")
 
 
-def check_index(name: str, given: object, n: int, first: int = 0) -> None:
+def check_index(name: str, value: object, n: int, first: int = 0) -> None:
     """Check that a whole number is one of n from `first` on."""
     last = first + n - 1
-    if isinstance(given, bool) or not isinstance(given, int) or not first <= given <= last:
-        raise ArgumentError(f"{name} must lie in {first}..{last}, got {given!r}.")
+    if isinstance(value, bool) or not isinstance(value, int) or not first <= value <= last:
+        raise ArgumentError(f"{name} must lie in {first}..{last}, got {value!r}.")
 
 
-def one_of(name: str, given: object, known: tuple[Choice, ...]) -> Choice:
+def one_of(name: str, value: object, choices: tuple[Choice, ...]) -> Choice:
     """Return the one of the known values that was given."""
-    found = next((one for one in known if one == given), None)
-    if found is None:
-        raise ArgumentError(f"{name} must be one of {', '.join(known)}; got {given!r}.")
-    return found
+    match = next((choice for choice in choices if choice == value), None)
+    if match is None:
+        raise ArgumentError(f"{name} must be one of {', '.join(choices)}; got {value!r}.")
+    return match

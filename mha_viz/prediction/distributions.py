@@ -8,7 +8,7 @@ from mha_viz.prediction.logits import Objective
 
 
 def log_probs_at(
-    kind: Objective, logits: Float[Tensor, "place outcome"], place: int
+    kind: Objective, logits: Float[Tensor, "place outcome"], position: int
 ) -> Float[Tensor, " candidate"]:
     """Return the logarithms of the probabilities at a place; see `outcome_logits`.
 
@@ -18,7 +18,7 @@ def log_probs_at(
         return logits.new_zeros(0)
     if kind == "multi_label":
         return logits.log_softmax(-1)[:, 1]
-    return logits[0 if kind == "class" else place].log_softmax(-1)
+    return logits[0 if kind == "class" else position].log_softmax(-1)
 
 
 def entropy(kind: str, log_probs: Float[Tensor, " outcome"]) -> float:
@@ -47,7 +47,10 @@ def labels_divergence(before: Float[Tensor, " label"], after: Float[Tensor, " la
     >>> labels_divergence(torch.tensor([0.5, 0.5]).log(), torch.tensor([0.25, 0.5]).log())
     0.1438
     """
-    pairs = [[_no_or_yes(one) for one in both] for both in zip(before, after, strict=True)]
+    pairs = [
+        [_no_or_yes(probability) for probability in both]
+        for both in zip(before, after, strict=True)
+    ]
     return sum(kl_divergence(p, q) for p, q in pairs)
 
 

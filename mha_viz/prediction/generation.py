@@ -79,9 +79,9 @@ def _labelled(model: AttentionModel, prompt: Encoded, new: list[int]) -> list[To
     tokens = []
     for number, continues in zip(new, continuing(model.tokenizer, new), strict=True):
         word += not continues
-        own = None if number in special else word
+        word_number = None if number in special else word
         label = label_of(model.tokenizer, number)
-        tokens.append(Token(label, number, word=own, is_special=number in special))
+        tokens.append(Token(label, number, word=word_number, is_special=number in special))
     return tokens
 
 
@@ -111,7 +111,7 @@ class GeneratedToken(Candidate):
     @property
     def runners_up(self) -> tuple[Candidate, ...]:
         """The likeliest tokens that were not written."""
-        return tuple(one for one in self.candidates if one.id != self.id)
+        return tuple(candidate for candidate in self.candidates if candidate.id != self.id)
 
     def __repr__(self) -> str:
         return f"GeneratedToken({self.text!r}, probability={self.probability:.3f})"
@@ -131,8 +131,8 @@ def sampling_probabilities(
     if temperature == 0:
         top_k, temperature = 1, 1.0
     if top_k is not None and top_k < len(scores):
-        kept = scores.topk(top_k).indices
-        scores = torch.full_like(scores, -torch.inf).index_copy(0, kept, scores[kept])
+        top_ids = scores.topk(top_k).indices
+        scores = torch.full_like(scores, -torch.inf).index_copy(0, top_ids, scores[top_ids])
     return (scores / temperature).softmax(-1)
 
 
@@ -155,10 +155,10 @@ def describe_token(
     """Describe a token among the likeliest ones."""
     n = min(N_CANDIDATES, len(log_probs))
     ids = [number, *log_probs.topk(n).indices.tolist()]
-    own, drawn_with = (values[ids].tolist() for values in (log_probs.exp(), chances))
+    probabilities, drawn_with = (values[ids].tolist() for values in (log_probs.exp(), chances))
     labels = [label_of(tokenizer, i) for i in ids]
     joined = continuing(tokenizer, ids)
-    every = list(zip(labels, ids, own, drawn_with, joined, strict=True))
+    every = list(zip(labels, ids, probabilities, drawn_with, joined, strict=True))
     rank = 1 + int((log_probs > log_probs[number]).sum())
     likeliest = tuple(Candidate(*values) for values in every[1:])
     return GeneratedToken(*every[0], position, rank, likeliest, branched)
@@ -173,10 +173,10 @@ def upcoming(model: AttentionModel, text: str, text_pair: str | None = None) -> 
     GeneratedToken('time', probability=0.305)
     """
     encoded, _ = encode_texts(model.reader, text, text_pair)
-    found = logits(model.network, [encoded], last=True)[0, -1].float().log_softmax(-1).cpu()
-    chances = sampling_probabilities(found, 0, None)
+    log_probs = logits(model.network, [encoded], last=True)[0, -1].float().log_softmax(-1).cpu()
+    chances = sampling_probabilities(log_probs, 0, None)
     return describe_token(
-        model.tokenizer, int(chances.argmax()), found, chances, len(encoded.input_ids)
+        model.tokenizer, int(chances.argmax()), log_probs, chances, len(encoded.input_ids)
     )
 
 
@@ -243,12 +243,12 @@ def generate(
         ids = _new_ids(model, prompt, min(max_new_tokens, room), num_beams)
     ends = end_token_ids(model)
     finished = bool(ids) and ids[-1] in ends
-    whole = extend_prompt(model, prompt, ids[:-1] if finished else ids)
-    record = model.trace_encoded(whole, edits=edits)["self"]
+    extended = extend_prompt(model, prompt, ids[:-1] if finished else ids)
+    record = model.trace_encoded(extended, edits=edits)["self"]
     if not finished and len(ids) < max_new_tokens:
         note = f"{model.name} takes {model.n_ctx} tokens: the text ends there."
         record = replace(record, notes=(*record.notes, note))
-    return Generated(whole.text, whole.tokens, len(prompt.tokens), finished, record)
+    return Generated(extended.text, extended.tokens, len(prompt.tokens), finished, record)
 
 
 def _new_ids(model: AttentionModel, prompt: Encoded, n: int, num_beams: int) -> list[int]:
@@ -264,7 +264,7 @@ def _new_ids(model: AttentionModel, prompt: Encoded, n: int, num_beams: int) -> 
         pad_token_id=pad if pad is not None else (ends[0] if ends else 0),
         bos_token_id=model.tokenizer.bos_token_id,
     )
-    found = model.network.generate(
+    sequences = model.network.generate(
         ids, attention_mask=torch.ones_like(ids), generation_config=config
     )
-    return found[0, ids.shape[1] :].tolist()
+    return sequences[0, ids.shape[1] :].tolist()

@@ -57,7 +57,7 @@ def objective(network: PreTrainedModel) -> Objective | None:
         return _objective_of_texts(config)
     if name.endswith("ForTokenClassification"):
         return "token_class"
-    searches = any(type(one).__name__.endswith(_SEARCHES) for one in network.children())
+    searches = any(type(module).__name__.endswith(_SEARCHES) for module in network.children())
     return "answer" if name.endswith(_CLASSIFIERS[2:]) and not searches else None
 
 
@@ -90,10 +90,10 @@ def logits(
     if kind in OF_TEXTS:
         network, pad = _padding_of_classifier(network, texts)
     inputs = padded(network, texts, pad)
-    known = inspect.signature(network.forward).parameters
-    if "use_cache" in known:
+    parameters = inspect.signature(network.forward).parameters
+    if "use_cache" in parameters:
         inputs["use_cache"] = False
-    if last and "logits_to_keep" in known:
+    if last and "logits_to_keep" in parameters:
         inputs["logits_to_keep"] = 1
     if probe is not None:
         inputs["mha_probe"] = probe
@@ -116,8 +116,10 @@ def outcome_logits(
     and the tokens, of which padding is none. Of a regression the only outcome is the number itself.
     """
     if kind == "answer":
-        found = torch.stack([output.start_logits, output.end_logits], 1)
-        return found if mask is None else found.masked_fill(mask[:, None] == 0, -torch.inf)
+        end_logits = torch.stack([output.start_logits, output.end_logits], 1)
+        return (
+            end_logits if mask is None else end_logits.masked_fill(mask[:, None] == 0, -torch.inf)
+        )
     if kind == "multi_label":
         return torch.stack([torch.zeros_like(output.logits), output.logits], -1)
     if kind in OF_TEXTS:
@@ -158,13 +160,13 @@ def check_predicts(network: PreTrainedModel, *, classes: bool = False) -> Object
 
     Raises AttentionUnavailableError for every other network.
     """
-    found = objective(network)
+    kind = objective(network)
     name = type(network).__name__
-    if found is not None and (classes or found not in _PREDICTED):
-        return found
-    if found is not None:
+    if kind is not None and (classes or kind not in _PREDICTED):
+        return kind
+    if kind is not None:
         raise AttentionUnavailableError(
-            f"This checkpoint is a {name}: it predicts {_PREDICTED[found]}, and this needs "
+            f"This checkpoint is a {name}: it predicts {_PREDICTED[kind]}, and this needs "
             "predicted tokens. predict, ablate, head_importance and logit_attribution take it."
         )
     raise AttentionUnavailableError(why_no_prediction(network))
@@ -174,7 +176,9 @@ def why_no_prediction(network: PreTrainedModel) -> str:
     """Say why a network's predictions cannot be read, and what can be done."""
     name, config = type(network).__name__, network.config
     saved = (name, *(getattr(config, "architectures", None) or ()))
-    classifier = next((one for one in saved if one.endswith(_CLASSIFIERS)), None)
+    classifier = next(
+        (architecture for architecture in saved if architecture.endswith(_CLASSIFIERS)), None
+    )
     if config.is_encoder_decoder and classifier:
         return (
             f"This checkpoint is a {classifier} of an encoder-decoder family: the text goes "
@@ -261,13 +265,13 @@ def mask_token_at(model: AttentionModel, encoded: Encoded, position: int) -> Enc
 
 
 def causal_losses(
-    found: Float[Tensor, "position d_vocab"], encoded: Encoded
+    text_logits: Float[Tensor, "position d_vocab"], encoded: Encoded
 ) -> tuple[float | None, ...]:
     """Return -ln p of each token given those before it, nats; None for the first."""
     if len(encoded.input_ids) == 1:
         return (None,)
-    ids = torch.tensor(encoded.input_ids[1:], device=found.device)
-    return (None, *_losses(found[:-1], ids).tolist())
+    ids = torch.tensor(encoded.input_ids[1:], device=text_logits.device)
+    return (None, *_losses(text_logits[:-1], ids).tolist())
 
 
 def masked_losses(
@@ -284,19 +288,21 @@ def masked_losses(
     losses: list[float | None] = [None] * n
     for start in range(0, len(positions), size):
         batch = positions[start : start + size]
-        found = forward([mask_token_at(model, encoded, i) for i in batch])
-        rows = torch.arange(len(batch), device=found.device)
-        at = torch.tensor(batch, device=found.device)
-        ids = torch.tensor([encoded.input_ids[i] for i in batch], device=found.device)
-        for i, loss in zip(batch, _losses(found[rows, at], ids).tolist(), strict=True):
+        batch_logits = forward([mask_token_at(model, encoded, i) for i in batch])
+        rows = torch.arange(len(batch), device=batch_logits.device)
+        at = torch.tensor(batch, device=batch_logits.device)
+        ids = torch.tensor([encoded.input_ids[i] for i in batch], device=batch_logits.device)
+        for i, loss in zip(batch, _losses(batch_logits[rows, at], ids).tolist(), strict=True):
             losses[i] = loss
     return tuple(losses)
 
 
-def _losses(found: Float[Tensor, "row d_vocab"], ids: Int[Tensor, " row"]) -> Float[Tensor, " row"]:
+def _losses(
+    text_logits: Float[Tensor, "row d_vocab"], ids: Int[Tensor, " row"]
+) -> Float[Tensor, " row"]:
     """Return -ln softmax(found)[ids] row by row; never two copies of a long text's logits."""
-    rows = max(1, _NUMBERS_AT_ONCE // found.shape[-1])
-    pieces = zip(found.split(rows), ids.split(rows), strict=True)
+    rows = max(1, _NUMBERS_AT_ONCE // text_logits.shape[-1])
+    pieces = zip(text_logits.split(rows), ids.split(rows), strict=True)
     return torch.cat(
         [torch.nn.functional.cross_entropy(f.float(), i, reduction="none") for f, i in pieces]
     )

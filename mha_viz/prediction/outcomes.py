@@ -81,9 +81,9 @@ def number_of(model: AttentionModel, target: str | int, spaced: bool = True) -> 
     is_number = isinstance(target, int) and not isinstance(target, bool)
     if is_number and 0 <= int(target) < len(names):
         return int(target)
-    known = ", ".join(names[:20]) + (", …" if len(names) > 20 else "")
+    listed = ", ".join(names[:20]) + (", …" if len(names) > 20 else "")
     raise ArgumentError(
-        f"{model.name} predicts one of {len(names)} classes ({known}): give a label or a number "
+        f"{model.name} predicts one of {len(names)} classes ({listed}): give a label or a number "
         f"in 0..{len(names) - 1}, got {target!r}."
     )
 
@@ -102,8 +102,8 @@ def class_position(model: AttentionModel, encoded: Encoded) -> int:
     if not model.causal:
         return 0
     pad = model.network.config.get_text_config().pad_token_id
-    places = [i for i, number in enumerate(encoded.input_ids) if number != pad]
-    return places[-1] if places else 0
+    token_positions = [i for i, number in enumerate(encoded.input_ids) if number != pad]
+    return token_positions[-1] if token_positions else 0
 
 
 def own_tokens(tokens: Sequence[Token]) -> list[int]:
@@ -120,8 +120,10 @@ def context_tokens(tokens: Sequence[Token]) -> list[int]:
     Of a single text all of its own. Raises TextError: there is none.
     """
     segment = max(token.segment for token in tokens)
-    own = [i for i, token in enumerate(tokens) if not token.is_special and token.segment == segment]
-    return _some(own)
+    positions = [
+        i for i, token in enumerate(tokens) if not token.is_special and token.segment == segment
+    ]
+    return _some(positions)
 
 
 def _some(positions: list[int]) -> list[int]:
@@ -137,11 +139,11 @@ def end_and_position(target: str | int, tokens: Sequence[Token]) -> tuple[End, i
     ('end', None)
     """
     end, _, position = (target if isinstance(target, str) else f"start:{target}").partition(":")
-    known: End = "end" if end == "end" else "start"
+    known_end: End = "end" if end == "end" else "start"
     if end in ENDS and not position:
-        return known, None
+        return known_end, None
     if end in ENDS and position.isdecimal() and int(position) < len(tokens):
-        return known, int(position)
+        return known_end, int(position)
     raise ArgumentError(
         'This model predicts where an answer starts and ends: give "start", "end", or a token as '
         f'"start:7" or "end:7", with numbers in 0..{len(tokens) - 1}, got {target!r}.'
@@ -172,11 +174,14 @@ def right_outcomes(
         if label is not None:
             raise ArgumentError(f"{model.name} predicts one number: leave out labels.")
         return (0,), (0,)
-    asked = _places_of(model, encoded, label)
-    if not asked:
+    labelled = _places_of(model, encoded, label)
+    if not labelled:
         raise ArgumentError("labels has no place in it: leave it out for all places.")
-    own = _own_outcomes(model, encoded) if None in asked.values() else {}
-    right = {place: own[place] if given is None else given for place, given in asked.items()}
+    own_outcomes = _own_outcomes(model, encoded) if None in labelled.values() else {}
+    right = {
+        position: own_outcomes[position] if outcome is None else outcome
+        for position, outcome in labelled.items()
+    }
     return tuple(right), tuple(right.values())
 
 
@@ -189,7 +194,7 @@ def _places_of(model: AttentionModel, encoded: Encoded, label: Label) -> dict[in
         each: list[str | int] = [label] if isinstance(label, str | int) else []
         if isinstance(label, Mapping):
             each = [f"{end}:{position}" for end, position in label.items()]
-        read = (end_and_position(one, tokens) for one in each)
+        read = (end_and_position(end_label, tokens) for end_label in each)
         return {ENDS.index(end): position for end, position in read}
     if kind == "multi_label":
         if label is None:
@@ -209,31 +214,31 @@ def _classes_of_tokens(
     if label is None:
         return dict.fromkeys(own_tokens(tokens))
     if not isinstance(label, Mapping):
-        place, colon, name = str(label).partition(":")
-        if not colon or not place.isdecimal():
+        position, colon, name = str(label).partition(":")
+        if not colon or not position.isdecimal():
             raise ArgumentError(
                 f"{model.name} predicts a class of each token: give a token's number and a label, "
                 f'as in "3:{class_names(model.network)[0]}", got {label!r}.'
             )
-        label = {int(place): name}
-    outside = [place for place in label if place not in range(len(tokens))]
+        label = {int(position): name}
+    outside = [position for position in label if position not in range(len(tokens))]
     if outside:
         raise ArgumentError(f"Tokens must lie in 0..{len(tokens) - 1}, got {list(label)}.")
-    return {place: number_of(model, name) for place, name in label.items()}
+    return {position: number_of(model, name) for position, name in label.items()}
 
 
 @torch.inference_mode()
 def _own_outcomes(model: AttentionModel, encoded: Encoded) -> dict[int, int]:
-    found = logits(model.network, [encoded])[0]
+    text_logits = logits(model.network, [encoded])[0]
     if objective(model.network) == "answer":
-        found = within(found, context_tokens(encoded.tokens))
-    return dict(enumerate(found.argmax(-1).tolist()))
+        text_logits = within(text_logits, context_tokens(encoded.tokens))
+    return dict(enumerate(text_logits.argmax(-1).tolist()))
 
 
 def within(
-    found: Float[Tensor, "*place outcome"], outcomes: Sequence[int]
+    all_logits: Float[Tensor, "*place outcome"], outcomes: Sequence[int]
 ) -> Float[Tensor, "*place outcome"]:
     """Return logits in which all outcomes but these are impossible."""
-    kept = torch.full_like(found, -torch.inf)
-    kept[..., outcomes] = found[..., outcomes]
-    return kept
+    allowed = torch.full_like(all_logits, -torch.inf)
+    allowed[..., outcomes] = all_logits[..., outcomes]
+    return allowed

@@ -188,26 +188,28 @@ def predict(
     if not (math.isfinite(temperature) and temperature > 0):
         raise ArgumentError(f"temperature must be a finite number above 0, got {temperature}.")
     pair = None if text_pair is None else replace_mask(model, text_pair)
-    whole, _ = encode_texts(model.reader, replace_mask(model, text), pair)
-    encoded, places = places_to_predict(model, kind, whole, position)
+    full_text, _ = encode_texts(model.reader, replace_mask(model, text), pair)
+    encoded, positions = places_to_predict(model, kind, full_text, position)
     forward = _forward(model, gates, intervention, encoded)
-    found = forward([encoded])[0]
+    text_logits = forward([encoded])[0]
     losses: tuple[float | None, ...] = (None,) * len(encoded.tokens)
     if kind == "causal":
-        losses = causal_losses(found, encoded)
+        losses = causal_losses(text_logits, encoded)
     elif pseudo_loss:
-        losses = masked_losses(model, whole, forward)
-    first, *others = [
-        _prediction(model, kind, encoded, place, found, top_k, temperature, losses)
-        for place in places
+        losses = masked_losses(model, full_text, forward)
+    first, *later = [
+        _prediction(model, kind, encoded, predicted_at, text_logits, top_k, temperature, losses)
+        for predicted_at in positions
     ]
-    masks = tuple(sorted(places)) if kind == "masked" else ()
-    return replace(first, masks=masks, others=tuple(replace(one, masks=masks) for one in others))
+    masks = tuple(sorted(positions)) if kind == "masked" else ()
+    return replace(
+        first, masks=masks, others=tuple(replace(prediction, masks=masks) for prediction in later)
+    )
 
 
-def spaced_at(kind: str, of: Prediction | Encoded, place: int) -> bool:
+def spaced_at(kind: str, of: Prediction | Encoded, position: int) -> bool:
     """Return whether a word at the predicted place has a space before it (see `id_of`)."""
-    at = of.tokens[place]
+    at = of.tokens[position]
     text = (of.text_pair if at.segment else of.text) or ""
     if kind == "masked":
         return at.start is not None and text[: at.start][-1:].isspace()
@@ -216,8 +218,8 @@ def spaced_at(kind: str, of: Prediction | Encoded, place: int) -> bool:
 
 def mean_known(values: Sequence[float | None]) -> float | None:
     """Return the mean of the numbers that are not None; None where there is none."""
-    known = [value for value in values if value is not None]
-    return math.fsum(known) / len(known) if known else None
+    numbers = [value for value in values if value is not None]
+    return math.fsum(numbers) / len(numbers) if numbers else None
 
 
 def places_to_predict(
@@ -231,8 +233,8 @@ def places_to_predict(
     n = len(encoded.tokens)
     if kind in (*OF_TEXTS, "answer"):
         if position is not None:
-            what = "A class" if kind in OF_TEXTS else "An answer"
-            raise ArgumentError(f"{what} is predicted for the whole text: leave out position.")
+            outcome = "A class" if kind in OF_TEXTS else "An answer"
+            raise ArgumentError(f"{outcome} is predicted for the whole text: leave out position.")
         return encoded, [0, 1] if kind == "answer" else [outcomes.class_position(model, encoded)]
     if position is not None:
         if isinstance(position, bool) or not isinstance(position, int) or not -n <= position < n:
@@ -252,9 +254,9 @@ def places_to_predict(
         if kind == "masked":
             encoded = mask_token_at(model, encoded, position)
     if kind == "token_class":
-        own = outcomes.own_tokens(encoded.tokens)
-        first = own[0] if position is None else position
-        return encoded, [first, *(i for i in own if i != first)]
+        text_positions = outcomes.own_tokens(encoded.tokens)
+        first = text_positions[0] if position is None else position
+        return encoded, [first, *(i for i in text_positions if i != first)]
     masks = [i for i, number in enumerate(encoded.input_ids) if number == mask]
     if not masks:
         cut = f" in its first {n} tokens, which is what it takes" if encoded.n_truncated else ""
@@ -284,15 +286,15 @@ def _prediction(
     model: AttentionModel,
     kind: Objective,
     encoded: Encoded,
-    place: int,
-    found: Float[Tensor, "place outcome"],
+    position: int,
+    text_logits: Float[Tensor, "place outcome"],
     top_k: int,
     temperature: Number,
     losses: tuple[float | None, ...],
 ) -> Prediction:
-    found = found.float().cpu()
-    log_probs = log_probs_at(kind, found, place)
-    if found.isnan().any() or log_probs.isnan().any():
+    text_logits = text_logits.float().cpu()
+    log_probs = log_probs_at(kind, text_logits, position)
+    if text_logits.isnan().any() or log_probs.isnan().any():
         raise ArgumentError(
             "The model's numbers overflow with its heads changed so: take smaller factors."
         )
@@ -301,13 +303,13 @@ def _prediction(
         offered = outcomes.within(log_probs, outcomes.context_tokens(encoded.tokens))
         best = int(log_probs.argmax())
         if offered[best].isneginf():
-            notes += (NO_ANSWER.format(ENDS[place], encoded.tokens[best].text),)
+            notes += (NO_ANSWER.format(ENDS[position], encoded.tokens[best].text),)
     n_offered = int((~offered.isneginf()).sum())
     ids = offered.topk(min(top_k, n_offered)).indices
     numbers = tuple(ids.tolist())
     return Prediction(
-        objective=ENDS[place] if kind == "answer" else kind,
-        position=0 if kind == "answer" else place,
+        objective=ENDS[position] if kind == "answer" else kind,
+        position=0 if kind == "answer" else position,
         tokens=encoded.tokens,
         candidates=outcomes.labels_of(model, numbers, encoded.tokens),
         ids=numbers,
@@ -317,10 +319,12 @@ def _prediction(
         losses=losses,
         log_probs=log_probs,
         display_temperature=float(temperature),
-        displayed=tuple(log_probs_at(kind, found / temperature, place)[ids].exp().tolist()),
+        displayed=tuple(
+            log_probs_at(kind, text_logits / temperature, position)[ids].exp().tolist()
+        ),
         model=model.name,
         text=encoded.text,
         text_pair=encoded.text_pair,
         notes=notes,
-        value=float(found) if kind == "regression" else None,
+        value=float(text_logits) if kind == "regression" else None,
     )

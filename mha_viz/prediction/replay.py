@@ -85,17 +85,17 @@ def losses(
     gates = torch.ones(len(off), model.n_layers * model.n_heads)
     for setting, heads in zip(gates, off, strict=True):
         setting[list(heads)] = 0.0
-    gates, which = torch.unique(gates, dim=0, return_inverse=True)
+    gates, setting_index = torch.unique(gates, dim=0, return_inverse=True)
     gates = gates.unflatten(1, (model.n_layers, model.n_heads))
     total = torch.zeros(len(gates), targets.n_texts, dtype=torch.float64)
     progress = Progress(on_progress, len(gates) * len(targets.rows))
     for part in in_passes(targets, len(gates)):
         prepared = ReplayingPass(model, part)
         for layer, chosen in prepared.batches(gates, progress.report):
-            found = prepared.log_p(gates[chosen], layer, progress.report)
-            total[chosen] -= part.of_texts(found.cpu().double())
+            log_p = prepared.log_p(gates[chosen], layer, progress.report)
+            total[chosen] -= part.of_texts(log_p.cpu().double())
             progress.add(len(chosen) * len(part.rows))
-    return (total / targets.n_answers)[which]
+    return (total / targets.n_answers)[setting_index]
 
 
 def in_passes(targets: PredictionTargets, n_settings: int) -> Iterator[PredictionTargets]:
@@ -184,11 +184,11 @@ class ReplayingPass:
         replacements = dict(self.replacements)
         if start:
             path, layers = self.layers
-            known = [
+            first_layers = [
                 _Replay(layer, output=output, times=n_settings, n_rows=len(self.targets.rows))
                 for layer, output in zip(layers[:start], self.recorded, strict=False)
             ]
-            replacements[path] = nn.ModuleList([*known, *layers[start:]])
+            replacements[path] = nn.ModuleList([*first_layers, *layers[start:]])
         return self._answers(n_settings, replacements | dict(inside or {}), probe)
 
     def record(
@@ -202,15 +202,15 @@ class ReplayingPass:
         `probe` stands in place of one that keeps nothing, and `inside` replaces modules of the
         layers in that run; neither changes a number.
         """
-        found = _layer_list(self.model)
+        layer_list = _layer_list(self.model)
         n = max(len(row.input_ids) for row in self.targets.rows)
         size = self.model.n_layers * len(self.targets.rows) * n * self.model.d_model
-        if found is None or size * self.model.dtype.itemsize > MAX_RECORDED_BYTES:
+        if layer_list is None or size * self.model.dtype.itemsize > MAX_RECORDED_BYTES:
             return False
-        path, layers = self.layers = found
+        path, layers = self.layers = layer_list
         calls_of: list[list[tuple[Any, Any]]] = [[] for _ in layers]
-        made: Any = replace_modules(self.model.network, inside or {}).get_submodule(path)
-        pairs = zip(made, calls_of, strict=True)
+        recorded_layers: Any = replace_modules(self.model.network, inside or {}).get_submodule(path)
+        pairs = zip(recorded_layers, calls_of, strict=True)
         recorders = nn.ModuleList(CallRecorder(layer, calls=calls) for layer, calls in pairs)
         probe = Probe((), on_layer) if probe is None else probe
         self.plain = self._answers(1, self.replacements | {path: recorders}, probe)
@@ -240,10 +240,10 @@ class ReplayingPass:
     ) -> Float[Tensor, "setting target d_vocab"]:
         network = replace_modules(self.model.network, replacements)
         pad = self.model.tokenizer.pad_token_id or 0
-        found = logits(network, self.targets.rows * n_settings, probe, pad=pad)
+        text_logits = logits(network, self.targets.rows * n_settings, probe, pad=pad)
         if self.last is None:
-            found = found.unflatten(0, (n_settings, -1))[:, self.row, self.place]
-        return found
+            text_logits = text_logits.unflatten(0, (n_settings, -1))[:, self.row, self.place]
+        return text_logits
 
 
 def _layer_list(model: AttentionModel) -> tuple[str, nn.ModuleList] | None:
@@ -292,8 +292,8 @@ class _Chosen(ModuleProxy):
     """The last matrix of a prediction head, applied at the target places alone."""
 
     def forward(self, hidden: Tensor) -> Tensor:
-        places = (one.to(hidden.device) for one in (self.row, self.place))
-        return self.original(hidden.unflatten(0, (-1, self.n_rows))[:, *places])
+        indices = (index.to(hidden.device) for index in (self.row, self.place))
+        return self.original(hidden.unflatten(0, (-1, self.n_rows))[:, *indices])
 
 
 class _Replay(ModuleProxy):

@@ -47,9 +47,9 @@ class PredictionTargets:
     def index(self) -> Int[Tensor, "3 target"]:
         """Return of every answer its row, its place in the row, and the right token."""
         flat = [
-            (row, place, answer)
+            (row, position, answer)
             for row, both in enumerate(zip(self.places, self.answers, strict=True))
-            for place, answer in zip(*both, strict=True)
+            for position, answer in zip(*both, strict=True)
         ]
         return torch.tensor(flat).T
 
@@ -129,9 +129,9 @@ def prediction_targets(
     if labels is not None and kind in ("causal", "masked"):
         raise ArgumentError(f"{model.name} predicts tokens, not classes: leave out labels.")
     pairs = _one_for_each("text_pair", text_pair, len(texts))
-    found = []
-    for place, (given, pair, label) in enumerate(zip(texts, pairs, right, strict=True), 1):
-        text = encode_texts(model.reader, given, pair)[0]
+    targets = []
+    for number, (text_given, pair, label) in enumerate(zip(texts, pairs, right, strict=True), 1):
+        text = encode_texts(model.reader, text_given, pair)[0]
         if encoded.setdefault(tuple(text.input_ids), text) is not text:
             continue
         if kind not in ("causal", "masked"):
@@ -141,22 +141,24 @@ def prediction_targets(
         if not rows_of_text:
             few = "one token" if kind == "causal" else "no token of its own"
             raise TextError(
-                f"Text {place} of {len(texts)} has {few} for {model.name}, so that there is "
+                f"Text {number} of {len(texts)} has {few} for {model.name}, so that there is "
                 "nothing to predict in it: write at least two words."
             )
-        found += [(row, len(encoded) - 1, places, answers) for row, places, answers in rows_of_text]
-    rows, numbers, places, answers = zip(*found, strict=True)
+        targets += [
+            (row, len(encoded) - 1, positions, answers) for row, positions, answers in rows_of_text
+        ]
+    rows, numbers, positions, answers = zip(*targets, strict=True)
     notes = text_notes(model.name, *encoded.values()) + (ONE_TEXT,) * (len(encoded) == 1)
     notes += (NUMBER,) * (kind == "regression")
     if n := len(texts) - len(encoded):
         notes += (f"Duplicate texts left out: {n}. A text that occurs again counts once.",)
-    return PredictionTargets(rows, numbers, places, answers, len(encoded), notes, unit_of(kind))
+    return PredictionTargets(rows, numbers, positions, answers, len(encoded), notes, unit_of(kind))
 
 
-def _one_for_each(name: str, given: Any, n_texts: int) -> list[Any]:
-    if given is None or isinstance(given, str | int | Mapping):
-        return [given] * n_texts
-    each = list(given)
+def _one_for_each(name: str, value: Any, n_texts: int) -> list[Any]:
+    if value is None or isinstance(value, str | int | Mapping):
+        return [value] * n_texts
+    each = list(value)
     if len(each) != n_texts:
         raise ArgumentError(f"{name} must be one, or one for each of {n_texts} texts: {len(each)}.")
     return each
@@ -174,15 +176,15 @@ def _hidden(model: AttentionModel, text: Encoded, share: float) -> list[Row]:
             f"The tokenizer of {model.name} has no mask token: what the model predicts cannot be "
             "asked. Load the checkpoint with the tokenizer it was trained with."
         )
-    own = [i for i, t in enumerate(text.tokens) if not t.is_special and t.id != mask]
-    step = min(len(own), ceil(1 / share - 1e-9))
+    candidates = [i for i, t in enumerate(text.tokens) if not t.is_special and t.id != mask]
+    step = min(len(candidates), ceil(1 / share - 1e-9))
     rows = []
-    for places in (tuple(own[first::step]) for first in range(step)):
+    for positions in (tuple(candidates[first::step]) for first in range(step)):
         ids = list(text.input_ids)
-        for place in places:
-            ids[place] = mask
-        answers = tuple(text.input_ids[place] for place in places)
-        rows.append((Encoded(ids, text.token_type_ids, text.tokens), places, answers))
+        for position in positions:
+            ids[position] = mask
+        answers = tuple(text.input_ids[position] for position in positions)
+        rows.append((Encoded(ids, text.token_type_ids, text.tokens), positions, answers))
     return rows
 
 

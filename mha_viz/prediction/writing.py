@@ -239,5 +239,5 @@ class Writing:
         return draw(self._chances, self.seed, self._n_tokens)
 
     def _token(self, number: int, branched: bool = False) -> GeneratedToken:
-        tokenizer, place = self.model.tokenizer, self._n_tokens
-        return describe_token(tokenizer, number, self._log_probs, self._chances, place, branched)
+        tokenizer, position = self.model.tokenizer, self._n_tokens
+        return describe_token(tokenizer, number, self._log_probs, self._chances, position, branched)

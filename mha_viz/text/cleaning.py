@@ -37,7 +37,7 @@ _WORD = re.compile(  # over kinds (`kind_of`): a letter, 0 digit, m mark, i ideo
 )
 
 
-def clean_text(text: str, what: str = "text") -> str:
+def clean_text(text: str, name: str = "text") -> str:
     r"""Make typed or pasted text safe to tokenise and to show.
 
     Line ends become "\n"; every other control character (C0, C1) but the tab becomes one space, so
@@ -50,23 +50,23 @@ def clean_text(text: str, what: str = "text") -> str:
     'one\ntwo three'
     """
     if not isinstance(text, str):
-        raise TextError(_no_string(text, what))
+        raise TextError(_no_string(text, name))
     if len(text) > MAX_CHARACTERS:
         raise TextError(
-            f"The {what} has {len(text):,} characters; at most {MAX_CHARACTERS:,} can be read. "
+            f"The {name} has {len(text):,} characters; at most {MAX_CHARACTERS:,} can be read. "
             "Take a part of it."
         )
     pairs = re.compile("(?:[\ud800-\udbff][\udc00-\udfff])+")
     text = pairs.sub(lambda m: m[0].encode("utf-16", "surrogatepass").decode("utf-16"), text)
     if broken := SURROGATE.search(text):
         raise TextError(
-            f"The {what} is not valid Unicode: half a character (U+{ord(broken[0]):04X}) at "
+            f"The {name} is not valid Unicode: half a character (U+{ord(broken[0]):04X}) at "
             f"position {broken.start() + 1}. Delete it or type it again."
         )
     text = re.sub("\r\n|[\r\v\f\x85]", "\n", text)
     text = re.sub("[\x00-\x08\x0e-\x1f\x7f-\x9f]", " ", text)
     if not text.strip():
-        raise TextError(f"The {what} is empty. Type at least one word.")
+        raise TextError(f"The {name} is empty. Type at least one word.")
     return text
 
 
@@ -94,12 +94,12 @@ def visible(text: str, limit: int = MAX_LABEL) -> str:
             shown[0] = "◌" + shown[0]
     if sum(map(len, shown)) <= limit:
         return "".join(shown)
-    kept = ""
+    label = ""
     for sign in shown:
-        if len(kept) + len(sign) >= limit:
+        if len(label) + len(sign) >= limit:
             break
-        kept += sign
-    return kept + "…"
+        label += sign
+    return label + "…"
 
 
 def in_a_row(labels: Iterable[str], limit: int = 300) -> str:
@@ -146,6 +146,6 @@ def glyph(char: str, inside: bool = False, last: bool = False) -> str:
     return (_SIGNS.get(char) or f"⟨U+{ord(char):04X}⟩") if hidden else char
 
 
-def _no_string(given: object, what: str) -> str:
-    several = " For several texts call trace_batch." if isinstance(given, list | tuple) else ""
-    return f"The {what} must be a string, got {type(given).__name__}.{several}"
+def _no_string(value: object, name: str) -> str:
+    several = " For several texts call trace_batch." if isinstance(value, list | tuple) else ""
+    return f"The {name} must be a string, got {type(value).__name__}.{several}"

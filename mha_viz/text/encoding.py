@@ -142,7 +142,7 @@ def text_notes(name: str, *texts: Encoded | None) -> tuple[str, ...]:
         for text in read
         if text.n_truncated
     )
-    own = [sum(not token.is_special for token in text.tokens) for text in read]
+    n_tokens = [sum(not token.is_special for token in text.tokens) for text in read]
     twice = tuple(
         f"The text begins with {first.text} twice, but the model was trained with one: leave "
         "one out of the text."
@@ -155,7 +155,7 @@ def text_notes(name: str, *texts: Encoded | None) -> tuple[str, ...]:
         + tuple(
             f"The text is largely unknown to {name}: it has no token for {text.n_unknown} of the "
             f"{n} here. What its heads do with those says nothing about the words."
-            for text, n in zip(read, own, strict=True)
+            for text, n in zip(read, n_tokens, strict=True)
             if text.n_unknown > MOST_UNKNOWN * n
         )
     )
@@ -220,10 +220,13 @@ def id_of(tokenizer: PreTrainedTokenizerBase, target: str | int, spaced: bool = 
         return int(target)
     text = clean_text(target, "target")
     spellings = [" " + text, text] if spaced and text[0].isalnum() else [text]
-    readings = [tokenizer(one, add_special_tokens=False)["input_ids"] for one in spellings]
+    readings = [
+        tokenizer(spelling, add_special_tokens=False)["input_ids"] for spelling in spellings
+    ]
     for i, ids in enumerate(readings):
-        known = len(ids) == 1 and ids[0] != tokenizer.unk_token_id
-        if known and (i == 0 or not continuing(tokenizer, ids)[0]):  # "▁cat" is, GPT-2's "cat" not
+        is_one_token = len(ids) == 1 and ids[0] != tokenizer.unk_token_id
+        # "▁cat" is a word's first token, GPT-2's "cat" is not.
+        if is_one_token and (i == 0 or not continuing(tokenizer, ids)[0]):
             return int(ids[0])
     named = tokenizer.convert_tokens_to_ids(text)
     if text.startswith("##") and isinstance(named, int) and named != tokenizer.unk_token_id:

@@ -76,32 +76,32 @@ def chat_ids(tokenizer: PreTrainedTokenizerBase, messages: ChatMessages) -> list
     return list(ids)
 
 
-def plain_ids(given: TokenIds, what: str = "text") -> list[int]:
+def plain_ids(token_ids: TokenIds, name: str = "text") -> list[int]:
     """Return ids as a list, of a list, tensor or array with one axis, or with a batch of one.
 
     Raises:
         TextError: no ids, a batch of several, or numbers that are no ids.
     """
-    if not isinstance(given, Sequence):
-        numbers = given.detach().cpu().numpy() if isinstance(given, Tensor) else given
+    if not isinstance(token_ids, Sequence):
+        numbers = token_ids.detach().cpu().numpy() if isinstance(token_ids, Tensor) else token_ids
         if not isinstance(numbers, np.ndarray) or numbers.dtype.kind not in "iu":
-            raise TextError(f"The {what} must be a string or whole numbers, got {given!r:.40}.")
+            raise TextError(f"The {name} must be a string or whole numbers, got {token_ids!r:.40}.")
         if numbers.ndim == 2 and len(numbers) == 1:
             numbers = numbers[0]
         if numbers.ndim != 1:
             raise TextError(
-                f"Ids of one {what} have one axis, or a batch of one; got shape {numbers.shape}."
+                f"Ids of one {name} have one axis, or a batch of one; got shape {numbers.shape}."
             )
-        given = numbers.tolist()
-    ids = [_id(number, what) for number in given]
+        token_ids = numbers.tolist()
+    ids = [_id(number, name) for number in token_ids]
     if not ids:
-        raise TextError(f"The {what} has no ids. Give at least one.")
+        raise TextError(f"The {name} has no ids. Give at least one.")
     return ids
 
 
-def _id(number: Any, what: str) -> int:
+def _id(number: Any, name: str) -> int:
     if isinstance(number, bool) or not isinstance(number, int | np.integer) or number < 0:
-        raise TextError(f"Ids of the {what} are whole numbers from 0, got {number!r:.40}.")
+        raise TextError(f"Ids of the {name} are whole numbers from 0, got {number!r:.40}.")
     return int(number)
 
 

@@ -89,28 +89,31 @@ def record(
     >>> record(weights, ["the", "cat", "sat"]).pattern.shape
     torch.Size([4, 2, 3, 3])
     """
-    given, given_keys = _listed("tokens", tokens), _listed("key_tokens", key_tokens)
-    pattern = _pattern(attentions, is_cross=bool(given_keys) or part == "cross")
-    if _has_steps(attentions) and len(given) == pattern.shape[2] + 1:
-        given = given[:-1]
+    query_tokens, key_labels = _listed("tokens", tokens), _listed("key_tokens", key_tokens)
+    pattern = _pattern(attentions, is_cross=bool(key_labels) or part == "cross")
+    if _has_steps(attentions) and len(query_tokens) == pattern.shape[2] + 1:
+        query_tokens = query_tokens[:-1]
     queries = _mask("attention_mask", attention_mask, pattern.shape[2])
     keys = _mask("key_attention_mask", key_attention_mask, pattern.shape[3])
-    keys = keys if given_keys else queries
-    if len(given) == len(queries):  # else the record says that they do not fit
-        given = [token for token, is_text in zip(given, queries, strict=True) if is_text]
-    if len(given_keys) == len(keys):
-        given_keys = [token for token, is_text in zip(given_keys, keys, strict=True) if is_text]
+    keys = keys if key_labels else queries
+    if len(query_tokens) == len(queries):  # else the record says that they do not fit
+        query_tokens = [
+            token for token, is_text in zip(query_tokens, queries, strict=True) if is_text
+        ]
+    if len(key_labels) == len(keys):
+        key_labels = [token for token, is_text in zip(key_labels, keys, strict=True) if is_text]
     pattern = _without_padding(pattern, queries, keys)
-    if tokenizer is not None and given_keys:
-        given, text_pair = _labelled("tokens", given, tokenizer, text_pair or "")
-        given = [replace(token, segment=1) for token in given]  # its offsets count in text_pair
-        given_keys, text = _labelled("key_tokens", given_keys, tokenizer, text)
+    if tokenizer is not None and key_labels:
+        query_tokens, text_pair = _labelled("tokens", query_tokens, tokenizer, text_pair or "")
+        # Offsets of the queries count in text_pair.
+        query_tokens = [replace(token, segment=1) for token in query_tokens]
+        key_labels, text = _labelled("key_tokens", key_labels, tokenizer, text)
     elif tokenizer is not None:
-        given, text = _labelled("tokens", given, tokenizer, text, text_pair)
+        query_tokens, text = _labelled("tokens", query_tokens, tokenizer, text, text_pair)
     marked = frozenset(special)
     query_axis, key_axis = (
         _tokens(name, axis, marked)
-        for name, axis in (("tokens", given), ("key_tokens", given_keys))
+        for name, axis in (("tokens", query_tokens), ("key_tokens", key_labels))
     )
     if causal is None:
         heads = pattern.flatten(0, 1) if pattern.numel() else ()  # mostly the first one tells
@@ -179,19 +182,22 @@ def _without_padding(pattern: Tensor, queries: Sequence[bool], keys: Sequence[bo
 
 def _labelled(
     name: str,
-    given: Sequence[Any],
+    labels: Sequence[Any],
     tokenizer: PreTrainedTokenizerBase,
     text: str = "",
     text_pair: str | None = None,
 ) -> tuple[list[Token], str]:
     """Return tokens with the labels and words that their tokenizer gives, and their text."""
-    if not given or isinstance(given[0], Token):
-        return list(given), text
+    if not labels or isinstance(labels[0], Token):
+        return list(labels), text
     from mha_viz.text.from_ids import encode_ids
 
-    ids = [one if isinstance(one, int) else tokenizer.convert_tokens_to_ids(one) for one in given]
+    ids = [
+        label if isinstance(label, int) else tokenizer.convert_tokens_to_ids(label)
+        for label in labels
+    ]
     if any(number is None for number in ids):
-        missing = given[ids.index(None)]
+        missing = labels[ids.index(None)]
         raise RecordError(f"{name} hold {missing!r:.40}, which this tokenizer does not know.")
     read = encode_ids(tokenizer, ids, text, text_pair)
     spelled, of_text = ("".join(t.split()).casefold() for t in (read.text, text))
@@ -244,18 +250,18 @@ def joined_steps(
                 f"The weights of a generation do not go on: step {number} has {n_keys} keys after "
                 f"{end} tokens. Give the weights of one call of generate, without beams."
             )
-        kept = step[..., :end]
-        joined[:, begin:end, end - kept.shape[2] : end] = kept
+        visible_part = step[..., :end]
+        joined[:, begin:end, end - visible_part.shape[2] : end] = visible_part
     return joined
 
 
 def _pattern(attentions: Any, is_cross: bool) -> Tensor:
     """Return all layers as one float32 tensor of its own (layer, head, query, key)."""
     if hasattr(attentions, "shape"):
-        whole = _numbers(attentions)
-        if whole.ndim != 4:
-            raise RecordError(f"attentions must be {_EXPECTED}; got shape {tuple(whole.shape)}.")
-        return whole.float().clone()
+        stacked = _numbers(attentions)
+        if stacked.ndim != 4:
+            raise RecordError(f"attentions must be {_EXPECTED}; got shape {tuple(stacked.shape)}.")
+        return stacked.float().clone()
     if isinstance(attentions, str | bytes) or not isinstance(attentions, Sequence):
         raise RecordError(f"attentions must be {_EXPECTED}; got {type(attentions).__name__}.")
     if _has_steps(attentions):
@@ -276,11 +282,11 @@ def _pattern(attentions: Any, is_cross: bool) -> Tensor:
     return torch.stack(layers)
 
 
-def _layer(number: int, given: Any) -> Tensor:
+def _layer(number: int, weights: Any) -> Tensor:
     """Return one layer as float32 (head, query, key)."""
-    if given is None:
+    if weights is None:
         raise RecordError(f"Layer {number} holds no weights. {_ASK}")
-    layer = _numbers(given)
+    layer = _numbers(weights)
     if layer.ndim == 4 and len(layer) > 1:
         raise RecordError(
             f"A record is of one text, but layer {number} holds a batch of {len(layer)}: pass "
@@ -292,35 +298,37 @@ def _layer(number: int, given: Any) -> Tensor:
     return layer.float()
 
 
-def _numbers(given: Any) -> Tensor:
+def _numbers(weights: Any) -> Tensor:
     """Return a tensor on the CPU without its history, of a tensor or an array."""
     try:
-        found = torch.as_tensor(given).detach().cpu()
+        array = torch.as_tensor(weights).detach().cpu()
     except (TypeError, ValueError, RuntimeError) as error:
-        raise RecordError(f"attentions must be {_EXPECTED}; got {given!r:.60}.") from error
-    if not found.is_floating_point():
-        raise RecordError(f"attentions must be floating point, got {found.dtype}.")
-    return found
+        raise RecordError(f"attentions must be {_EXPECTED}; got {weights!r:.60}.") from error
+    if not array.is_floating_point():
+        raise RecordError(f"attentions must be floating point, got {array.dtype}.")
+    return array
 
 
 def _tokens(
-    name: str, given: Iterable[str | int | Token], special: frozenset[str]
+    name: str, labels: Iterable[str | int | Token], special: frozenset[str]
 ) -> tuple[Token, ...]:
     """Turn strings into tokens, each a word of its own; equal strings have one id."""
     ids: dict[str, int] = {}
-    found = []
-    for place, label in enumerate(given):
+    read = []
+    for position, label in enumerate(labels):
         if isinstance(label, Token):
-            found.append(label)
+            read.append(label)
             continue
         if not isinstance(label, str):
             raise RecordError(
-                f"{name} must hold strings or tokens, got {type(label).__name__} at place {place}: "
-                "give the tokenizer of ids (tokenizer=...)."
+                f"{name} must hold strings or tokens, got {type(label).__name__} at place "
+                f"{position}: give the tokenizer of ids (tokenizer=...)."
             )
         if not label.isprintable() and any("\ud800" <= char <= "\udfff" for char in label):
-            raise RecordError(f"{name} hold half a character at place {place}: {label!a:.40}.")
-        own = label in special
+            raise RecordError(f"{name} hold half a character at place {position}: {label!a:.40}.")
+        is_special = label in special
         number = ids.setdefault(label, len(ids))
-        found.append(Token(label, number, word=None if own else place, is_special=own))
-    return tuple(found)
+        read.append(
+            Token(label, number, word=None if is_special else position, is_special=is_special)
+        )
+    return tuple(read)

@@ -27,12 +27,12 @@ from mha_viz.errors import ArgumentError, TextError, translating
 from mha_viz.text.cleaning import MAX_LABEL, clean_text, visible, word_numbers
 
 _WINDOW = (8, 1000)  # characters read at first: 8 for each position of the model, and 1000
-_seen = lru_cache(1 << 14)(visible)  # the same short words come again and again
+_cached_label = lru_cache(1 << 14)(visible)  # the same short words come again and again
 _MARGIN = 128  # tokens read beyond what is kept, so that the cut changes none that is kept
 
 
 @contextmanager
-def tokenizer_errors(what: str = "this text") -> Iterator[None]:
+def tokenizer_errors(name: str = "this text") -> Iterator[None]:
     """Translate a tokenizer's errors inside; also a decorator of a function that uses one.
 
     The tokenizers library raises bare Exceptions, and where a pattern of a checkpoint goes astray
@@ -41,7 +41,7 @@ def tokenizer_errors(what: str = "this text") -> Iterator[None]:
 
     def unreadable(error: BaseException) -> TextError:
         reason = str(error).strip().partition("\n")[0][:200] or type(error).__name__
-        return TextError(f"This model's tokenizer cannot read {what}: {reason}")
+        return TextError(f"This model's tokenizer cannot read {name}: {reason}")
 
     with translating(unreadable):
         yield
@@ -100,18 +100,19 @@ def encode(
         unread = visible(texts[totals.index(0)], 30)
         raise TextError(f"There is nothing that this model can read in “{unread}”.")
     shares = _shares(totals, room)
-    kept = _marked(tokenizer, _fitting(tokens, shares))
-    seen = dict.fromkeys(token.word for token in kept.values() if token.word is not None)
-    words: dict[int | None, int] = {w: i for i, w in enumerate(seen)}  # no gap where text was cut
+    fitting = _marked(tokenizer, _fitting(tokens, shares))
+    word_numbers = dict.fromkeys(token.word for token in fitting.values() if token.word is not None)
+    # Numbers have no gap where text was cut.
+    words: dict[int | None, int] = {w: i for i, w in enumerate(word_numbers)}
     return Encoded(
-        input_ids=[token.id for token in kept.values()],
-        token_type_ids=[types[i] for i in kept] if types else None,
-        tokens=tuple(_renumbered(token, words.get(token.word)) for token in kept.values()),
+        input_ids=[token.id for token in fitting.values()],
+        token_type_ids=[types[i] for i in fitting] if types else None,
+        tokens=tuple(_renumbered(token, words.get(token.word)) for token in fitting.values()),
         n_truncated=sum(totals) - sum(shares),
         truncated_is_estimate=is_estimate,
         text=texts[0],
         text_pair=texts[1] if len(texts) > 1 else None,
-        n_unknown=_count_unknown(tokenizer, kept.values(), texts),
+        n_unknown=_count_unknown(tokenizer, fitting.values(), texts),
     )
 
 
@@ -155,14 +156,14 @@ def _renumbered(token: Token, word: int | None) -> Token:
 
 def _fitting(tokens: list[Token], shares: list[int]) -> dict[int, Token]:
     """Return the tokens to keep, by their place: the first of each text, and special ones."""
-    left = list(shares)
-    kept: dict[int, Token] = {}
+    n_left = list(shares)
+    fitting: dict[int, Token] = {}
     for i, token in enumerate(tokens):
         if not token.is_special:
-            left[token.segment] -= 1
-        if token.is_special or left[token.segment] >= 0:
-            kept[i] = token
-    return kept
+            n_left[token.segment] -= 1
+        if token.is_special or n_left[token.segment] >= 0:
+            fitting[i] = token
+    return fitting
 
 
 def _shares(lengths: list[int], room: int) -> list[int]:
@@ -209,7 +210,7 @@ def _read_fast(
     ids: list[int] = batch["input_ids"]
     names = tokenizer.convert_ids_to_tokens(ids)
     tokens: list[Token] = []
-    segment, word, place, end_before, numbers = -1, -1, -1, 0, [0]
+    segment, word, local_word, end_before, numbers = -1, -1, -1, 0, [0]
     unknown = tokenizer.unk_token_id
     rows = zip(ids, names, batch.sequence_ids(), batch["offset_mapping"], strict=True)
     for number, name, sequence, (start, end) in rows:
@@ -217,13 +218,14 @@ def _read_fast(
             tokens.append(Token(visible(name), number, is_special=True, segment=max(segment, 0)))
             continue
         if sequence != segment:
-            segment, place, end_before = sequence, -1, 0
+            segment, local_word, end_before = sequence, -1, 0
             numbers = word_numbers(texts[segment])
         start, end = _span(texts[segment], name, start, end, end_before)
-        here = numbers[min(start, len(numbers) - 1)]
-        word, place, end_before = word + (here > place), max(place, here), end
+        word_number = numbers[min(start, len(numbers) - 1)]
+        word += word_number > local_word
+        local_word, end_before = max(local_word, word_number), end
         cut = texts[segment][start:end] or re.sub("[▁Ġ]", " ", name)
-        label = _seen(cut) if len(cut) <= MAX_LABEL else visible(cut)
+        label = _cached_label(cut) if len(cut) <= MAX_LABEL else visible(cut)
         if number == unknown and cut != name:
             label += f" {name}"
         tokens.append(Token(label, number, start, end, word, segment=segment))
@@ -279,7 +281,7 @@ def _span(text: str, name: str, start: int, end: int, end_before: int) -> tuple[
 def _number_parts(tokens: list[Token]) -> list[Token]:
     """Count the tokens that share one slice of the text: bytes of an emoji, "…" read as "..."."""
     numbered: list[Token] = []
-    if all(one.end != after.end or one.start == one.end for one, after in pairwise(tokens)):
+    if all(token.end != after.end or token.start == token.end for token, after in pairwise(tokens)):
         return tokens
     for (_, start, end), run in groupby(tokens, key=lambda t: (t.segment, t.start, t.end)):
         same = list(run)

@@ -48,8 +48,8 @@ class BoardAxes(NamedTuple):
     def weights(self, heads: Sequence[BoardHead]) -> list[NDArray[np.floating]]:
         """Return the weights of the drawn heads on these axes; NaN where a text has no token."""
         return [
-            aligned(head.record.head(*head.head), *places)
-            for head, places in zip(_drawn(heads), zip(*self, strict=True), strict=True)
+            aligned(head.record.head(*head.head), *axes)
+            for head, axes in zip(_drawn(heads), zip(*self, strict=True), strict=True)
             if head.record is not None
         ]
 
@@ -71,10 +71,10 @@ def board_payload(heads: Sequence[BoardHead], axes: BoardAxes) -> bytes:
         }
         panel |= {"note": head.note, "problem": head.problem}
         if head.record is not None:
-            places = next(sides)
-            codes = _pooled(_codes(head, *places), pool)
+            axis_positions = next(sides)
+            codes = _pooled(_codes(head, *axis_positions), pool)
             panel |= {"rows": codes.shape[0], "cols": codes.shape[1]}
-            panel |= _labels(head.record, *places, pool)
+            panel |= _labels(head.record, *axis_positions, pool)
             panel["masked"] = bool((_codes_seen(codes, panel) == 0).any())
             body.append(codes.tobytes())
         panels.append(panel)
@@ -113,20 +113,24 @@ def _pooled(codes: NDArray[np.uint8], side: int) -> NDArray[np.uint8]:
 
 def _labels(record: AttentionRecord, queries: Places, keys: Places, side: int) -> dict[str, Any]:
     """Return the label and the flag of each place of both axes; "" where the text has no token."""
-    found: dict[str, Any] = {}
+    labels: dict[str, Any] = {}
     axes = ("query", queries, record.tokens), ("key", keys, record.key_tokens)
-    for axis, places, tokens in axes:
+    for axis, positions, tokens in axes:
         cells = [
-            [tokens[place] for place in places[start : start + side] if place is not None]
-            for start in range(0, len(places), side)
+            [
+                tokens[position]
+                for position in positions[start : start + side]
+                if position is not None
+            ]
+            for start in range(0, len(positions), side)
         ]
         ends = [
             dict.fromkeys((clean(cell[0].text), clean(cell[-1].text))) if cell else ()
             for cell in cells
         ]
-        found[f"{axis}_labels"] = [" … ".join(names) for names in ends]
-        found[f"{axis}_special"] = [int(all(t.is_special for t in cell)) for cell in cells]
-    return found
+        labels[f"{axis}_labels"] = [" … ".join(names) for names in ends]
+        labels[f"{axis}_special"] = [int(all(t.is_special for t in cell)) for cell in cells]
+    return labels
 
 
 def _codes_seen(codes: NDArray[np.uint8], panel: dict[str, Any]) -> NDArray[np.uint8]:

@@ -56,8 +56,8 @@ def shares_payload(
     """
     rows, columns = (slice(axis.start, axis.stop) for axis in part)
     shares = value_shares(record, head, rows)[:, columns]
-    seen = visible_keys(record, head[0], rows)[:, columns]
-    shares = torch.where(seen.cpu(), shares.cpu(), -0.0)
+    is_visible = visible_keys(record, head[0], rows)[:, columns]
+    shares = torch.where(is_visible.cpu(), shares.cpu(), -0.0)
     header = _header(payload, record, head, "shares")
     if part != tuple(map(range, record.shape[2:])):
         header["window"] = [part[0].start, part[1].start, *shares.shape]
@@ -89,7 +89,7 @@ def scores_payload(
     vectors = record.kept("query")[layer, number, queries].cpu().float()
     keys = record.for_query_heads("key", layer)[number].cpu().float()
     weights = record.rows(layer, number, queries).cpu()
-    seen = visible_keys(record, layer, slice(queries[0], queries[-1] + 1)).cpu()
+    is_visible = visible_keys(record, layer, slice(queries[0], queries[-1] + 1)).cpu()
     listed = _listed_keys(weights, key) if is_long else list(range(n_keys))
     scale = float(record.scale[layer])
     header = _header(payload, record, head, "scores") | {
@@ -97,14 +97,14 @@ def scores_payload(
         "keys": listed,
         "d_head": keys.shape[-1],
         "scale": scale,
-        "seen": seen.sum(-1).tolist(),
+        "seen": is_visible.sum(-1).tolist(),
         "gaps": finite(_softmax_gaps(vectors, keys, weights, scale)),
     }
     if is_long:
         header["id"] += f" {query} {len(listed)} {key if len(listed) < n_keys else ''}".rstrip()
     body = [vectors, keys[listed]]
     if is_long:
-        body.append(torch.where(seen, weights, -0.0)[:, listed])
+        body.append(torch.where(is_visible, weights, -0.0)[:, listed])
     return pack(header, b"".join(_bytes(array) for array in body))
 
 

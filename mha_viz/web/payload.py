@@ -123,12 +123,12 @@ def _words(record: AttentionRecord) -> dict[str, Any]:
     merged = {tokens: merge(tokens, record.text, record.text_pair) for tokens in set(axes.values())}
     if all(len(tokens) == len(words) for tokens, (_, words) in merged.items()):
         return {}
-    places = {axis: merged[tokens][0].tolist() for axis, tokens in axes.items()}
+    word_numbers = {axis: merged[tokens][0].tolist() for axis, tokens in axes.items()}
     labels = {
         f"{axis}_labels": [clean(word.text) for word in merged[tokens][1]]
         for axis, tokens in axes.items()
     }
-    return {"words": places | labels}
+    return {"words": word_numbers | labels}
 
 
 def notes_payload(payload: bytes, kind: str, notes: Mapping[str, Any]) -> bytes:
@@ -155,14 +155,14 @@ def head_payload(
     header: dict[str, Any] = {"kind": "head", "of": name, "head": number}
     header["id"] = f"{name} head {number}"
     if part is None or part == tuple(map(range, record.shape[2:])):
-        weights, seen = record.head(*chosen), visible_keys(record, chosen[0])
+        weights, is_visible = record.head(*chosen), visible_keys(record, chosen[0])
     else:
         rows, columns = (slice(axis.start, axis.stop) for axis in part)
         weights = record.region(*chosen, rows, columns)
-        seen = visible_keys(record, chosen[0], rows)[:, columns]
+        is_visible = visible_keys(record, chosen[0], rows)[:, columns]
         header["window"] = [part[0].start, part[1].start, *weights.shape]
         header["id"] += f" {header['window']}"
-    weights = torch.where(seen.cpu(), weights.cpu(), -0.0)
+    weights = torch.where(is_visible.cpu(), weights.cpu(), -0.0)
     return pack(header, weights.numpy().astype("<f4", copy=False).tobytes())
 
 
@@ -242,14 +242,14 @@ def _parts_payload(
         *(parts[name].fillna(0).to_numpy("<u2") for name in ("head", "query", "key")),
         kind.astype("u1"),
     ]
-    found = {
+    numbers = {
         "kind": "flow",
         "parts": len(parts),
         "labels": [clean(label) for label in labels],
         "special": [int(flag) for flag in special],
         **header,
     }
-    return pack(found, b"".join(np.ascontiguousarray(c[order]).tobytes() for c in columns))
+    return pack(numbers, b"".join(np.ascontiguousarray(c[order]).tobytes() for c in columns))
 
 
 def map_payload(
@@ -269,11 +269,11 @@ def map_payload(
     points, y downwards, and numbers of keys (uint16); the weights of these, coded as `encode` does.
     `texts` are the number of each token's text; `facts` and `title` as for `grid_payload`.
     """
-    places = np.asarray(points, dtype=np.float64)
-    layers, heads, _, tokens, _ = places.shape
-    low, high = places.min((2, 3), keepdims=True), places.max((2, 3), keepdims=True)
+    coordinates = np.asarray(points, dtype=np.float64)
+    layers, heads, _, tokens, _ = coordinates.shape
+    low, high = coordinates.min((2, 3), keepdims=True), coordinates.max((2, 3), keepdims=True)
     side = np.maximum((high - low).max(-1, keepdims=True), 1e-30)
-    places = ((places - (low + high) / 2) / side * (1, -1) + 0.5) * 65535
+    coordinates = ((coordinates - (low + high) / 2) / side * (1, -1) + 0.5) * 65535
     keys, codes = np.asarray(strongest), encode(np.asarray(weights, dtype=np.float32))
     header = {
         "kind": "map",
@@ -289,7 +289,7 @@ def map_payload(
         "facts": {name: _fact(fact, name, layers, heads) for name, fact in facts.items()},
         "title": clean(title, 200),
     }
-    body = np.rint(places).astype("<u2").tobytes() + keys.astype("<u2").tobytes()
+    body = np.rint(coordinates).astype("<u2").tobytes() + keys.astype("<u2").tobytes()
     return pack(header, body + codes.tobytes())
 
 

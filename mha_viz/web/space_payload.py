@@ -40,11 +40,11 @@ def spaces_payload(
     """
     if points.shape[:2] != (len(panels), len(tokens)) or len(values) != len(tokens):
         raise ShapeError(f"{points.shape} points do not fit {len(panels)} panels of tokens.")
-    places = points.astype(np.float64)
-    low, high = places.min(1), places.max(1)
+    coordinates = points.astype(np.float64)
+    low, high = coordinates.min(1), coordinates.max(1)
     middle, reach = (low + high) / 2, high - low
     side = np.maximum(reach.max(1, keepdims=True), 1e-30)
-    steps = np.rint((places - middle[:, None]) / side[:, None] * UNIT).astype("<i2")
+    steps = np.rint((coordinates - middle[:, None]) / side[:, None] * UNIT).astype("<i2")
     sizes, origins = (reach / side).tolist(), (-middle / side).clip(-4, 4).tolist()
     drawn = [
         {

@@ -87,9 +87,9 @@ _TICKS: dict[str, tuple[float, ...]] = {
 
 def check_scale(scale: str) -> Scale:
     """Return the name of a colour scale, or an ArgumentError that lists them."""
-    for known in SCALES:
-        if scale == known:
-            return known
+    for known_scale in SCALES:
+        if scale == known_scale:
+            return known_scale
     raise ArgumentError(f"scale must be one of {', '.join(SCALES)}; got {scale!r}.")
 
 
@@ -152,9 +152,9 @@ def mix(colours: Sequence[str], position: float) -> str:
     >>> mix(("#000000", "#0000ff"), 0.2)
     '#000033'
     """
-    place = min(max(position, 0.0), 1.0) * (len(colours) - 1)
-    low = min(int(place), len(colours) - 2)
-    share = place - low
+    scaled = min(max(position, 0.0), 1.0) * (len(colours) - 1)
+    low = min(int(scaled), len(colours) - 2)
+    share = scaled - low
     pairs = zip(rgb(colours[low]), rgb(colours[low + 1]), strict=True)
     return "#" + "".join(f"{round(a + (b - a) * share):02x}" for a, b in pairs)
 

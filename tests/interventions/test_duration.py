@@ -50,7 +50,7 @@ def test_pruning_takes_about_as_many_passes_as_it_is_said_to(model, done):
     for order in (found, "redundancy", "random"):
         pruning_curve(model, TEXTS, order, steps=8, n_seeds=5)
     robustness(model, TEXTS, 32, importance=found)
-    said = pruning_passes(model, 1 + 1 + 5, 8, 32, known=("ablation", "gradient"))
+    said = pruning_passes(model, 1 + 1 + 5, 8, 32, measured=("ablation", "gradient"))
     assert passes(done, model) == pytest.approx(said, rel=0.25)
 
 
