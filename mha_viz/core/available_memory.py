@@ -12,14 +12,16 @@ def available() -> int | None:
 
     Pages of files that can be dropped and read again count as left.
     """
-    left = None
+    free_bytes = None
     with suppress(OSError, KeyError):  # another system than Linux
-        left = 1024 * _numbers(_MACHINE)["MemAvailable:"]
+        free_bytes = 1024 * _numbers(_MACHINE)["MemAvailable:"]
         with suppress(OSError, ValueError, KeyError):  # no limit, or no such group
             most = int((_GROUP / "memory.max").read_text())
-            taken = int((_GROUP / "memory.current").read_text())
-            left = min(left, most - taken + _numbers(_GROUP / "memory.stat")["inactive_file"])
-    return left
+            used_bytes = int((_GROUP / "memory.current").read_text())
+            free_bytes = min(
+                free_bytes, most - used_bytes + _numbers(_GROUP / "memory.stat")["inactive_file"]
+            )
+    return free_bytes
 
 
 def _numbers(file: Path) -> dict[str, int]:

@@ -59,7 +59,7 @@ class JsonKind:
             raise self.wrong(file, "it is not JSON") from error
         if not isinstance(content, dict):
             raise self.wrong(file, "it is not an object")
-        given = content.pop(HASH, None)
+        stored_hash = content.pop(HASH, None)
         names = [name for name in names if name != optional or name in content]
         if content.get("kind") != self.kind or set(content) != {*names, "kind", "version"}:
             raise self.wrong(file, f"its kind or its fields are not those of “{self.kind}”")
@@ -67,7 +67,7 @@ class JsonKind:
             version = f"its version is {content['version']!r:.40}, and {self.version} is known here"
             raise self.wrong(file, version)
         try:
-            is_unchanged = given is None or given == _hash(content)
+            is_unchanged = stored_hash is None or stored_hash == _hash(content)
         except RecursionError as error:
             raise self.wrong(file, "its values are nested too deeply") from error
         if not is_unchanged:

@@ -15,7 +15,7 @@ from typing import Any, SupportsIndex
 from mha_viz.errors import ArgumentError, RecordError
 
 
-def checked_numbers(given: Any, n_layers: int) -> tuple[int, ...]:
+def checked_numbers(layer_numbers: Any, n_layers: int) -> tuple[int, ...]:
     """Return a number for each layer as ints; nothing given counts them from 0.
 
     Raises RecordError: another count, numbers that do not increase, or that are none.
@@ -24,7 +24,7 @@ def checked_numbers(given: Any, n_layers: int) -> tuple[int, ...]:
     ((3, 7), (0, 1, 2))
     """
     try:
-        numbers = [-1 if isinstance(number, bool) else index(number) for number in given]
+        numbers = [-1 if isinstance(number, bool) else index(number) for number in layer_numbers]
     except TypeError:
         numbers = [-1]
     if not numbers:
@@ -33,7 +33,7 @@ def checked_numbers(given: Any, n_layers: int) -> tuple[int, ...]:
     if len(numbers) != n_layers or numbers[0] < 0 or not rises:
         raise RecordError(
             f"layer numbers must be {n_layers} increasing whole numbers from 0, one for each layer "
-            f"of weights, got {given!r:.80}."
+            f"of weights, got {layer_numbers!r:.80}."
         )
     return tuple(numbers)
 

@@ -35,34 +35,34 @@ def measure(record: AttentionRecord) -> dict[str, Tensor]:
     measured where the record has z and W_O.
     """
     if record.patterns.seen(0, slice(0, 1)) is not None:
-        found = _measured_by_rows(record)
+        table = _measured_by_rows(record)
     else:
-        given = _about(record) | {"allowed": allowed_keys(record), "sink": record.sink}
-        found = head_table(record.pattern, **given, z=record.z, W_O=record.W_O)
-    return _without_places(record, found)
+        about = _about(record) | {"allowed": allowed_keys(record), "sink": record.sink}
+        table = head_table(record.pattern, **about, z=record.z, W_O=record.W_O)
+    return _without_places(record, table)
 
 
 def _measured_by_rows(record: AttentionRecord) -> dict[str, Tensor]:
     """Return what `head_table` does, of weights that are computed block by block."""
     patterns, z, W_O = record.patterns, record.z, record.W_O
     of_weights = record_sums(record)
-    found = None
+    table = None
     if isinstance(patterns, ComputedPatterns):
-        found = patterns.measured.get(of_weights.about)
-    if found is None:
+        table = patterns.measured.get(of_weights.about)
+    if table is None:
         for layer in range(record.n_layers):
             sinks = None if record.sink is None else record.sink[layer]
             sums = of_weights.layer(partial(patterns.seen, layer), sinks)
             for part in patterns.each_block(layer, sums.reduce):
                 sums.collect(part)
-        found = of_weights.finish()
+        table = of_weights.finish()
         if isinstance(patterns, ComputedPatterns):
-            patterns.measured[of_weights.about] = found
+            patterns.measured[of_weights.about] = table
     if z is not None and len(W_O):
         outputs = outputs_of(z.to(W_O[0].device), W_O)  # where the model is
         written = reduce_outputs(outputs, output_metrics(of_weights.needs))
-        found = found | {key: values.to(z.device) for key, values in written.items()}
-    return {key: found[key] for key in METRICS if key in found}
+        table = table | {key: values.to(z.device) for key, values in written.items()}
+    return {key: table[key] for key in METRICS if key in table}
 
 
 def record_sums(record: AttentionRecord) -> TextSums:
@@ -83,10 +83,12 @@ def text_sums(
     `keys` are the tokens of the key axis; `causal` and `merged` are as in a record; `has_sinks`:
     heads have learned a sink.
     """
-    about = {name: one for name, one in _about_tokens(keys, merged).items() if one is not None}
+    about = {
+        name: tensor for name, tensor in _about_tokens(keys, merged).items() if tensor is not None
+    }
     texts = Texts(
         torch.tensor([n_queries]),
-        **{name: one[None] for name, one in about.items()},
+        **{name: tensor[None] for name, tensor in about.items()},
         causal=causal,
         cross=n_queries != len(keys),
     )
@@ -103,10 +105,10 @@ def text_baselines(
     """
     allowed, layers = _masks(record)
     shape = torch.zeros(()).expand(record.shape)  # it alone counts, and takes no memory
-    given = _about(record) | {"allowed": allowed, "layers": layers, "value": record.value}
-    given |= {"parts": parts(record) if record.merged else None, "random": random}
-    found = baselines(shape, **given, W_O=record.W_O)
-    return _without_places(record, found)
+    about = _about(record) | {"allowed": allowed, "layers": layers, "value": record.value}
+    about |= {"parts": parts(record) if record.merged else None, "random": random}
+    table = baselines(shape, **about, W_O=record.W_O)
+    return _without_places(record, table)
 
 
 def _masks(record: AttentionRecord) -> tuple[Tensor | None, list[int] | None]:
@@ -118,9 +120,9 @@ def _masks(record: AttentionRecord) -> tuple[Tensor | None, list[int] | None]:
         return record.allowed if record.merged else allowed_keys(record), None
 
     def of_tokens(record: AttentionRecord, layer: int) -> Tensor:
-        seen = record.patterns.seen_by_tokens(layer)
-        assert seen is not None
-        return seen
+        is_visible = record.patterns.seen_by_tokens(layer)
+        assert is_visible is not None
+        return is_visible
 
     different = distinct_masks(record, of_tokens)
     first = different[0][1]
@@ -183,7 +185,7 @@ def all_rows(patterns: Patterns) -> AllRows:
     def rows(queries: slice, heads: Tensor | None) -> Tensor:
         chosen = torch.arange(n_layers * n_heads) if heads is None else heads
         starts = torch.searchsorted(chosen, n_heads * torch.arange(n_layers + 1)).tolist()
-        found = torch.zeros(len(chosen), len(range(n_query)[queries]), n_key)
+        weights_of_heads = torch.zeros(len(chosen), len(range(n_query)[queries]), n_key)
 
         def fill(layers: slice) -> None:
             layer = layers.start
@@ -191,11 +193,11 @@ def all_rows(patterns: Patterns) -> AllRows:
             if first < end:
                 some = None if heads is None else (chosen[first:end] % n_heads).tolist()
                 weights = patterns.rows(layer, queries, some)
-                found[first:end, :, : weights.shape[-1]] = weights
+                weights_of_heads[first:end, :, : weights.shape[-1]] = weights
 
         each = [slice(layer, layer + 1) for layer in range(n_layers)]
-        deque(over_blocks(fill, each, found.device), maxlen=0)
-        return found
+        deque(over_blocks(fill, each, weights_of_heads.device), maxlen=0)
+        return weights_of_heads
 
     return AllRows(n_query, max(1, _AT_ONCE // (n_layers * n_heads * n_key)), rows)
 
@@ -238,10 +240,10 @@ def _about_tokens(tokens: Sequence[Token], merged: bool) -> dict[str, Any]:
 def _without_places(record: AttentionRecord, table: dict[str, Any]) -> dict[str, Any]:
     """Leave out positions where they mean nothing, and a future that no head can see."""
     # A square of queries and keys in cross-attention looks like self-attention and is not.
-    places = {"self", "neighbours"} if record.is_cross else set()
+    undefined = {"self", "neighbours"} if record.is_cross else set()
     hidden = UNSEEN if record.causal else frozenset()
     return {
         key: values
         for key, values in table.items()
-        if not METRICS[key].needs & places and key not in hidden
+        if not METRICS[key].needs & undefined and key not in hidden
     }

@@ -77,9 +77,9 @@ def _packed(value: Any, name: str, tensors: dict[str, Tensor]) -> str:
         if is_dataclass(value):
             return {f.name: tree(getattr(value, f.name), f"{name}.{f.name}") for f in fields(value)}
         if isinstance(value, Mapping):
-            return [[key, tree(one, f"{name}.{key}")] for key, one in value.items()]
+            return [[key, tree(member, f"{name}.{key}")] for key, member in value.items()]
         if isinstance(value, list | tuple):
-            return [tree(one, f"{name}.{i}") for i, one in enumerate(value)]
+            return [tree(member, f"{name}.{i}") for i, member in enumerate(value)]
         return value
 
     return json.dumps(tree(value, name))
@@ -92,7 +92,7 @@ def _unpacked(kind: Any, tree: Any, tensors: Mapping[str, Tensor]) -> Any:
     kind = getattr(kind, "array_type", kind)  # of jaxtyping
     origin, inner = get_origin(kind) or kind, get_args(kind)
     if origin in (Union, UnionType):
-        (kind,) = (one for one in inner if one is not NoneType)
+        (kind,) = (member for member in inner if member is not NoneType)
         return _unpacked(kind, tree, tensors)
     if not isinstance(origin, type):  # Any: a number or a string
         return tree
@@ -104,10 +104,12 @@ def _unpacked(kind: Any, tree: Any, tensors: Mapping[str, Tensor]) -> Any:
         return pd.DataFrame({c: tensors[v].numpy() if isinstance(v, str) else v for c, v in tree})
     if is_dataclass(origin):
         hints = get_type_hints(origin)
-        return origin(**{name: _unpacked(hints[name], one, tensors) for name, one in tree.items()})
+        return origin(
+            **{name: _unpacked(hints[name], member, tensors) for name, member in tree.items()}
+        )
     if issubclass(origin, Mapping):
-        pairs = ((tuple(key) if isinstance(key, list) else key, one) for key, one in tree)
-        return {key: _unpacked(inner[1], one, tensors) for key, one in pairs}
+        pairs = ((tuple(key) if isinstance(key, list) else key, member) for key, member in tree)
+        return {key: _unpacked(inner[1], member, tensors) for key, member in pairs}
     if issubclass(origin, tuple) and hasattr(origin, "_fields"):  # a NamedTuple
         kinds = tuple(get_type_hints(origin).values())
         return origin(*(_unpacked(*pair, tensors) for pair in zip(kinds, tree, strict=True)))

@@ -26,9 +26,9 @@ def in_threads(work: Callable[[_Part], _Found], parts: Sequence[_Part]) -> Itera
     usual = torch.get_num_threads()
     # They end with the work: a thread that has used torch and stays slows all of torch's steps.
     with ThreadPoolExecutor(usual, initializer=torch.set_num_threads, initargs=(1,)) as pool:
-        found = [pool.submit(work, part) for part in parts]
+        futures = [pool.submit(work, part) for part in parts]
         try:
-            for each in found:
+            for each in futures:
                 check_cancelled()
                 yield each.result()
         finally:

@@ -264,8 +264,8 @@ def _fully_masked_rows(additive: Tensor) -> Bool[Tensor, "..."] | None:
     """
     best = additive.detach().amax(-1, keepdim=True)
     masked_rows = best <= _forbidding(additive.dtype)
-    known = masked_rows.device.type == "cpu"
-    return None if known and not masked_rows.any() else masked_rows
+    is_on_cpu = masked_rows.device.type == "cpu"
+    return None if is_on_cpu and not masked_rows.any() else masked_rows
 
 
 def _normalise(scores: Tensor, masked_rows: Tensor | None, overwrite: bool = False) -> Tensor:

@@ -29,21 +29,21 @@ else:
             return Annotated[object, shape]
 
 
-def as_tensor(name: str, given: Any) -> Tensor:
+def as_tensor(name: str, value: Any) -> Tensor:
     """Return a tensor, an array, or a list of either of one shape as one tensor.
 
     >>> as_tensor("pattern", [np.zeros((2, 3)), np.ones((2, 3))]).shape
     torch.Size([2, 2, 3])
     """
-    if isinstance(given, Tensor):
-        return given
+    if isinstance(value, Tensor):
+        return value
     try:
-        if isinstance(given, list | tuple):
-            return torch.stack([as_tensor(name, part) for part in given])
+        if isinstance(value, list | tuple):
+            return torch.stack([as_tensor(name, part) for part in value])
         # torch takes no array that may not be written to, or that runs backwards
-        return torch.from_numpy(np.require(given, requirements=["C", "W"]))
+        return torch.from_numpy(np.require(value, requirements=["C", "W"]))
     except (TypeError, ValueError, RuntimeError) as error:
-        kind = getattr(given, "dtype", type(given).__name__)
+        kind = getattr(value, "dtype", type(value).__name__)
         raise DTypeError(f"{name} must be a tensor or an array of numbers, got {kind}") from error
 
 
@@ -108,8 +108,8 @@ def check_alike(tensors: dict[str, Tensor]) -> None:
         if tensor.dtype != first.dtype:
             raise DTypeError(f"{name} must be {first.dtype} as {first_name} is, got {tensor.dtype}")
         if tensor.device != first.device:
-            place = f"on {first.device} as {first_name} is"
-            raise ArgumentError(f"{name} must be {place}, got {tensor.device}")
+            requirement = f"on {first.device} as {first_name} is"
+            raise ArgumentError(f"{name} must be {requirement}, got {tensor.device}")
 
 
 def check_groups(n_heads: int, n_kv_heads: int) -> None:

@@ -92,11 +92,11 @@ class AttentionWeights:
             "b_V": (n_kv_heads, d_value),
             "b_O": (d_model,),
         }
-        given = {name: getattr(self, name) for name in expected if getattr(self, name) is not None}
-        for name, part in given.items():
+        parts = {name: getattr(self, name) for name in expected if getattr(self, name) is not None}
+        for name, part in parts.items():
             if shape_of(part) != expected[name]:
                 raise ShapeError(f"{name} must be {expected[name]}, got {shape_of(part)}")
-        check_alike(given)
+        check_alike(parts)
 
 
 @runtime_checkable
@@ -286,16 +286,20 @@ class MultiHeadAttention(nn.Module):
         """
         if module.bias_k is not None or module.add_zero_attn:
             raise ArgumentError("expected a module without add_bias_kv and add_zero_attn")
-        own = dict(module.named_parameters())
-        if "in_proj_weight" in own:
-            matrices = list(own["in_proj_weight"].chunk(3))
+        parameters = dict(module.named_parameters())
+        if "in_proj_weight" in parameters:
+            matrices = list(parameters["in_proj_weight"].chunk(3))
         else:
-            matrices = [own["q_proj_weight"], own["k_proj_weight"], own["v_proj_weight"]]
+            matrices = [
+                parameters["q_proj_weight"],
+                parameters["k_proj_weight"],
+                parameters["v_proj_weight"],
+            ]
         heads, width = module.num_heads, module.head_dim
         # torch's matrices are (out, in), with the heads one after another in `out`
         q, k, v = (w.view(heads, width, -1).transpose(1, 2) for w in matrices)
         out = module.out_proj.weight.T.reshape(heads, width, -1)
-        packed, b_o = own.get("in_proj_bias"), own.get("out_proj.bias")
+        packed, b_o = parameters.get("in_proj_bias"), parameters.get("out_proj.bias")
         b_q, b_k, b_v = (None,) * 3 if packed is None else packed.view(3, heads, width)
         weights = AttentionWeights(q, k, v, out, b_q, b_k, b_v, b_o)
         return cls.from_weights(weights, dropout=module.dropout).train(module.training)

@@ -46,10 +46,10 @@ class Sight:
         blocks = [slice(start, start + 512) for start in range(0, queries, 512)]
         before = after = -keys
         for rows in blocks:  # as numbers, truth values take four times the memory
-            places, seen = torch.arange(queries)[rows], mask[rows].int()
-            last = keys - 1 - seen.flip(1).argmax(1)
-            before = max(before, int((places - seen.argmax(1)).max()))
-            after = max(after, int((last - places).max()))
+            positions, visible_rows = torch.arange(queries)[rows], mask[rows].int()
+            last = keys - 1 - visible_rows.flip(1).argmax(1)
+            before = max(before, int((positions - visible_rows.argmax(1)).max()))
+            after = max(after, int((last - positions).max()))
         band = cls(None if before >= queries - 1 else before, None if after >= keys - 1 else after)
         if all(torch.equal(band.seen(rows, *mask.shape), mask[rows]) for rows in blocks):
             return band
@@ -68,20 +68,20 @@ class Sight:
         """Return which of these keys each of these rows sees; no device is waited for."""
         if self.mask is not None:
             return self.mask[rows, keys].to(device, non_blocking=True)
-        queries, places = (torch.arange(n, device=device) for n in (n_queries, n_keys))
-        offsets = queries[rows][:, None] - places[keys]
-        found = torch.ones_like(offsets, dtype=torch.bool)
+        queries, key_positions = (torch.arange(n, device=device) for n in (n_queries, n_keys))
+        offsets = queries[rows][:, None] - key_positions[keys]
+        is_visible = torch.ones_like(offsets, dtype=torch.bool)
         if self.before is not None:
-            found &= offsets <= self.before
-        return found if self.after is None else found & (offsets >= -self.after)
+            is_visible &= offsets <= self.before
+        return is_visible if self.after is None else is_visible & (offsets >= -self.after)
 
     def sees_any(self, n_queries: int, n_keys: int) -> Bool[Tensor, "query"]:
         """Return which queries see any key."""
         if self.mask is not None:
             return self.mask.any(-1)
-        places = torch.arange(n_queries)
-        first = torch.zeros_like(places) if self.before is None else places - self.before
-        last = torch.full_like(places, n_keys) if self.after is None else places + self.after
+        positions = torch.arange(n_queries)
+        first = torch.zeros_like(positions) if self.before is None else positions - self.before
+        last = torch.full_like(positions, n_keys) if self.after is None else positions + self.after
         return first.clamp_min(0) <= last.clamp_max(n_keys - 1)
 
     @property
@@ -105,10 +105,10 @@ def sight_and_bias(
     """
     if added is None:
         return Sight(), None
-    seen = visible(added)
-    sight = Sight.of(seen.any(0))
-    alike = len(added) == 1 or bool((seen == seen[:1]).all())
-    nothing = added.dtype == torch.bool or not bool(((added != 0) & seen).any())
+    is_visible = visible(added)
+    sight = Sight.of(is_visible.any(0))
+    alike = len(added) == 1 or bool((is_visible == is_visible[:1]).all())
+    nothing = added.dtype == torch.bool or not bool(((added != 0) & is_visible).any())
     if alike and nothing:
         return sight, None
     if added.dtype == torch.bool:
@@ -154,10 +154,10 @@ class Scoring:
         return total if sinks is None else torch.logaddexp(total, sinks.to(total)[:, None])
 
     def column(
-        self, query: Tensor, key: Tensor, place: int, log_sums: Float[Tensor, "head query"]
+        self, query: Tensor, key: Tensor, position: int, log_sums: Float[Tensor, "head query"]
     ) -> Float[Tensor, "head query"]:
         """Compute the weights of one key in all rows, whose `log_sums` are known."""
-        query, key, mask, _ = self._at(query, key, slice(None), slice(place, place + 1))
+        query, key, mask, _ = self._at(query, key, slice(None), slice(position, position + 1))
         raw = scores(query, key, mask=mask, scale=self.scale, softcap=self.softcap)
         return (raw[..., 0] - log_sums).exp().nan_to_num(0.0)  # of rows that see nothing
 
@@ -195,7 +195,7 @@ class RowReduction(ABC):
         """Reduce the rows from number `first` on, in a thread among others."""
 
     @abstractmethod
-    def collect(self, found: Any) -> None:
+    def collect(self, part: Any) -> None:
         """Take what `reduce` made of the next block, in the order of rows."""
 
 
@@ -244,12 +244,12 @@ def attention_by_rows(
     def work(rows: slice) -> list[Any]:
         pattern = scoring.pattern(query, key, rows)
         mixed[:, rows] = z(pattern.to(value.dtype), value[:, : pattern.shape[-1]])
-        return [one.reduce(rows.start, pattern) for one in reductions]
+        return [reduction.reduce(rows.start, pattern) for reduction in reductions]
 
     blocks = row_blocks(query.shape[1], 4 * len(query) * key.shape[1], query.device)
-    for found in over_blocks(work, blocks, query.device):
-        for one, part in zip(reductions, found, strict=True):
-            one.collect(part)
+    for reduced in over_blocks(work, blocks, query.device):
+        for reduction, part in zip(reductions, reduced, strict=True):
+            reduction.collect(part)
     return mixed
 
 
@@ -268,9 +268,9 @@ class SinkShares(RowReduction):
         """Return the shares of some rows."""
         return (1 - pattern.sum(-1)).clamp(0.0, 1.0)
 
-    def collect(self, found: Tensor) -> None:
+    def collect(self, part: Tensor) -> None:
         """Put the shares of the next rows behind those before."""
-        self._shares.append(found)
+        self._shares.append(part)
 
 
 class Tiles(RowReduction):
@@ -303,7 +303,7 @@ class Tiles(RowReduction):
         end = n_rows - (n_rows - begin) % self.cell
         pieces = [pattern[:, None, :begin], pattern[:, None, end:]]
         pieces.insert(1, pattern[:, begin:end].unflatten(1, (-1, self.cell)))
-        pooled = torch.cat([self._pooled(one, 2) for one in pieces if one.numel()], 1)
+        pooled = torch.cat([self._pooled(piece, 2) for piece in pieces if piece.numel()], 1)
         pooled = F.pad(pooled, (0, -pooled.shape[-1] % self.cell))
         return first // self.cell, self._pooled(pooled.unflatten(2, (-1, self.cell)), 3)
 

@@ -51,13 +51,13 @@ def align_all(
     >>> align_all([["the", "cat"], ["the", "old", "cat"], ["a", "cat", "sat"]])
     [[0, None, 1, None], [0, 1, 2, None], [0, None, 1, 2]]
     """
-    axis, places = list(texts[0]), [list[int | None](range(len(texts[0])))]
+    axis, columns = list(texts[0]), [list[int | None](range(len(texts[0])))]
     for tokens in texts[1:]:
         pairs = align(axis, tokens, ignore_case=ignore_case)
         axis = [axis[i] if i is not None else tokens[j or 0] for i, j in pairs]
-        places = [[None if i is None else text[i] for i, _ in pairs] for text in places]
-        places.append([j for _, j in pairs])
-    return places
+        columns = [[None if i is None else text[i] for i, _ in pairs] for text in columns]
+        columns.append([j for _, j in pairs])
+    return columns
 
 
 def equal_places(
@@ -125,13 +125,19 @@ def aligned(
     if not np.issubdtype(numbers.dtype, np.floating):
         numbers = numbers.astype(np.float64)
     rows, columns = index, index if key_index is None else key_index
-    for places, length in zip((rows, columns), numbers.shape, strict=True):
-        wrong = [place for place in places if place is not None and not 0 <= place < length]
+    for positions, length in zip((rows, columns), numbers.shape, strict=True):
+        wrong = [
+            position
+            for position in positions
+            if position is not None and not 0 <= position < length
+        ]
         if wrong:
             raise ArgumentError(f"The matrix has {length} places; there is no {wrong[0]}.")
     # One row and one column of NaN more, which is where None points to.
     padded = np.pad(numbers, ((0, 1), (0, 1)), constant_values=np.nan)
-    down, across = ([-1 if place is None else place for place in p] for p in (rows, columns))
+    down, across = (
+        [-1 if position is None else position for position in p] for p in (rows, columns)
+    )
     return padded[np.ix_(down, across)]
 
 

@@ -88,8 +88,8 @@ def permuted_pairs(record: AttentionRecord, measure: str, seed: int = 0) -> Chan
         return in_new_order(heads, dice)
 
     def compared(heads: NDArray[np.float32]) -> Tensor:
-        whole = torch.from_numpy(np.ascontiguousarray(heads))
-        return METRICS[measure].function(whole[None]).cpu()
+        head_values = torch.from_numpy(np.ascontiguousarray(heads))
+        return METRICS[measure].function(head_values[None]).cpu()
 
     matrices = [compared(heads)]
     # CKA compares (query, query) kernels, all other measures what is held of each head
@@ -126,11 +126,11 @@ def diversity_band(n_heads: int, d_model: int, d_head: int, seeds: int = 20) -> 
     >>> round(mean, 2), band.low < mean < band.high
     (0.96, True)
     """
-    found = torch.empty(seeds, dtype=torch.float64)
+    values = torch.empty(seeds, dtype=torch.float64)
     for seed in range(seeds):
         dice = torch.Generator().manual_seed(seed)
-        found[seed] = diversity(torch.randn(n_heads, d_model, d_head, generator=dice))
-    mean, half = float(found.mean()), 1.96 * float(found.std())
+        values[seed] = diversity(torch.randn(n_heads, d_model, d_head, generator=dice))
+    mean, half = float(values.mean()), 1.96 * float(values.std())
     return mean, Band(mean - half, mean + half)
 
 
@@ -167,18 +167,18 @@ def among_seen(
 
 def _band(matrices: list[Tensor]) -> Band | None:
     values = torch.stack(matrices)[:, *np.triu_indices(len(matrices[0]), 1)].cpu().numpy()
-    known = values[np.isfinite(values)]
-    return band_of(known) if len(known) else None
+    finite_values = values[np.isfinite(values)]
+    return band_of(finite_values) if len(finite_values) else None
 
 
-def band_of(known: NDArray[np.floating]) -> Band:
+def band_of(values: NDArray[np.floating]) -> Band:
     """Return the range that holds 95 % of some numbers."""
-    return Band(*np.quantile(known, [(1 - HELD) / 2, (1 + HELD) / 2]).tolist())
+    return Band(*np.quantile(values, [(1 - HELD) / 2, (1 + HELD) / 2]).tolist())
 
 
 def p_values(values: NDArray[np.float64]) -> NDArray[np.float64]:
     """Compute p-values of the first row, small values against those of chance in all other rows."""
-    known = np.isfinite(values).all(0)
-    by_chance = np.sort(values[1:, known], axis=None)
+    is_finite = np.isfinite(values).all(0)
+    by_chance = np.sort(values[1:, is_finite], axis=None)
     count = np.searchsorted(by_chance, values[0] + _ROUNDING, side="right")
-    return np.where(known, (1 + count) / (1 + len(by_chance)), np.nan)
+    return np.where(is_finite, (1 + count) / (1 + len(by_chance)), np.nan)

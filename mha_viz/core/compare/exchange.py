@@ -76,8 +76,8 @@ def exchange_test(
         swaps = dice.random((_DRAWS, n_a)) < 0.5
         dealt = np.vstack([np.zeros(n_a, bool), swaps])  # the first is the one at hand
     else:
-        own = np.arange(n_a + n_b) < n_a
-        dealt = np.vstack([own, dice.permuted(np.tile(own, (_DRAWS, 1)), axis=1)])
+        is_a = np.arange(n_a + n_b) < n_a
+        dealt = np.vstack([is_a, dice.permuted(np.tile(is_a, (_DRAWS, 1)), axis=1)])
     p: dict[str, float] = {}
     noise: dict[str, float] = {}
     for key in blocks_a[0].sums:
@@ -85,7 +85,7 @@ def exchange_test(
         of_a, of_b = _stacked(blocks_a, key), _stacked(blocks_b, key)
         if of_a is None or of_b is None:
             continue
-        finish_a, finish_b = (partial(one[0].finished, key) for one in (blocks_a, blocks_b))
+        finish_a, finish_b = (partial(blocks[0].finished, key) for blocks in (blocks_a, blocks_b))
         compare = _swapped if paired else _mixed
         differences = compare(finish_a, finish_b, of_a, of_b, dealt)
         if differences is not None and bool(differences.isfinite().all()):
@@ -99,18 +99,18 @@ def exchange_test(
 def _blocks(record: AttentionRecord) -> tuple[list[HeadSums], int]:
     """Return the sums of each block of rows, and how many blocks have a choice of keys."""
     n, patterns = record.shape[2], record.patterns
-    seen = partial(patterns.seen, 0)
+    visible_keys = partial(patterns.seen, 0)
     sinks = None if record.sink is None else record.sink[0]
-    of_head = record_sums(record).layer(seen, sinks)
+    of_head = record_sums(record).layer(visible_keys, sinks)
     ends = np.linspace(0, n, min(n, MOST_BLOCKS) + 1).astype(int).tolist()
-    found, choices = [], 0
+    sums, choices = [], 0
     for rows in map(slice, ends[:-1], ends[1:]):
         check_cancelled()
-        found.append(of_head.reduce(rows.start, patterns.full_rows(0, rows))[0])
-        visible = seen(rows)
+        sums.append(of_head.reduce(rows.start, patterns.full_rows(0, rows))[0])
+        visible = visible_keys(rows)
         assert visible is not None  # of chosen heads
         choices += bool((visible.sum(-1) > 1).any())
-    return found, choices
+    return sums, choices
 
 
 def _stacked(blocks: list[HeadSums], key: str) -> list[Float[Tensor, "block ..."]] | None:
@@ -128,9 +128,9 @@ def _swapped(
 ) -> Float[Tensor, "draw"]:
     """Return how far two heads differ after each exchange of some blocks with their partners."""
     swap, sums = torch.from_numpy(dealt).double(), []
-    for one, two in zip(of_a, of_b, strict=True):
-        moved = torch.tensordot(swap, two - one, 1)
-        both = torch.stack([one.sum(0) + moved, two.sum(0) - moved], 1)
+    for sums_a, sums_b in zip(of_a, of_b, strict=True):
+        moved = torch.tensordot(swap, sums_b - sums_a, 1)
+        both = torch.stack([sums_a.sum(0) + moved, sums_b.sum(0) - moved], 1)
         sums.append(torch.where(both.abs() < _NOTHING, 0.0, both))
     first, second = finish(tuple(sums)).unbind(-1)
     return (second - first).abs()
@@ -143,8 +143,8 @@ def _mixed(
     pooled = []
     for finish, sums in ((finish_a, of_a), (finish_b, of_b)):
         of_blocks = finish(tuple(part[:, None] for part in sums))[:, 0]
-        whole = finish(tuple(part.sum(0)[None, None] for part in sums))[0, 0]
-        if not torch.isclose(of_blocks.sum(), whole):
+        total = finish(tuple(part.sum(0)[None, None] for part in sums))[0, 0]
+        if not torch.isclose(of_blocks.sum(), total):
             return None
         pooled.append(len(of_blocks) * of_blocks)
     values, first = torch.cat(pooled), torch.from_numpy(dealt).double()

@@ -149,7 +149,7 @@ def match_heads(
         else [_weights(text, side) for text in texts if text.places]
         for side in (0, 1)
     )
-    dice, n_rows = np.random.default_rng(seed), sum(one.rows.shape[1] for one in first)
+    dice, n_rows = np.random.default_rng(seed), sum(head_rows.rows.shape[1] for head_rows in first)
     rounds = ROUNDS if n_rows >= LEAST else 0
     apart, by_chance = _distances(first, second, measure), []
     for _ in range(rounds):
@@ -157,9 +157,9 @@ def match_heads(
         permuted = [side.permuted(dice) for side in second]
         by_chance.append(_distances(first, permuted, measure))
     n_heads = records_a[0].n_heads, records_b[0].n_heads
-    found = _matches(apart, by_chance, n_heads, n_rows)
+    matches = _matches(apart, by_chance, n_heads, n_rows)
     numbers = records_a[0].layer_numbers, records_b[0].layer_numbers
-    return replace(found, layer_numbers=numbers)
+    return replace(matches, layer_numbers=numbers)
 
 
 class _Heads(NamedTuple):
@@ -190,15 +190,15 @@ def _common(a: AttentionRecord, b: AttentionRecord) -> _Text:
     """Align the tokens of both models, or the words where the tokens differ."""
     apart = a.labels != b.labels
     if apart:
-        a, b = (one if one.merged else one.merge_words() for one in (a, b))
+        a, b = (record if record.merged else record.merge_words() for record in (a, b))
     pairs = align(a.labels, b.labels, ignore_case=apart)
     return _Text((a, b), equal_places(a.labels, b.labels, pairs, ignore_case=apart))
 
 
 def _weights(text: _Text, side: int) -> _Heads:
     """Return weights between common tokens; of a long text from some queries alone."""
-    record, keys = text.records[side], torch.tensor([place[side] for place in text.places])
-    n_heads = sum(one.n_layers * one.n_heads for one in text.records)
+    record, keys = text.records[side], torch.tensor([pair[side] for pair in text.places])
+    n_heads = sum(text_record.n_layers * text_record.n_heads for text_record in text.records)
     queries = keys[:: -(-n_heads * len(keys) ** 2 // MOST_WEIGHTS)]
     layers = [
         record.patterns.full_rows(layer, queries)[..., keys].float().cpu()
@@ -210,23 +210,25 @@ def _weights(text: _Text, side: int) -> _Heads:
 
 def _outputs(texts: Sequence[_Text], side: int) -> list[_Heads]:
     """Return z of the common tokens of all texts, one below the other."""
-    found = [
-        text.records[side].kept("z").flatten(0, 1)[:, [place[side] for place in text.places]]
+    outputs = [
+        text.records[side].kept("z").flatten(0, 1)[:, [pair[side] for pair in text.places]]
         for text in texts
     ]
-    rows = torch.cat([one.float().cpu() for one in found], 1).numpy()
+    rows = torch.cat([text_output.float().cpu() for text_output in outputs], 1).numpy()
     return [_Heads(rows, [], texts[0].records[side].n_heads)]
 
 
 def _distances(a: list[_Heads], b: list[_Heads], measure: str) -> NDArray[np.float64]:
     """Compare all heads of one model with all of the other, (head_a, head_b)."""
     n_a, total, n_rows = len(a[0].rows), 0.0, 0
-    for one, two in zip(a, b, strict=True):
-        wide = max(one.rows.shape[2], two.rows.shape[2])  # zeros change no product of rows
-        padded = [F.pad(torch.from_numpy(x.rows), (0, wide - x.rows.shape[2])) for x in (one, two)]
+    for first, second in zip(a, b, strict=True):
+        wide = max(first.rows.shape[2], second.rows.shape[2])  # zeros change no product of rows
+        padded = [
+            F.pad(torch.from_numpy(x.rows), (0, wide - x.rows.shape[2])) for x in (first, second)
+        ]
         matrix = as_distances(METRICS[measure].function(torch.cat(padded)[None]), measure)
         matrix = matrix.clamp(max=1.0)  # a CKA below 0 is no match, as one of 0
-        rows = one.rows.shape[1]
+        rows = first.rows.shape[1]
         n_rows += rows
         total = total + rows * matrix[:n_a, n_a:].double().numpy() ** 2
     return np.sqrt(total / n_rows)
@@ -240,18 +242,18 @@ def _matches(
 ) -> HeadMatches:
     """Match heads by their distances, and find which matches chance gives as well."""
     turned = len(apart) > apart.shape[1]  # each head of the smaller model has a counterpart
-    others, matched = zip(
+    partners, matched = zip(
         *(assigned(d.T if turned else d) for d in (apart, *by_chance)), strict=True
     )
     defined = np.flatnonzero(np.isfinite(matched[0]))
-    a, b = (others[0][defined], defined) if turned else (defined, others[0][defined])
+    a, b = (partners[0][defined], defined) if turned else (defined, partners[0][defined])
     order = np.argsort(a)
     values, chance = np.stack(matched), None
-    known = values[1:][np.isfinite(values[1:])]
-    if len(known):
+    finite_values = values[1:][np.isfinite(values[1:])]
+    if len(finite_values):
         p = p_values(values - values.mean(0))[defined][order]
         means = np.nanmean(values[1:], axis=1)
-        chance = MatchChance(float(known.mean()), band_of(known), means, p)
+        chance = MatchChance(float(finite_values.mean()), band_of(finite_values), means, p)
     return HeadMatches(a[order], b[order], apart, n_heads, n_rows, chance)
 
 

@@ -40,11 +40,11 @@ class Clustering:
         labels = np.full(len(self.order), -1)
         if not self.known:
             return labels
-        found = fcluster(self.linkage, k, "maxclust") if len(self.known) > 1 else np.ones(1, int)
+        clusters = fcluster(self.linkage, k, "maxclust") if len(self.known) > 1 else np.ones(1, int)
         numbers: dict[int, int] = {}
         for leaf in self.leaves():
-            numbers.setdefault(int(found[leaf]), len(numbers))
-        labels[list(self.known)] = [numbers[int(cluster)] for cluster in found]
+            numbers.setdefault(int(clusters[leaf]), len(numbers))
+        labels[list(self.known)] = [numbers[int(cluster)] for cluster in clusters]
         return labels
 
     def leaves(self) -> list[int]:
@@ -82,22 +82,24 @@ def head_order(distance: PerPair, by: str = "cluster") -> Clustering:
     if by not in ("layer", "cluster"):
         raise ArgumentError(f'by must be "layer" or "cluster", got {by!r}.')
     table = _distances(distance)
-    known = _defined(table)
+    defined_heads = _defined(table)
     tree = np.empty((0, 4))
-    if len(known) > 1:
-        condensed = squareform(table[np.ix_(known, known)], checks=False)
+    if len(defined_heads) > 1:
+        condensed = squareform(table[np.ix_(defined_heads, defined_heads)], checks=False)
         tree = linkage(condensed, "average")
-        if len(known) <= _MOST_ORDERED:
+        if len(defined_heads) <= _MOST_ORDERED:
             tree = optimal_leaf_ordering(tree, condensed)
         ends = leaves_list(tree)[[0, -1]]
         if ends[0] > ends[1]:  # the tree and its mirror image say the same: show one of them
             tree[:, :2] = tree[:, 1::-1].copy()
-    undefined = tuple(i for i in range(len(table)) if i not in set(known))
-    found = Clustering("layer", tuple(range(len(table))), tuple(known), undefined, tree)
+    undefined = tuple(i for i in range(len(table)) if i not in set(defined_heads))
+    clustering = Clustering(
+        "layer", tuple(range(len(table))), tuple(defined_heads), undefined, tree
+    )
     if by == "layer":
-        return found
-    order = tuple(known[leaf] for leaf in found.leaves()) + undefined
-    return Clustering("cluster", order, tuple(known), undefined, tree)
+        return clustering
+    order = tuple(defined_heads[leaf] for leaf in clustering.leaves()) + undefined
+    return Clustering("cluster", order, tuple(defined_heads), undefined, tree)
 
 
 def classical_mds(distance: PerPair) -> tuple[Float[np.ndarray, "head2 2"], float]:
@@ -114,13 +116,13 @@ def classical_mds(distance: PerPair) -> tuple[Float[np.ndarray, "head2 2"], floa
     ([[-1.0, 0.0], [1.0, 0.0]], 1.0)
     """
     table = _distances(distance)
-    known = _defined(table)
+    defined_heads = _defined(table)
     points = np.full((len(table), 2), np.nan)
-    if not known:
+    if not defined_heads:
         return points, float("nan")
-    points[known] = 0.0
-    inner = table[np.ix_(known, known)]
-    if len(known) == 1 or not inner.any():
+    points[defined_heads] = 0.0
+    inner = table[np.ix_(defined_heads, defined_heads)]
+    if len(defined_heads) == 1 or not inner.any():
         return points, float("nan")
     square = inner**2
     mean = square.mean(axis=0)
@@ -130,7 +132,7 @@ def classical_mds(distance: PerPair) -> tuple[Float[np.ndarray, "head2 2"], floa
     real = values[:2] > 1e-12 * values[0]
     for column in np.flatnonzero(real):
         axis = np.sqrt(values[column]) * vectors[:, -1 - column]
-        points[known, column] = axis * _sign(axis)
+        points[defined_heads, column] = axis * _sign(axis)
     return points, float(values[:2][real].sum() / values.sum())
 
 
@@ -172,9 +174,9 @@ def nearest_others(
     """
     table = _distances(distance)
     np.fill_diagonal(table, np.nan)
-    others = np.where(np.isnan(table), np.inf, table)
-    twin = others.argmin(axis=1)
-    nearest = others[np.arange(len(table)), twin]
+    distances = np.where(np.isnan(table), np.inf, table)
+    twin = distances.argmin(axis=1)
+    nearest = distances[np.arange(len(table)), twin]
     lone = np.isinf(nearest)
     return np.where(lone, -1, twin), np.where(lone, np.nan, nearest)
 
@@ -199,20 +201,20 @@ def covering_heads(similarity: PerPair, k: int) -> Cover:
     if k < 1:
         raise ArgumentError(f"k must be at least 1, got {k}.")
     missing = np.isnan(table)
-    known = np.flatnonzero(~(missing.all(axis=0) | missing.all(axis=1)))
-    inner = np.clip(np.nan_to_num(table[np.ix_(known, known)]), 0.0, None)
-    best = np.zeros(len(known))
-    total = inner.max(axis=1).sum() if len(known) else 0.0
+    defined_heads = np.flatnonzero(~(missing.all(axis=0) | missing.all(axis=1)))
+    inner = np.clip(np.nan_to_num(table[np.ix_(defined_heads, defined_heads)]), 0.0, None)
+    best = np.zeros(len(defined_heads))
+    total = inner.max(axis=1).sum() if len(defined_heads) else 0.0
     chosen: list[int] = []
     covered: list[float] = []
-    for _ in range(min(k, len(known))):
+    for _ in range(min(k, len(defined_heads))):
         gain = np.maximum(inner, best[:, None]).sum(axis=0)
         gain[chosen] = -np.inf
         step = int((gain >= gain.max() * (1 - 1e-12)).argmax())  # rounding does not break ties
         chosen.append(step)
         best = np.maximum(best, inner[:, step])
         covered.append(float(best.sum() / total) if total else float("nan"))
-    return Cover(known[chosen].tolist(), covered)
+    return Cover(defined_heads[chosen].tolist(), covered)
 
 
 def _square(matrix: Any, name: str) -> NDArray[np.float64]:
@@ -246,15 +248,15 @@ def _defined(table: NDArray[np.float64]) -> list[int]:
     missing = np.isnan(table)
     alone = np.diag(missing).copy()
     np.fill_diagonal(missing, False)
-    kept = np.ones(len(table), dtype=bool)
-    while (counts := missing[kept][:, kept].sum(axis=1)).any():
-        worst = np.flatnonzero(kept)[counts == counts.max()]
-        kept[worst[alone[worst].argmax()]] = False
-    if kept.sum() == 1 and alone[kept].all():
-        kept[:] = False
-    known: list[int] = np.flatnonzero(kept).tolist()
-    table[known, known] = 0.0
-    return known
+    is_kept = np.ones(len(table), dtype=bool)
+    while (counts := missing[is_kept][:, is_kept].sum(axis=1)).any():
+        worst = np.flatnonzero(is_kept)[counts == counts.max()]
+        is_kept[worst[alone[worst].argmax()]] = False
+    if is_kept.sum() == 1 and alone[is_kept].all():
+        is_kept[:] = False
+    defined_heads: list[int] = np.flatnonzero(is_kept).tolist()
+    table[defined_heads, defined_heads] = 0.0
+    return defined_heads
 
 
 def _sign(axis: NDArray[np.float64]) -> float:

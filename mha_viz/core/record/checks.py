@@ -15,26 +15,26 @@ from mha_viz.errors import ArgumentError, RecordError
 Place = tuple[SupportsIndex, SupportsIndex]  # a layer and a head
 
 
-def check_tokens(name: str, given: Any) -> tuple[Token, ...]:
+def check_tokens(name: str, tokens: Any) -> tuple[Token, ...]:
     """Return a tuple of tokens, or raise a RecordError that says how to get one from strings."""
-    if isinstance(given, str) or not isinstance(given, tuple | list):
-        raise RecordError(f"{name} must be a tuple of Token, got {type(given).__name__}.")
-    for place, token in enumerate(given):
+    if isinstance(tokens, str) or not isinstance(tokens, tuple | list):
+        raise RecordError(f"{name} must be a tuple of Token, got {type(tokens).__name__}.")
+    for position, token in enumerate(tokens):
         if not isinstance(token, Token):
             raise RecordError(
-                f"{name} must hold Token, got {type(token).__name__} at place {place}: "
+                f"{name} must hold Token, got {type(token).__name__} at place {position}: "
                 "mha_viz.record(attentions, tokens) takes plain strings."
             )
-    return tuple(given)
+    return tuple(tokens)
 
 
-def check_place(given: Any) -> tuple[int, int]:
+def check_place(head_name: Any) -> tuple[int, int]:
     """Return a layer and a head as ints, from any kind of whole number; they need not exist."""
     try:
-        layer, head = given
+        layer, head = head_name
         return index(layer), index(head)
     except (TypeError, ValueError) as error:
-        raise ArgumentError(f"A head is named by (layer, head), got {given!r:.60}.") from error
+        raise ArgumentError(f"A head is named by (layer, head), got {head_name!r:.60}.") from error
 
 
 def place_in(record: RecordFields, layer: Any, head: Any) -> tuple[int, int]:
@@ -43,36 +43,38 @@ def place_in(record: RecordFields, layer: Any, head: Any) -> tuple[int, int]:
     return at, check_position("head", head, record.n_heads)
 
 
-def check_positions(name: str, given: Any, size: int) -> slice | Tensor:
+def check_positions(name: str, positions: Any, size: int) -> slice | Tensor:
     """Return places on an axis, a slice or whole numbers, as an index that fits; none is empty."""
-    if isinstance(given, slice):
+    if isinstance(positions, slice):
         try:
-            start, stop, step = given.indices(size)
+            start, stop, step = positions.indices(size)
         except (TypeError, ValueError) as error:
             raise ArgumentError(f"{name} must be a slice of whole numbers: {error}.") from error
         if step > 0 and start < stop:
             return slice(start, stop, step)
-        raise ArgumentError(f"{name} must be a slice of some of the {size} tokens, got {given}.")
+        raise ArgumentError(
+            f"{name} must be a slice of some of the {size} tokens, got {positions}."
+        )
     try:
-        places = [check_position(name, place, size) for place in given]
+        indices = [check_position(name, position, size) for position in positions]
     except TypeError as error:
         raise ArgumentError(
-            f"{name} must be a slice or whole numbers such as [0, 4], got {given!r:.60}."
+            f"{name} must be a slice or whole numbers such as [0, 4], got {positions!r:.60}."
         ) from error
-    if not places:
+    if not indices:
         raise ArgumentError(f"{name} must name a token at least, got none.")
-    return torch.tensor(places)
+    return torch.tensor(indices)
 
 
-def check_position(name: str, given: Any, size: int) -> int:
+def check_position(name: str, value: Any, size: int) -> int:
     """Return a place on an axis, counted from 0; negative numbers count from the end."""
     try:
-        place = index(given)
+        position = index(value)
     except TypeError as error:
-        raise ArgumentError(f"{name} must be a whole number, got {given!r:.60}.") from error
-    if not -size <= place < size:
-        raise ArgumentError(f"{name} must lie in 0..{size - 1}, got {place}.")
-    return place % size
+        raise ArgumentError(f"{name} must be a whole number, got {value!r:.60}.") from error
+    if not -size <= position < size:
+        raise ArgumentError(f"{name} must lie in 0..{size - 1}, got {position}.")
+    return position % size
 
 
 def check_record(record: RecordFields) -> None:
@@ -102,9 +104,11 @@ def _check_kept(record: RecordFields) -> None:
         if tensor is None:
             continue
         shape, ndim = (layers, heads, length), 3 if name in ("removed", "sink") else 4
-        own = tensor.shape[1] if tensor.ndim == ndim else 0
+        n_stored_heads = tensor.shape[1] if tensor.ndim == ndim else 0
         shared = name in ("key", "value")  # query heads may share key heads
-        alike = own == heads or (shared and own > 0 and heads % own == 0)
+        alike = n_stored_heads == heads or (
+            shared and n_stored_heads > 0 and heads % n_stored_heads == 0
+        )
         fits = alike and (tensor.shape[0], tensor.shape[2]) == (layers, length)
         if not fits or not tensor.is_floating_point():
             raise RecordError(

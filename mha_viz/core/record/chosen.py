@@ -45,8 +45,8 @@ class ChosenPatterns(Patterns):
     def seen(self, layer: int, rows: Rows = slice(None)) -> Bool[Tensor, "row key"]:
         """Return which keys some queries may see, as the whole layer of the run tells."""
         record, (source, _) = self.heads[layer]
-        seen = record.patterns.seen(source, self.queries[rows])
-        return self._masks[layer][self.queries[rows]] if seen is None else seen
+        is_visible = record.patterns.seen(source, self.queries[rows])
+        return self._masks[layer][self.queries[rows]] if is_visible is None else is_visible
 
     @cached_property
     def _masks(self) -> list[Bool[Tensor, "query key"]]:
@@ -76,16 +76,17 @@ def chosen_heads(*heads: Chosen, most: int | None = None) -> AttentionRecord:
     queries = torch.arange(0, n, 1 if most is None else -(-n // most))
 
     def stacked(name: str) -> Tensor | None:
-        kept = [(getattr(record, name), place) for record, place in heads]
-        if any(tensor is None for tensor, _ in kept):
+        fields = [(getattr(record, name), layer_head) for record, layer_head in heads]
+        if any(tensor is None for tensor, _ in fields):
             return None
-        found = [tensor[place][queries] for tensor, place in kept]
-        same = all(one.shape == found[0].shape for one in found)
-        return torch.stack([one.to(found[0]) for one in found])[:, None] if same else None
+        slices = [tensor[layer_head][queries] for tensor, layer_head in fields]
+        if any(part.shape != slices[0].shape for part in slices):
+            return None
+        return torch.stack([part.to(slices[0]) for part in slices])[:, None]
 
     nothing: dict[str, Any] = dict.fromkeys(("query", "key", "value", "removed", "allowed"))
     tokens = tuple(first.tokens[i] for i in queries.tolist())
-    kept: dict[str, Any] = {"patterns": ChosenPatterns(heads, queries), "tokens": tokens}
-    kept |= {"z": stacked("z"), "sink": stacked("sink")}
-    kept |= dict.fromkeys(("scale", "W_O", "layer_numbers"), ())
-    return replace(first, **kept, **nothing)
+    fields: dict[str, Any] = {"patterns": ChosenPatterns(heads, queries), "tokens": tokens}
+    fields |= {"z": stacked("z"), "sink": stacked("sink")}
+    fields |= dict.fromkeys(("scale", "W_O", "layer_numbers"), ())
+    return replace(first, **fields, **nothing)

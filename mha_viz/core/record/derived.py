@@ -19,8 +19,8 @@ _NOTHING = 1e-6  # a row's mass below this is a softmax's rounding; scaled up, i
 class Runs:
     """Neighbouring tokens that make a word each; `places` are their words, ascending from 0."""
 
-    def __init__(self, places: Int[Tensor, " token"]) -> None:
-        self.sizes = torch.bincount(places)
+    def __init__(self, run_numbers: Int[Tensor, " token"]) -> None:
+        self.sizes = torch.bincount(run_numbers)
         self.starts = self.sizes.cumsum(0) - self.sizes
 
     def __len__(self) -> int:
@@ -30,8 +30,8 @@ class Runs:
         """Return the tokens of some words, and the words as runs of these tokens alone."""
         sizes, starts = self.sizes[words], self.starts[words]
         number = torch.arange(len(sizes)).repeat_interleave(sizes)
-        found = Runs(number)
-        return torch.arange(len(number)) + (starts - found.starts)[number], found
+        runs = Runs(number)
+        return torch.arange(len(number)) + (starts - runs.starts)[number], runs
 
     def summed(self, tensor: Float[Tensor, "..."], axis: int) -> Float[Tensor, "..."]:
         """Sum the tokens of each word on an axis.
@@ -39,11 +39,11 @@ class Runs:
         >>> Runs(torch.tensor([0, 0, 1])).summed(torch.tensor([1.0, 2.0, 4.0]), 0)
         tensor([3., 4.])
         """
-        found = tensor.index_select(axis, self.starts)
+        sums = tensor.index_select(axis, self.starts)
         for part in range(1, int(self.sizes.max())):
             (longer,) = torch.nonzero(self.sizes > part, as_tuple=True)
-            found.index_add_(axis, longer, tensor.index_select(axis, self.starts[longer] + part))
-        return found
+            sums.index_add_(axis, longer, tensor.index_select(axis, self.starts[longer] + part))
+        return sums
 
     def averaged(self, tensor: Float[Tensor, "..."], axis: int) -> Float[Tensor, "..."]:
         """Average the tokens of each word on an axis."""
@@ -86,8 +86,12 @@ class MergedPatterns(_OnOtherAxes):
     def seen(self, layer: int, rows: Rows = slice(None)) -> Bool[Tensor, "row key"] | None:
         """Return which keys some queries may see."""
         tokens, words = self.queries.at(rows)
-        seen = self.base.seen(layer, tokens)
-        return None if seen is None else self.keys.summed(words.summed(seen.float(), 0), 1) > 0
+        is_visible = self.base.seen(layer, tokens)
+        return (
+            None
+            if is_visible is None
+            else self.keys.summed(words.summed(is_visible.float(), 0), 1) > 0
+        )
 
     def seen_by_tokens(self, layer: int) -> Bool[Tensor, "query_token key_token"] | None:
         """Return which of the tokens that words were merged from see which others."""
@@ -120,20 +124,20 @@ class ReplacedPatterns(Patterns):
 
     def rows(self, layer: int, rows: Rows, heads: Sequence[int] | None = None) -> HeadRows:
         """Return some rows of some heads (None for all), up to the last key that is seen."""
-        found = self.base.full_rows(layer, rows, heads).clone()
+        weights = self.base.full_rows(layer, rows, heads).clone()
         wanted = range(self.shape[1]) if heads is None else heads
         replaced = self.heads.get(layer, ())
-        at = [place for place, head in enumerate(wanted) if head in replaced]
+        at = [index for index, head in enumerate(wanted) if head in replaced]
         if at and self.source is not None:
-            found[at] = self.source.full_rows(layer, rows, [wanted[place] for place in at])
+            weights[at] = self.source.full_rows(layer, rows, [wanted[index] for index in at])
         elif at:
-            found[at] = self._uniform(layer, rows)
-        return found
+            weights[at] = self._uniform(layer, rows)
+        return weights
 
     def _uniform(self, layer: int, rows: Rows) -> Float[Tensor, "row key"]:
-        seen = self.base.seen(layer, rows)
-        assert seen is not None  # what a run computes from queries and keys
-        counts = seen.float()
+        is_visible = self.base.seen(layer, rows)
+        assert is_visible is not None  # what a run computes from queries and keys
+        counts = is_visible.float()
         return counts / counts.sum(-1, keepdim=True).clamp_min(1.0)
 
     def seen(self, layer: int, rows: Rows = slice(None)) -> Bool[Tensor, "row key"] | None:
@@ -151,27 +155,27 @@ class KeptPatterns(_OnOtherAxes):
 
     def rows(self, layer: int, rows: Rows, heads: Sequence[int] | None = None) -> HeadRows:
         """Return some rows of some heads (None for all), up to the last key that is seen."""
-        left = self.base.full_rows(layer, self.queries[rows], heads)[..., self.keys]
+        weights = self.base.full_rows(layer, self.queries[rows], heads)[..., self.keys]
         if self.renormalize:
-            rest = left.sum(-1, keepdim=True)
-            left = torch.where(rest > _NOTHING, left / rest.clamp_min(_NOTHING), 0.0)
-        return left
+            mass = weights.sum(-1, keepdim=True)
+            weights = torch.where(mass > _NOTHING, weights / mass.clamp_min(_NOTHING), 0.0)
+        return weights
 
     def seen(self, layer: int, rows: Rows = slice(None)) -> Bool[Tensor, "row key"] | None:
         """Return which keys some queries may see."""
-        seen = self.base.seen(layer, self.queries[rows])
-        return None if seen is None else seen[:, self.keys]
+        is_visible = self.base.seen(layer, self.queries[rows])
+        return None if is_visible is None else is_visible[:, self.keys]
 
     def seen_by_tokens(self, layer: int) -> Bool[Tensor, "query_token key_token"] | None:
         """Return which of the tokens that words were merged from see which others."""
-        seen = self.base.seen_by_tokens(layer)
-        if seen is None:
+        is_visible = self.base.seen_by_tokens(layer)
+        if is_visible is None:
             return None
         rows, columns = (
-            torch.isin(torch.arange(len(sizes)), kept).repeat_interleave(sizes)
-            for sizes, kept in zip(self.base.n_tokens, (self.queries, self.keys), strict=True)
+            torch.isin(torch.arange(len(sizes)), indices).repeat_interleave(sizes)
+            for sizes, indices in zip(self.base.n_tokens, (self.queries, self.keys), strict=True)
         )
-        return seen[rows][:, columns]
+        return is_visible[rows][:, columns]
 
     @property
     def n_tokens(self) -> tuple[Int[Tensor, "query"], Int[Tensor, "key"]]:
@@ -181,11 +185,11 @@ class KeptPatterns(_OnOtherAxes):
 
     def removed_mass(self) -> Float[Tensor, "layer head query"]:
         """Return the share of each row's mass that lay on the keys left out."""
-        found = torch.zeros(self.shape[:3])
+        removed = torch.zeros(self.shape[:3])
         for layer in range(self.shape[0]):
             for rows in row_blocks(self.shape[2], 4 * self.shape[1] * self.base.shape[3]):
                 before = self.base.full_rows(layer, self.queries[rows])
-                mass, rest = before.sum(-1), before[..., self.keys].sum(-1)
-                share = 1 - rest / mass.clamp_min(_NOTHING)
-                found[layer, :, rows] = torch.where(mass > _NOTHING, share, 0.0).clamp(0.0, 1.0)
-        return found
+                mass, remaining = before.sum(-1), before[..., self.keys].sum(-1)
+                share = 1 - remaining / mass.clamp_min(_NOTHING)
+                removed[layer, :, rows] = torch.where(mass > _NOTHING, share, 0.0).clamp(0.0, 1.0)
+        return removed

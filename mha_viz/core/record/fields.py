@@ -59,14 +59,16 @@ def merge(
     """
     groups = [[0]] if tokens else []
     for i, (previous, token) in enumerate(pairwise(tokens), start=1):
-        place = (token.word, token.segment)
-        if token.word is not None and place == (previous.word, previous.segment):
+        word_and_segment = (token.word, token.segment)
+        if token.word is not None and word_and_segment == (previous.word, previous.segment):
             groups[-1].append(i)
         else:
             groups.append([i])
     sizes = torch.tensor([len(group) for group in groups])
-    places = torch.arange(len(groups)).repeat_interleave(sizes)
-    return places, tuple(_word([tokens[i] for i in group], text, text_pair) for group in groups)
+    word_numbers = torch.arange(len(groups)).repeat_interleave(sizes)
+    return word_numbers, tuple(
+        _word([tokens[i] for i in group], text, text_pair) for group in groups
+    )
 
 
 def _word(parts: list[Token], text: str, text_pair: str | None) -> Token:
@@ -146,9 +148,9 @@ class RecordFields:
     def held_bytes(self) -> int:
         """The memory that all its tensors take, but for the model's own W_O."""
         names = ("z", "query", "key", "value", "removed", "sink", "allowed")
-        kept = (getattr(self, name) for name in names)
-        storages = (t.untyped_storage() for t in (*self.patterns.held, *kept) if t is not None)
-        return sum({one.data_ptr(): one.nbytes() for one in storages}.values())
+        stored = (getattr(self, name) for name in names)
+        storages = (t.untyped_storage() for t in (*self.patterns.held, *stored) if t is not None)
+        return sum({storage.data_ptr(): storage.nbytes() for storage in storages}.values())
 
     @property
     def is_cross(self) -> bool:
@@ -203,9 +205,9 @@ class RecordFields:
         Raises:
             NotKeptError: as `kept`.
         """
-        found = self.kept(name)[layer]
-        group = self.n_heads // len(found)
-        return found if group == 1 else found.repeat_interleave(group, 0)
+        tensor = self.kept(name)[layer]
+        group = self.n_heads // len(tensor)
+        return tensor if group == 1 else tensor.repeat_interleave(group, 0)
 
     @property
     def head_output(self) -> Float[Tensor, "layer head query d_model"]:

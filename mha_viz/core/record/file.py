@@ -76,22 +76,25 @@ def parts(record: Any) -> list[memoryview]:
 
 def _hash(metadata: Mapping[str, str], stored: Mapping[str, Tensor]) -> str:
     """Return the SHA-256 of what a file says and holds, however its tensors lie in it."""
-    kinds = [[name, _KINDS[one.dtype], list(one.shape)] for name, one in sorted(stored.items())]
-    found = hashlib.sha256(json.dumps([metadata["format"], metadata["record"], kinds]).encode())
+    kinds = [
+        [name, _KINDS[tensor_of_name.dtype], list(tensor_of_name.shape)]
+        for name, tensor_of_name in sorted(stored.items())
+    ]
+    digest = hashlib.sha256(json.dumps([metadata["format"], metadata["record"], kinds]).encode())
     for _, tensor in sorted(stored.items()):
-        found.update(_bytes(tensor))
-    return found.hexdigest()
+        digest.update(_bytes(tensor))
+    return digest.hexdigest()
 
 
 def tensors(record: Any) -> dict[str, Tensor]:
     """Return a record's tensors by name; NotKeptError if its own weights take over 2 GiB."""
-    held = {name: getattr(record, name) for name in TENSORS[1:]}
+    stored = {name: getattr(record, name) for name in TENSORS[1:]}
     patterns = record.patterns
     if isinstance(patterns, ComputedPatterns):
-        held |= _computing(patterns)[0]
+        stored |= _computing(patterns)[0]
     else:
-        held["pattern"] = patterns.all()
-    return {name: tensor for name, tensor in held.items() if tensor is not None}
+        stored["pattern"] = patterns.all()
+    return {name: tensor for name, tensor in stored.items() if tensor is not None}
 
 
 def _computing(patterns: ComputedPatterns) -> tuple[dict[str, Tensor], list[dict[str, Any]]]:
@@ -99,12 +102,12 @@ def _computing(patterns: ComputedPatterns) -> tuple[dict[str, Tensor], list[dict
 
     A rule names its layer's tensors: a mask that layers share is written once.
     """
-    found: dict[str, Tensor] = {}
+    stored: dict[str, Tensor] = {}
     names: dict[int, str] = {}
     rules = []
     layers = zip(patterns.query, patterns.key, patterns.scoring, strict=True)
     for number, (query, key, scoring) in enumerate(layers):
-        found |= {f"query.{number}": query, f"key.{number}": key}
+        stored |= {f"query.{number}": query, f"key.{number}": key}
         optional = {"sinks": scoring.sinks, "mask": scoring.sight.mask, "bias": scoring.bias}
         rule: dict[str, Any] = {"scale": scoring.scale, "softcap": scoring.softcap}
         rule |= {"before": scoring.sight.before, "after": scoring.sight.after}
@@ -112,24 +115,24 @@ def _computing(patterns: ComputedPatterns) -> tuple[dict[str, Tensor], list[dict
             rule[name] = None
             if tensor is not None:
                 rule[name] = names.setdefault(id(tensor), f"{name}.{number}")
-                found.setdefault(rule[name], tensor)
+                stored.setdefault(rule[name], tensor)
         rules.append(rule)
-    return found, rules
+    return stored, rules
 
 
-def _computed(rules: list[Any], found: dict[str, Tensor]) -> ComputedPatterns:
+def _computed(rules: list[Any], stored: dict[str, Tensor]) -> ComputedPatterns:
     """Read what `_computing` wrote; what it uses of the tensors goes."""
-    query = tuple(found.pop(f"query.{number}") for number in range(len(rules)))
-    key = tuple(found.pop(f"key.{number}") for number in range(len(rules)))
-    shared = {name: found.pop(name) for name in list(found) if "." in name}
+    query = tuple(stored.pop(f"query.{number}") for number in range(len(rules)))
+    key = tuple(stored.pop(f"key.{number}") for number in range(len(rules)))
+    shared = {name: stored.pop(name) for name in list(stored) if "." in name}
     scoring = []
     for rule in rules:
-        given = {name: value for name, value in _of(dict, rule).items() if value is not None}
-        named = {name: shared[_text(given[name])] for name in ("sinks", "bias") if name in given}
-        band = {name: _count(given[name]) for name in ("before", "after") if name in given}
-        mask = shared[_text(given["mask"])] if "mask" in given else None
-        softcap = _finite(given["softcap"]) if "softcap" in given else None
-        scale = _finite(given["scale"])
+        values = {name: value for name, value in _of(dict, rule).items() if value is not None}
+        named = {name: shared[_text(values[name])] for name in ("sinks", "bias") if name in values}
+        band = {name: _count(values[name]) for name in ("before", "after") if name in values}
+        mask = shared[_text(values["mask"])] if "mask" in values else None
+        softcap = _finite(values["softcap"]) if "softcap" in values else None
+        scale = _finite(values["scale"])
         scoring.append(Scoring(scale, softcap, sight=Sight(**band, mask=mask), **named))
     return ComputedPatterns(query, key, tuple(scoring))
 
@@ -186,42 +189,42 @@ def read(path: Path) -> dict[str, Any]:
                     f"{path.name} is not a record of attention: expected format {FORMAT!r} in its "
                     f"header, got {header.get('format')!r:.40}."
                 )
-            found = {name: file.get_tensor(name) for name in file.keys()}
-        _check_hash(header, found)
+            stored = {name: file.get_tensor(name) for name in file.keys()}
+        _check_hash(header, stored)
         raw = json.loads(header["record"])
         if header["format"] == COMPUTED:
-            patterns: Patterns = _computed(_of(list, raw.pop("computed")), found)
-        elif "pattern" in found:
-            patterns = StoredPatterns(found.pop("pattern"))
+            patterns: Patterns = _computed(_of(list, raw.pop("computed")), stored)
+        elif "pattern" in stored:
+            patterns = StoredPatterns(stored.pop("pattern"))
         else:
             raise ValueError("it holds no pattern")
-        if foreign := set(found) - set(TENSORS[1:]):
+        if foreign := set(stored) - set(TENSORS[1:]):
             raise ValueError(f"it holds what no record has: {', '.join(sorted(foreign)):.80}")
-        _check_values(found)
+        _check_values(stored)
         if HASH not in header and isinstance(patterns, StoredPatterns):
-            _check_rows(patterns.weights, bool(raw["merged"]), found)
-        return {**found, "patterns": patterns, **_fields(raw, patterns.shape)}
+            _check_rows(patterns.weights, bool(raw["merged"]), stored)
+        return {**stored, "patterns": patterns, **_fields(raw, patterns.shape)}
     except RecordError:
         raise
     except _FAULTS as error:
         raise RecordError(f"{path.name} cannot be read as a record: {error!s:.300}") from error
 
 
-def _check_hash(header: Mapping[str, str], found: Mapping[str, Tensor]) -> None:
+def _check_hash(header: Mapping[str, str], stored: Mapping[str, Tensor]) -> None:
     if foreign := set(header) - {"format", "record", HASH}:
         raise ValueError(f"its header has a field of no record: {', '.join(sorted(foreign)):.80}")
-    if HASH in header and _hash(header, found) != header[HASH]:
+    if HASH in header and _hash(header, stored) != header[HASH]:
         raise ValueError("it was damaged or changed since it was written: its hash is another")
 
 
-def _check_values(found: Mapping[str, Tensor]) -> None:
+def _check_values(stored: Mapping[str, Tensor]) -> None:
     """Check what was kept beside the weights; the record checks those."""
-    for name, tensor in found.items():
+    for name, tensor in stored.items():
         if tensor.is_floating_point() and not bool(torch.isfinite(tensor).all()):
             raise ValueError(f"its {name} holds numbers that are not finite")
 
 
-def _check_rows(weights: Tensor, is_merged: bool, found: Mapping[str, Tensor]) -> None:
+def _check_rows(weights: Tensor, is_merged: bool, stored: Mapping[str, Tensor]) -> None:
     """Check the sums of rows of weights: 1, or what a sink and what was removed left; 0 for none.
 
     A row of a merged word is the mean of its tokens' rows, of which some may see nothing.
@@ -229,11 +232,13 @@ def _check_rows(weights: Tensor, is_merged: bool, found: Mapping[str, Tensor]) -
     if is_merged or weights.ndim != 4 or not weights.is_floating_point():
         return
     sums = weights.sum(-1)
-    rest = torch.ones_like(sums)
+    remaining = torch.ones_like(sums)
     for name in ("sink", "removed"):
-        if name in found and found[name].shape == sums.shape:
-            rest = rest * (1 - found[name].float())
-    wrong = torch.stack([(sums - one).abs() > _LEAST_REST for one in (1.0, 0.0, rest)]).all(0)
+        if name in stored and stored[name].shape == sums.shape:
+            remaining = remaining * (1 - stored[name].float())
+    wrong = torch.stack(
+        [(sums - expected).abs() > _LEAST_REST for expected in (1.0, 0.0, remaining)]
+    ).all(0)
     if bool(wrong.any()):
         layer, head, row = wrong.nonzero()[0].tolist()
         raise ValueError(
@@ -263,10 +268,10 @@ def _fields(raw: Mapping[str, Any], shape: tuple[int, ...]) -> dict[str, Any]:
 
 
 def _from_list(raw: list[Any]) -> Token:
-    text, number, *places, is_special, segment, parts = _of(list, raw)
-    start, end, word = (None if place is None else _count(place) for place in places)
-    rest = _of(bool, is_special), _count(segment), _count(parts, 1)
-    return Token(_text(text), _count(number, -1), start, end, word, *rest)
+    text, number, *offsets, is_special, segment, parts = _of(list, raw)
+    start, end, word = (None if offset is None else _count(offset) for offset in offsets)
+    flags = _of(bool, is_special), _count(segment), _count(parts, 1)
+    return Token(_text(text), _count(number, -1), start, end, word, *flags)
 
 
 def _count(value: Any, least: int = 0) -> int:

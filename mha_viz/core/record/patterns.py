@@ -56,8 +56,8 @@ class Patterns(ABC):
     @property
     def n_tokens(self) -> tuple[Int[Tensor, "query"], Int[Tensor, "key"]]:
         """The number of tokens that each place of either axis was, before words were merged."""
-        ones = (torch.ones(n, dtype=torch.long) for n in self.shape[2:])
-        return next(ones), next(ones)
+        counts = (torch.ones(n, dtype=torch.long) for n in self.shape[2:])
+        return next(counts), next(counts)
 
     @property
     def n_bytes(self) -> int:
@@ -67,9 +67,9 @@ class Patterns(ABC):
 
     def full_rows(self, layer: int, rows: Rows, heads: Sequence[int] | None = None) -> HeadRows:
         """Return some rows over all keys."""
-        found = self.rows(layer, rows, heads)
-        beyond = self.shape[3] - found.shape[-1]
-        return F.pad(found, (0, beyond)) if beyond else found
+        weights = self.rows(layer, rows, heads)
+        beyond = self.shape[3] - weights.shape[-1]
+        return F.pad(weights, (0, beyond)) if beyond else weights
 
     def each_block(self, layer: int, work: Callable[[int, Tensor], Found]) -> Iterator[Found]:
         """Yield what `work`, called in threads, makes of each (first row, weights), in order."""
@@ -82,28 +82,28 @@ class Patterns(ABC):
 
     def head(self, layer: int, head: int) -> Float[Tensor, "query key"]:
         """Return the weights of one head."""
-        found = torch.zeros(self.shape[2:])
+        weights = torch.zeros(self.shape[2:])
 
         def fill(rows: slice) -> None:
             part = self.rows(layer, rows, [head])[0]
-            found[rows, : part.shape[-1]] = part
+            weights[rows, : part.shape[-1]] = part
 
         blocks = row_blocks(self.shape[2], 4 * self.shape[3])
         deque(over_blocks(fill, blocks, torch.device("cpu")), maxlen=0)
-        return found
+        return weights
 
     def layer(self, layer: int) -> Float[Tensor, "head query key"]:
         """Return the weights of one layer."""
         return self._fill(layer, torch.zeros(self.shape[1:]))
 
-    def _fill(self, layer: int, whole: Tensor) -> Tensor:
+    def _fill(self, layer: int, pattern: Tensor) -> Tensor:
         """Put a layer's weights into zeros (head, query, key)."""
 
         def fill(first: int, rows: Tensor) -> None:
-            whole[:, first : first + rows.shape[1], : rows.shape[-1]] = rows
+            pattern[:, first : first + rows.shape[1], : rows.shape[-1]] = rows
 
         deque(self.each_block(layer, fill), maxlen=0)
-        return whole
+        return pattern
 
     def all(self) -> Float[Tensor, "layer head query key"]:
         """Return all weights as one tensor; NotKeptError if they take over `MOST_BYTES`."""
@@ -116,10 +116,10 @@ class Patterns(ABC):
                 "record.from_token(query), record.to_token(key), record.region(layer, head, "
                 "queries, keys) or, pooled, record.tiles()."
             )
-        whole = torch.zeros(self.shape)
-        for layer, part in enumerate(whole):
+        pattern = torch.zeros(self.shape)
+        for layer, part in enumerate(pattern):
             self._fill(layer, part)
-        return whole
+        return pattern
 
     def row_sums(self) -> Float[Tensor, "layer head query"]:
         """Return each row's sum."""
@@ -146,13 +146,13 @@ class Patterns(ABC):
 
     def tiles(self, side: int, pool: str = "max") -> Float[Tensor, "layer head row column"]:
         """Pool all weights in cells of equal size, at most `side` of them on an axis."""
-        found = []
+        pictures = []
         for layer in range(self.shape[0]):
             tiles = Tiles(self.shape[1:], side, pool)
             for pooled in self.each_block(layer, tiles.reduce):
                 tiles.collect(pooled)
-            found.append(tiles.found)
-        return torch.stack(found)
+            pictures.append(tiles.found)
+        return torch.stack(pictures)
 
 
 def weight_bounds(weights: Float[Tensor, "*batch head query key"]) -> Float[Tensor, "3"]:
@@ -246,7 +246,7 @@ class ComputedPatterns(Patterns):
     @property
     def held(self) -> list[Tensor]:
         """The tensors in memory."""
-        rules = [(one.sinks, one.bias, one.sight.mask) for one in self.scoring]
+        rules = [(scoring.sinks, scoring.bias, scoring.sight.mask) for scoring in self.scoring]
         optional = [tensor for rule in rules for tensor in rule if tensor is not None]
         return [*self.query, *self.key, *self.pooled.values(), *optional]
 
@@ -280,8 +280,12 @@ class ComputedPatterns(Patterns):
 
     def rows(self, layer: int, rows: Rows, heads: Sequence[int] | None = None) -> HeadRows:
         """Return some rows of some heads (None for all), up to the last key that is seen."""
-        places = None if heads is None else list(heads)
-        return self.scoring[layer].pattern(self.query[layer], self.key[layer], rows, places).float()
+        head_indices = None if heads is None else list(heads)
+        return (
+            self.scoring[layer]
+            .pattern(self.query[layer], self.key[layer], rows, head_indices)
+            .float()
+        )
 
     def seen(self, layer: int, rows: Rows = slice(None)) -> Tensor:
         """Return which keys some queries may see."""
@@ -289,9 +293,9 @@ class ComputedPatterns(Patterns):
 
     def row_sums(self) -> Tensor:
         """Return each row's sum; without a sink it needs no weights."""
-        if any(one.sinks is not None for one in self.scoring):
+        if any(scoring.sinks is not None for scoring in self.scoring):
             return super().row_sums()
-        seeing = [one.sight.sees_any(*self.shape[2:]) for one in self.scoring]
+        seeing = [scoring.sight.sees_any(*self.shape[2:]) for scoring in self.scoring]
         return torch.stack(seeing)[:, None].expand(self.shape[:3]).float()
 
     def to_token(self, key: int) -> Tensor:
@@ -306,11 +310,11 @@ class ComputedPatterns(Patterns):
         """Logarithms of the softmax's divisors: with them a column needs no other weights."""
         _, heads, n_queries, n_keys = self.shape
         blocks = row_blocks(n_queries, 4 * heads * n_keys)
-        found = []
+        log_sums = []
         for query, key, scoring in zip(self.query, self.key, self.scoring, strict=True):
             of_rows = partial(scoring.log_sums, query, key)
-            found.append(torch.cat(list(over_blocks(of_rows, blocks, query.device)), 1))
-        return found
+            log_sums.append(torch.cat(list(over_blocks(of_rows, blocks, query.device)), 1))
+        return log_sums
 
     def tiles(self, side: int, pool: str = "max") -> Tensor:
         """Pool all weights in cells, and remember them."""

@@ -94,8 +94,8 @@ class AttentionRecord(RecordFields):
         super().__init__(patterns, tokens, keys, **fields)
         check_record(self)
         # `dataclasses.replace` hands on what was counted, also to a record of fewer layers
-        given = () if is_counted(self.layer_numbers) else self.layer_numbers
-        object.__setattr__(self, "layer_numbers", checked_numbers(given, self.n_layers))
+        numbers = () if is_counted(self.layer_numbers) else self.layer_numbers
+        object.__setattr__(self, "layer_numbers", checked_numbers(numbers, self.n_layers))
 
     # -- one head, two heads, all of them ------------------------------------------------------
 
@@ -114,9 +114,9 @@ class AttentionRecord(RecordFields):
         """
         return self.patterns.head(*place_in(self, layer, head))
 
-    def __getitem__(self, place: Place) -> Float[Tensor, "query key"]:
+    def __getitem__(self, layer_head: Place) -> Float[Tensor, "query key"]:
         """Return the weights of one head: `record[layer, head]` is `record.head(layer, head)`."""
-        layer, head = check_place(place)
+        layer, head = check_place(layer_head)
         return self.head(layer, head)
 
     def rows(
@@ -228,10 +228,14 @@ class AttentionRecord(RecordFields):
         """
         from mha_viz.core.metrics.table import compare_heads
 
-        places = [place_in(self, *check_place(place)) for place in (a, b)]
-        weights = torch.stack([self.patterns.head(*place) for place in places])
-        z = None if self.z is None else torch.stack([self.z[place] for place in places])
-        names = (head_name(*place, numbers=self.layer_numbers) for place in places)
+        layer_heads = [place_in(self, *check_place(layer_head)) for layer_head in (a, b)]
+        weights = torch.stack([self.patterns.head(*layer_head) for layer_head in layer_heads])
+        z = (
+            None
+            if self.z is None
+            else torch.stack([self.z[layer_head] for layer_head in layer_heads])
+        )
+        names = (head_name(*layer_head, numbers=self.layer_numbers) for layer_head in layer_heads)
         return compare_heads(weights, z).rename(" and ".join(names))
 
     def to_frame(self) -> pd.DataFrame:
@@ -327,11 +331,11 @@ class AttentionRecord(RecordFields):
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, AttentionRecord):
             return NotImplemented
-        own, others = file.tensors(self), file.tensors(other)
+        tensors, other_tensors = file.tensors(self), file.tensors(other)
         return (
             self.describe() == other.describe()
-            and own.keys() == others.keys()
-            and all(_same(tensor, others[name]) for name, tensor in own.items())
+            and tensors.keys() == other_tensors.keys()
+            and all(_same(tensor, other_tensors[name]) for name, tensor in tensors.items())
         )
 
     __hash__ = None  # type: ignore[assignment]  # equality compares tensors

@@ -33,11 +33,11 @@ def merged(record: Record) -> Record:
     def averaged(tensor: Tensor | None) -> Tensor | None:
         return None if tensor is None else queries.averaged(tensor, 2)
 
-    kept: dict[str, Any] = dict.fromkeys(("query", "key", "value"))
-    kept |= {name: averaged(getattr(record, name)) for name in ("z", "removed", "sink")}
-    kept |= dict(tokens=tokens, key_tokens=key_tokens, merged=True)
+    changes: dict[str, Any] = dict.fromkeys(("query", "key", "value"))
+    changes |= {name: averaged(getattr(record, name)) for name in ("z", "removed", "sink")}
+    changes |= dict(tokens=tokens, key_tokens=key_tokens, merged=True)
     patterns = MergedPatterns(record.patterns, queries, Runs(columns))
-    return replace(record, patterns=_kept_alike(record, patterns), **kept)
+    return replace(record, patterns=_kept_alike(record, patterns), **changes)
 
 
 def without(record: Record, no_query: list[bool], no_key: list[bool], renormalize: bool) -> Record:
@@ -52,14 +52,14 @@ def without(record: Record, no_query: list[bool], no_key: list[bool], renormaliz
     removed = patterns.removed_mass()
     if record.removed is not None:  # this removal acts on what the one before left
         removed = 1 - (1 - record.removed[:, :, rows]) * (1 - removed)
-    places = {"z": rows, "query": rows, "key": columns, "value": columns, "sink": rows}
-    kept: dict[str, Any] = {name: _at(getattr(record, name), at) for name, at in places.items()}
+    indices = {"z": rows, "query": rows, "key": columns, "value": columns, "sink": rows}
+    changes: dict[str, Any] = {name: _at(getattr(record, name), at) for name, at in indices.items()}
     return replace(
         record,
         patterns=_kept_alike(record, patterns),
         tokens=tuple(record.tokens[i] for i in rows),
         key_tokens=tuple(record.key_tokens[i] for i in columns),
-        **kept,
+        **changes,
         removed=removed,
         allowed=_still_allowed(record, no_query, no_key),
     )
@@ -86,9 +86,9 @@ def weight_among(record: Record, tokens: Sequence[int]) -> Float[Tensor, "layer 
     True
     """
     n_layers, _, queries, keys = record.patterns.shape
-    places = check_positions("tokens", sorted(set(tokens)), min(queries, keys))
-    layers = (record.patterns.full_rows(layer, places) for layer in range(n_layers))
-    return torch.stack([rows[..., places].sum(-1).mean(-1).cpu() for rows in layers])
+    positions = check_positions("tokens", sorted(set(tokens)), min(queries, keys))
+    layers = (record.patterns.full_rows(layer, positions) for layer in range(n_layers))
+    return torch.stack([rows[..., positions].sum(-1).mean(-1).cpu() for rows in layers])
 
 
 def long_table(
@@ -100,10 +100,10 @@ def long_table(
     """Build a table with a row for each weight: see `AttentionRecord.to_frame`."""
     import pandas as pd  # late: a record is read without it
 
-    def labels_at(labels: Sequence[str], places: NDArray[np.integer]) -> pd.Categorical[str]:
+    def labels_at(labels: Sequence[str], positions: NDArray[np.integer]) -> pd.Categorical[str]:
         codes = {label: code for code, label in enumerate(dict.fromkeys(labels))}
         numbers = np.array([codes[label] for label in labels])
-        return pd.Categorical.from_codes(numbers[places], pd.Index(list(codes)))
+        return pd.Categorical.from_codes(numbers[positions], pd.Index(list(codes)))
 
     small = np.int16 if max(pattern.shape) < 2**15 else np.int32
     axes = np.indices(tuple(pattern.shape), dtype=small)
@@ -120,13 +120,13 @@ def _kept_alike(record: RecordFields, derived: Patterns) -> Patterns:
     return StoredPatterns(derived.all()) if isinstance(record.patterns, StoredPatterns) else derived
 
 
-def _at(kept: Tensor | None, places: list[int]) -> Tensor | None:
-    if kept is None:
+def _at(tensor: Tensor | None, positions: list[int]) -> Tensor | None:
+    if tensor is None:
         return None
-    first, end = places[0], places[-1] + 1
-    if end - first == len(places):  # neighbours are a view
-        return kept[:, :, first:end]
-    return kept[:, :, places]
+    first, end = positions[0], positions[-1] + 1
+    if end - first == len(positions):  # neighbours are a view
+        return tensor[:, :, first:end]
+    return tensor[:, :, positions]
 
 
 def _still_allowed(record: RecordFields, no_query: list[bool], no_key: list[bool]) -> Tensor | None:

@@ -48,16 +48,20 @@ def visible_keys(
             [1, 1, 0],
             [1, 1, 1]], dtype=torch.int32)
     """
-    seen = record.patterns.seen(layer, rows)
-    return _seen_in_weights(record, layer)[rows] if seen is None else seen
+    is_visible = record.patterns.seen(layer, rows)
+    return _seen_in_weights(record, layer)[rows] if is_visible is None else is_visible
 
 
 def _seen_in_weights(record: AttentionRecord, layer: int) -> Bool[Tensor, "query key"]:
     """Return which keys are visible by a record's mask and by its weights, which it has."""
     pattern = record.pattern[layer]
-    known = allowed_keys(record)
-    allowed = torch.ones_like(pattern[0], dtype=torch.bool) if known is None else known[layer]
-    if known is None and record.causal and not record.is_cross:
+    allowed_by_layer = allowed_keys(record)
+    allowed = (
+        torch.ones_like(pattern[0], dtype=torch.bool)
+        if allowed_by_layer is None
+        else allowed_by_layer[layer]
+    )
+    if allowed_by_layer is None and record.causal and not record.is_cross:
         allowed = allowed.tril()
     if allowed.all() and (pattern[0].amax(-1) > 0).all():  # mostly so: the other heads add nothing
         return allowed
@@ -78,29 +82,31 @@ def distinct_masks(
     >>> [layers for layers, _ in distinct_masks(mv.load("tiny-gpt2").trace("The cat sat"))]
     [[0, 1, 2, 3]]
     """
-    found: list[tuple[list[int], Tensor]] = []
+    groups: list[tuple[list[int], Tensor]] = []
     for layer in range(record.n_layers):
         check_cancelled()
-        seen = mask(record, layer)
-        same = next((layers for layers, known in found if torch.equal(known, seen)), None)
+        is_visible = mask(record, layer)
+        same = next(
+            (layers for layers, group_mask in groups if torch.equal(group_mask, is_visible)), None
+        )
         if same is None:
-            found.append(([layer], seen))
+            groups.append(([layer], is_visible))
         else:
             same.append(layer)
-    return found
+    return groups
 
 
 def visible_tiles(record: AttentionRecord, side: int) -> Bool[Tensor, "layer row column"]:
     """Return in which cells of `record.tiles(side)` any query sees any key."""
-    found = []
+    pictures = []
     for layer in range(record.n_layers):
         tiles = Tiles((1, *record.shape[2:]), side)
         if record.patterns.seen(layer, slice(0, 1)) is None:
             tiles.collect(tiles.reduce(0, visible_keys(record, layer)[None].float()))
         else:
             for rows in row_blocks(record.shape[2], 4 * record.shape[3]):
-                seen = record.patterns.seen(layer, rows)
-                assert seen is not None
-                tiles.collect(tiles.reduce(rows.start, seen[None].float()))
-        found.append(tiles.found[0] > 0)
-    return torch.stack(found)
+                is_visible = record.patterns.seen(layer, rows)
+                assert is_visible is not None
+                tiles.collect(tiles.reduce(rows.start, is_visible[None].float()))
+        pictures.append(tiles.found[0] > 0)
+    return torch.stack(pictures)
