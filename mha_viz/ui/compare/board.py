@@ -95,18 +95,20 @@ def _adders(first: Scene, view: Compare, pins: tuple[Pin, ...]) -> None:
     models.pop(pins[0].model, None)
     add_model = partial(_add_model, first, view, pins)
     _add_menu("model", "+ Model", "In another model", models, add_model)
-    looks: dict[str, Any] = {"placeholder": "The same head on another sentence"}
-    looks |= {"max_chars": 4 * MAX_URL_TEXT, "width": "stretch"}
+    options: dict[str, Any] = {"placeholder": "The same head on another sentence"}
+    options |= {"max_chars": 4 * MAX_URL_TEXT, "width": "stretch"}
     add_text = partial(_add_text, first, view, pins)
-    state.control("add-text", st.text_input, "+ Sentence", value="", take=add_text, **looks)
+    state.control("add-text", st.text_input, "+ Sentence", value="", take=add_text, **options)
 
 
 def _add_menu(
     name: str, label: str, hint: str, offered: dict[str, str], take: Callable[[str], object]
 ) -> None:
-    looks: dict[str, Any] = {"index": None, "placeholder": hint, "width": 170}
-    looks["format_func"] = lambda value: offered.get(value, value)
-    state.control(f"add-{name}", st.selectbox, label, list(offered), value=None, take=take, **looks)
+    options: dict[str, Any] = {"index": None, "placeholder": hint, "width": 170}
+    options["format_func"] = lambda value: offered.get(value, value)
+    state.control(
+        f"add-{name}", st.selectbox, label, list(offered), value=None, take=take, **options
+    )
 
 
 def _heads(first: Scene) -> dict[str, str]:
@@ -165,9 +167,9 @@ def _verdict(payload: bytes, heads: Sequence[Panel], axes: BoardAxes) -> bytes:
         verdict = TEXTS("board.long")
     elif len(drawn) == 2:
         pair = details.compute(drawn[0], drawn[1])
-        found = details.describe(pair)
-        verdict = found.verdict
-        cells = _cells(details.marked(pair, found), axes)
+        difference = details.describe(pair)
+        verdict = difference.verdict
+        cells = _cells(details.marked(pair, difference), axes)
         marked = [cells if panel.run is not None else [] for panel in heads]
     else:
         verdict = _nearest_and_farthest(drawn) if drawn else ""
@@ -182,7 +184,7 @@ def _labels(panel: Panel) -> str:
     if panel.run.is_long:
         return " ".join(notes)
     earned = panel.report().labels[panel.head[0]][panel.head[1]]
-    return " · ".join([", ".join(one.label.title for one in earned) or "no label", *notes])
+    return " · ".join([", ".join(label.label.title for label in earned) or "no label", *notes])
 
 
 def _cells(pairs: Sequence[tuple[int, int]], axes: BoardAxes) -> list[list[int]]:
@@ -236,7 +238,7 @@ def _weights(drawn: Sequence[Panel]) -> pd.DataFrame:
     heads = [panel.drawn() for panel in drawn]
     axes = BoardAxes.of(heads)
     queries, keys = (
-        [_names(places, side, drawn) for places in zip(*axis, strict=True)]
+        [_names(positions, side, drawn) for positions in zip(*axis, strict=True)]
         for side, axis in enumerate(axes)
     )
     columns = {"Query": np.repeat(queries, len(keys)), "Key": np.tile(keys, len(queries))}
@@ -246,12 +248,12 @@ def _weights(drawn: Sequence[Panel]) -> pd.DataFrame:
     return table[table[[head.name for head in heads]].max(axis=1) > 0]
 
 
-def _names(places: Sequence[int | None], side: int, drawn: Sequence[Panel]) -> str:
+def _names(positions: Sequence[int | None], side: int, drawn: Sequence[Panel]) -> str:
     """Name a place of an axis by the different tokens that the texts have there."""
     labels = [
-        (panel.scene.record.key_labels if side else panel.scene.record.labels)[place]
-        for panel, place in zip(drawn, places, strict=True)
-        if place is not None
+        (panel.scene.record.key_labels if side else panel.scene.record.labels)[position]
+        for panel, position in zip(drawn, positions, strict=True)
+        if position is not None
     ]
     return " / ".join(dict.fromkeys(labels))
 
@@ -276,8 +278,8 @@ def _files(view: Compare, drawn: Sequence[Panel]) -> None:
     with st.container(horizontal=True, gap="xsmall"):
         for form in ("png", "svg", "pdf"):
             make = partial(picture, drawn, file_format=form, title=title, caption=source)
-            looks: dict[str, Any] = {"key": f"board-{form}", "icon": ":material/image:"}
-            exports.download(form.upper(), f"{name}.{form}", make, **looks)
+            options: dict[str, Any] = {"key": f"board-{form}", "icon": ":material/image:"}
+            exports.download(form.upper(), f"{name}.{form}", make, **options)
     exports.data_and_page(name, _weights(drawn), f"{title}\n{source}", page, key="board-files")
 
 

@@ -82,8 +82,8 @@ def _align(
     apart = a.labels != b.labels and len(vocabularies) > 1
     if apart:
         a, b = a.merge_words(), b.merge_words()
-    places = align(a.labels, b.labels, ignore_case=apart)
-    return (a, b), places, equal_places(a.labels, b.labels, places, ignore_case=apart)
+    positions = align(a.labels, b.labels, ignore_case=apart)
+    return (a, b), positions, equal_places(a.labels, b.labels, positions, ignore_case=apart)
 
 
 def describe(pair: Pair) -> Difference:
@@ -109,11 +109,11 @@ def _reports(pair: Pair) -> tuple[Report, Report]:
     panels = pair.a, pair.b
     if not pair.records[0].merged:
         return panels[0].report(), panels[1].report()
-    one, two = (
+    first, second = (
         reporting.cached(panel.scene, "of words", make=partial(make_report, record))
         for panel, record in zip(panels, pair.records, strict=True)
     )
-    return one, two
+    return first, second
 
 
 def moved(pair: Pair) -> float:
@@ -124,9 +124,9 @@ def moved(pair: Pair) -> float:
     return float(pattern_change(a, b, pair.places, pair.common))
 
 
-def marked(pair: Pair, found: Difference) -> list[tuple[int, int]]:
+def marked(pair: Pair, difference: Difference) -> list[tuple[int, int]]:
     """Return the pairs of tokens (query, key) that differ most, and are framed in both pictures."""
-    pairs = found.pairs.head(MOST_MARKED)
+    pairs = difference.pairs.head(MOST_MARKED)
     if pair.records[0].merged:
         return []
     return list(zip(pairs["query"].tolist(), pairs["key"].tolist(), strict=True))
@@ -137,23 +137,23 @@ def draw(pair: Pair, choose: Callable[[Any], None]) -> None:
 
     `choose` is called with a head that is to be shown in both panels.
     """
-    found = describe(pair)
-    _sentences(pair, found)
+    difference = describe(pair)
+    _sentences(pair, difference)
     is_cross = any(record.is_cross for record in pair.records)
     if not pair.of_one_run and (is_cross or not pair.shares_tokens):
         st.info(TEXTS("details.cross" if is_cross else "details.no_common"))
-        _metrics(pair, found)
+        _metrics(pair, difference)
         return
-    look.beside(2, partial(_difference, pair), partial(_metrics, pair, found))
+    look.beside(2, partial(_difference, pair), partial(_metrics, pair, difference))
     if pair.of_one_run:
         _measures(pair)
     else:
         _most_changed(pair, choose)
 
 
-def _sentences(pair: Pair, found: Difference) -> None:
-    lines = [one.text for one in found.sentences]
-    if len(pairs := found.pairs.head(MOST_MARKED)):
+def _sentences(pair: Pair, difference: Difference) -> None:
+    lines = [sentence.text for sentence in difference.sentences]
+    if len(pairs := difference.pairs.head(MOST_MARKED)):
         weights = pairs[["a", "b"]].map(words.format_number)
         clauses = [
             f"“{row.query_token}” to “{row.key_token}” ({a} and {b})"
@@ -189,23 +189,23 @@ def _difference(pair: Pair) -> None:
     record = pair.records[0]
     if record.is_cross:  # of one run alone: two runs have four texts
         key_places = [(i, i) for i in range(len(record.key_tokens))]
-    (left, hidden_left), (right, hidden_right) = (
+    (weights_a, hidden_a), (weights_b, hidden_b) = (
         _on_common(*pair.sides[side], [p[side] for p in pair.places], [p[side] for p in key_places])
         for side in (0, 1)
     )
     labels = [_label(pair, i, j) for i, j in pair.places]
     key_labels = list(record.key_labels) if record.is_cross else labels
     shown = token_window.Shown.of(labels, key_labels, pair.a.view)
-    left, right = shown.cut(left), shown.cut(right)
-    masked = shown.cut(hidden_left), shown.cut(hidden_right)
-    looks: dict[str, Any] = {"names": pair.names, "title": f"{second} minus {first}"}
-    looks |= {"masked": masked, "side": 440, "dark": look.dark()}
-    drawn = difference_heatmap(left, right, shown.labels, **looks)
-    table = words.by_tokens(right - left, *shown.names, visible=~(masked[0] | masked[1]))
-    told: dict[str, object] = {"common": len(pair.common), "places": len(pair.places)}
+    weights_a, weights_b = shown.cut(weights_a), shown.cut(weights_b)
+    masked = shown.cut(hidden_a), shown.cut(hidden_b)
+    options: dict[str, Any] = {"names": pair.names, "title": f"{second} minus {first}"}
+    options |= {"masked": masked, "side": 440, "dark": look.dark()}
+    drawn = difference_heatmap(weights_a, weights_b, shown.labels, **options)
+    table = words.by_tokens(weights_b - weights_a, *shown.names, visible=~(masked[0] | masked[1]))
+    counts: dict[str, object] = {"common": len(pair.common), "places": len(pair.places)}
     name = "figures.difference" if pair.of_one_run else "figures.sides"
-    texts = TEXTS.figure(name, first=first, second=second, **told)
-    figures.show(drawn, table=table, caption=settings(pair, looks["title"]), **texts)
+    texts = TEXTS.figure(name, first=first, second=second, **counts)
+    figures.show(drawn, table=table, caption=settings(pair, options["title"]), **texts)
 
 
 def _on_common(
@@ -221,13 +221,13 @@ def _on_common(
 
 def _label(pair: Pair, i: int | None, j: int | None) -> str:
     a, b = pair.records
-    one, two = (None if i is None else a.labels[i]), (None if j is None else b.labels[j])
-    if one is None or two is None:
-        return one or two or ""
-    return one if (i, j) in pair.common else f"{one} / {two}"
+    label_a, label_b = (None if i is None else a.labels[i]), (None if j is None else b.labels[j])
+    if label_a is None or label_b is None:
+        return label_a or label_b or ""
+    return label_a if (i, j) in pair.common else f"{label_a} / {label_b}"
 
 
-def _metrics(pair: Pair, found: Difference) -> None:
+def _metrics(pair: Pair, difference: Difference) -> None:
     """Draw every metric of both heads among all heads, the most unusual difference first."""
     reports = _reports(pair)
     scores = [report.scores for report in (reports[:1] if pair.of_one_run else reports)]
@@ -238,9 +238,11 @@ def _metrics(pair: Pair, found: Difference) -> None:
             np.concatenate([np.ravel(each[str(key)]) for each in scores if str(key) in each]),
             _note(row["spreads"], row["p"], bool(row["beyond_noise"])),
         )
-        for key, row in found.metrics.iterrows()
+        for key, row in difference.metrics.iterrows()
     }
-    table = found.metrics[["title", "a", "b", "difference", "spreads", "unusual", "noise", "p"]]
+    table = difference.metrics[
+        ["title", "a", "b", "difference", "spreads", "unusual", "noise", "p"]
+    ]
     columns = ["Metric", *pair.names, "Difference", "Spreads", "More than so many pairs", "Noise"]
     figures.show(
         metric_strips(strips, names=pair.names, dark=look.dark()),
@@ -254,8 +256,8 @@ def _note(spreads: float, p: float, beyond: bool) -> str:
     """Write how large a difference is, and whether it is more than noise."""
     if not np.isfinite(spreads):
         return ""
-    told = "" if np.isnan(p) else (", beyond noise" if beyond else ", within noise")
-    return f"{words.format_number(abs(spreads), digits=2)} spreads{told}"
+    verdict = "" if np.isnan(p) else (", beyond noise" if beyond else ", within noise")
+    return f"{words.format_number(abs(spreads), digits=2)} spreads{verdict}"
 
 
 def _measures(pair: Pair) -> None:
@@ -298,8 +300,8 @@ def _most_changed(pair: Pair, choose: Callable[[Any], None]) -> None:
         take=choose,
     )
     note = TEXTS("details.apart") if a.model != b.model else ""
-    looks: dict[str, Any] = {"layer_numbers": numbers, "dark": look.dark()}
-    drawn = head_changes(change, selected=pair.a.head, **looks)
+    options: dict[str, Any] = {"layer_numbers": numbers, "dark": look.dark()}
+    drawn = head_changes(change, selected=pair.a.head, **options)
     scene = pair.a.scene
     table = words.head_values(scene, {"Change": change}).sort_values("Change", ascending=False)
     texts = TEXTS.figure("figures.most_changed", note=note)
@@ -310,5 +312,5 @@ def _changes(pair: Pair) -> NDArray[np.float32]:
     """Return how much each head changed, a layer at a time: not all weights fit the memory."""
     a, b = (record.patterns for record in pair.records)
     layers = ((a.layer(i)[None], b.layer(i)[None]) for i in range(pair.records[0].n_layers))
-    found = [pattern_change(*both, pair.places, pair.common).numpy() for both in layers]
-    return np.concatenate(found)
+    changes = [pattern_change(*both, pair.places, pair.common).numpy() for both in layers]
+    return np.concatenate(changes)

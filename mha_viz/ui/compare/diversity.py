@@ -70,7 +70,7 @@ def _chance(scene: Scene, view: Compare) -> tuple[float, Band]:
     model = memory.model(*view.checkpoint)
     shape = (scene.record.n_heads, model.d_model, model.d_head)
     make = partial(diversity_band, *shape)
-    return memory.cache().get(("diversity_band", *shape), make, lambda made: 100)
+    return memory.cache().get(("diversity_band", *shape), make, lambda band: 100)
 
 
 def _diversities(scene: Scene, view: Compare) -> dict[str, np.ndarray] | None:
@@ -84,12 +84,12 @@ def _diversities(scene: Scene, view: Compare) -> dict[str, np.ndarray] | None:
 
 
 def _capacity(scene: Scene) -> None:
-    found = measures.Capacity(*_of_patterns(scene, measures.capacity))
+    capacity = measures.Capacity(*_of_patterns(scene, measures.capacity))
     lines = {
-        "all heads, each for itself (Σ C)": found.total,
-        "at most, taken together": found.bound,
-        "at least: the best single head": found.best,
-        "the heads’ mean pattern": found.pooled,
+        "all heads, each for itself (Σ C)": capacity.total,
+        "at most, taken together": capacity.bound,
+        "at least: the best single head": capacity.best,
+        "the heads’ mean pattern": capacity.pooled,
     }
     _show(scene, lines, "nats", **TEXTS.figure("figures.capacity"))
 
@@ -109,9 +109,9 @@ def _of_patterns(
 
 def _coverage(scene: Scene) -> None:
     record = scene.record
-    found = measures.coverage(record.kept("z"), record.W_O)
+    coverage = measures.coverage(record.kept("z"), record.W_O)
     spans, apart, _ = _of_patterns(scene, measures.pattern_coverage)
-    lines = {"heads together": found.together, "sum of single heads": found.apart}
+    lines = {"heads together": coverage.together, "sum of single heads": coverage.apart}
     lines |= {"patterns together": spans, "sum of single patterns": apart}
     _show(scene, lines, **TEXTS.figure("figures.coverage"))
 
@@ -121,8 +121,8 @@ def _head_ranks(scene: Scene, view: Compare) -> None:
     most = words.count(min(z.shape[-2:]), "direction")
     texts = TEXTS.figure("figures.head_ranks", count=most)
     ranks, title = effective_rank(z, scene.record.W_O).numpy(), texts["name"]
-    looks: dict[str, Any] = {"layer_numbers": words.layer_numbers(), "dark": look.dark()}
-    drawn = by_layer(ranks, title, "", selected=view.chosen, **looks)
+    options: dict[str, Any] = {"layer_numbers": words.layer_numbers(), "dark": look.dark()}
+    drawn = by_layer(ranks, title, "", selected=view.chosen, **options)
     table, caption = words.head_values(scene, {title: ranks}), words.settings(scene, title)
     figures.show(drawn, on_click=words.choose, table=table, caption=caption, **texts)
 
@@ -138,8 +138,8 @@ def _show(
     drawn, title = {name: np.asarray(values) for name, values in lines.items()}, texts["name"]
     layers = layer_names(scene.record.n_layers, scene.record.layer_numbers)
     numbers = pd.DataFrame(table or drawn, index=layers).reset_index(names="Layer")
-    looks: dict[str, Any] = {"layer_numbers": words.layer_numbers(), "dark": look.dark()}
-    figure = layer_lines(drawn, title, unit, band=band, **looks)
+    options: dict[str, Any] = {"layer_numbers": words.layer_numbers(), "dark": look.dark()}
+    figure = layer_lines(drawn, title, unit, band=band, **options)
     figures.show(figure, table=numbers, caption=words.settings(scene, title), **texts)
 
 
@@ -149,8 +149,8 @@ def _held(rows: list[Row]) -> str:
     for statement, verdict, *_ in rows:
         counts.setdefault(statement, []).append(verdict == "holds")
     return "**Textbook statements, measured.** " + " ".join(
-        f"{statement} holds in {sum(held)} of {words.count(len(held), 'layer')}."
-        for statement, held in counts.items()
+        f"{statement} holds in {sum(verdicts)} of {words.count(len(verdicts), 'layer')}."
+        for statement, verdicts in counts.items()
     )
 
 
@@ -172,26 +172,26 @@ def _rows(record: AttentionRecord) -> list[Row]:
         for statement in (measures.variance_statement, measures.norm_statement)
     )
     rows = []
-    for layer, (left, right) in enumerate(variance):
-        holds = _at_most(left, right) if z.shape[-2] > 1 else None  # one token does not vary
-        rows.append(_row("Var(Σ heads) ≤ Σ Var(head)", layer, left, right, holds))
-    for layer, (left, right) in enumerate(norm):
-        holds = abs(left - right) <= CLOSE * right
-        rows.append(_row("E‖Σ heads‖² = d_model", layer, left, right, holds))
+    for layer, (of_sum, sum_of) in enumerate(variance):
+        holds = _at_most(of_sum, sum_of) if z.shape[-2] > 1 else None  # one token does not vary
+        rows.append(_row("Var(Σ heads) ≤ Σ Var(head)", layer, of_sum, sum_of, holds))
+    for layer, (of_sum, sum_of) in enumerate(norm):
+        holds = abs(of_sum - sum_of) <= CLOSE * sum_of
+        rows.append(_row("E‖Σ heads‖² = d_model", layer, of_sum, sum_of, holds))
     return rows
 
 
-def _at_most(left: float, right: float) -> bool:
+def _at_most(smaller: float, larger: float) -> bool:
     """Compare up to rounding: one head's variance may exceed itself by its last bit."""
-    return left <= right * (1 + measures.ROUNDING)
+    return smaller <= larger * (1 + measures.ROUNDING)
 
 
-def _row(text: str, layer: int, left: float, right: float, holds: bool | None) -> Row:
+def _row(text: str, layer: int, value: float, bound: float, holds: bool | None) -> Row:
     verdict = words.UNDEFINED if holds is None else "holds" if holds else "fails"
     return (
         text,
         verdict,
         words.layer_name(layer),
-        words.format_number(left),
-        words.format_number(right),
+        words.format_number(value),
+        words.format_number(bound),
     )

@@ -39,8 +39,8 @@ def heading(scene: Scene, view: Compare) -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
         st.header(f"{a} and {b}", anchor=False, width="content")
         open_board = partial(panels.show, (first, second))
-        looks: dict[str, Any] = {"key": "to-board", "type": "primary"}
-        st.button("Compare on the board", on_click=guarded(open_board), **looks)
+        options: dict[str, Any] = {"key": "to-board", "type": "primary"}
+        st.button("Compare on the board", on_click=guarded(open_board), **options)
 
 
 def indices(scene: Scene) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
@@ -92,18 +92,20 @@ def choosable(
     words.choosable(table, take, key=name(), height=265)
 
 
-def count_beyond(found: Chance) -> str:
+def count_beyond(chance: Chance) -> str:
     """Say how many pairs are beyond chance."""
-    if found.band is None:
+    if chance.band is None:
         return TOO_SHORT
-    pairs = words.count(int(np.isfinite(found.p).sum()), "pair")
-    return f"**More alike than chance: {int(found.pairs.sum()):,} of {pairs}** ({AT_RATE})."
+    pairs = words.count(int(np.isfinite(chance.p).sum()), "pair")
+    return f"**More alike than chance: {int(chance.pairs.sum()):,} of {pairs}** ({AT_RATE})."
 
 
-def given_by_chance(found: Chance) -> str:
+def given_by_chance(chance: Chance) -> str:
     """Say how alike pairs are by chance; "" where too few tokens tell."""
-    if found.band is None:
+    if chance.band is None:
         return ""
-    what = "coordinates" if found.measure.startswith("redundancy") else "tokens"
-    told = TEXTS("pairs.permuted", what=what, found=found)
-    return told if found.untrained is None else told + TEXTS("pairs.untrained", found=found)
+    units = "coordinates" if chance.measure.startswith("redundancy") else "tokens"
+    sentence = TEXTS("pairs.permuted", what=units, found=chance)
+    return (
+        sentence if chance.untrained is None else sentence + TEXTS("pairs.untrained", found=chance)
+    )

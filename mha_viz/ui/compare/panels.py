@@ -60,8 +60,8 @@ class Panel(NamedTuple):
         pin, record = self.pin, None if self.run is None else self.run.record
         text = " | ".join(filter(None, (pin.text, pin.pair)))
         part = "" if pin.part == "self" else f" ({pin.part})"
-        looks = record, self.head, self.problem, pin.note
-        return BoardHead(self.name, pin.model + part, text, *looks)
+        look = record, self.head, self.problem, pin.note
+        return BoardHead(self.name, pin.model + part, text, *look)
 
 
 def compute(first: Scene, view: Compare) -> list[Panel]:
@@ -174,7 +174,7 @@ def replace_head(board: Sequence[Pin], letters: str, head: Place) -> None:
     """Show another head, by its layer's number, in some panels of a board."""
     pairs = zip(LETTERS, board, strict=False)
     layer, number = head
-    _keep([p._replace(layer=layer, head=number) if one in letters else p for one, p in pairs])
+    _keep([p._replace(layer=layer, head=number) if letter in letters else p for letter, p in pairs])
 
 
 def _keep(pins: Sequence[Pin]) -> None:

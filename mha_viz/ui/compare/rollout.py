@@ -33,15 +33,15 @@ def draw(scene: Scene, view: Compare) -> None:
         st.info("Cross attention leads from one text to another; choose another part.")
         return
     layers = choosing.layers(record.n_layers)
-    places = words.places(record.labels)
+    positions = words.places(record.labels)
     # Only what somebody chooses is written: to look here must not change what Heads opens with.
     upto = view.upto if view.upto in layers else record.n_layers - 1
-    query = view.query if view.query in places else len(places) - 1
+    query = view.query if view.query in positions else len(positions) - 1
     with st.container(horizontal=True, vertical_alignment="bottom"):
         choosing.menu("upto", "Up to layer", layers, width=120, displayed=upto)
-        choosing.menu("query", "Into which token", places, width=260, displayed=query)
+        choosing.menu("query", "Into which token", positions, width=260, displayed=query)
         choosing.menu("scale", "Colour scale", views.SCALES, width=150)
-        token_window.slider(len(places))
+        token_window.slider(len(positions))
 
     def make() -> np.ndarray:
         return last_rollout(map(record.patterns.layer, range(upto + 1))).numpy()
@@ -52,8 +52,8 @@ def draw(scene: Scene, view: Compare) -> None:
     most = [i for i in np.argsort(-row, kind="stable")[:N_SOURCES] if row[i] > 0]
     sources = ", ".join(f"“{labels[i]}” ({row[i]:.0%})" for i in most)
     layer = number_at(words.layer_numbers(), upto)
-    told = {"token": labels[query], "layer": layer, "sources": sources}
-    st.markdown(words.plain(TEXTS("rollout.sources", **told)))
+    values = {"token": labels[query], "layer": layer, "sources": sources}
+    st.markdown(words.plain(TEXTS("rollout.sources", **values)))
     flow = partial(_flow, scene, rollout, upto, query)
     look.beside(2, partial(_rollout, scene, view, rollout, upto), flow)
 
@@ -62,11 +62,11 @@ def _rollout(scene: Scene, view: Compare, rollout: np.ndarray, upto: int) -> Non
     shown = token_window.Shown.of(scene.record.labels, scene.record.key_labels, view)
     layer = number_at(words.layer_numbers(), upto)
     shares, title = shown.cut(rollout), f"Rollout from the input to layer {layer}"
-    looks: dict[str, Any] = {"scale": view.scale, "dark": look.dark()}
-    looks |= look.square(380, 440)
+    options: dict[str, Any] = {"scale": view.scale, "dark": look.dark()}
+    options |= look.square(380, 440)
     figures.show(
         # A share of 0 is what reaches a token from its future.
-        head_heatmap(shares, shown.labels, title=title, visible=None, **looks),
+        head_heatmap(shares, shown.labels, title=title, visible=None, **options),
         caption=words.settings(scene, f"up to {words.layer_name(upto)}"),
         table=words.by_tokens(shares, *shown.names, corner="token"),
         **TEXTS.figure("figures.rollout"),
@@ -78,8 +78,8 @@ def _flow(scene: Scene, rollout: np.ndarray, upto: int, query: int) -> None:
     lines = {"rollout": rollout[query]}
     try:
         check_flow_size(upto + 1, len(record.labels))
-        found = attention_flow(record.pattern[: upto + 1], query).numpy()
-        lines["flow, as shares"] = found / found.sum() if found.sum() > 0 else found
+        flow = attention_flow(record.pattern[: upto + 1], query).numpy()
+        lines["flow, as shares"] = flow / flow.sum() if flow.sum() > 0 else flow
     except ArgumentError as error:
         st.info(f"Attention flow is left out: {error}")
     drawn = token_bars(lines, record.labels, "share", dark=look.dark())

@@ -39,24 +39,26 @@ def draw(scene: Scene, view: Compare) -> None:
         st.info(_why_not(scene, view.outputs))
         return
     level = is_constant(table[OUTPUT].to_numpy())
-    looks, does = chance(scene, "hellinger"), chance(scene, view.outputs)
-    _scatter(scene, view, table, level, (looks, does))
+    attention_chance, output_chance = chance(scene, "hellinger"), chance(scene, view.outputs)
+    _scatter(scene, view, table, level, (attention_chance, output_chance))
     if level:
         measure, mean = views.OUTPUTS[view.outputs], table[OUTPUT].mean()
         st.info(TEXTS("scatter.level", measure=measure, mean=mean))
-    draw_sides = partial(_sides, scene, view, table, (looks, does))
+    draw_sides = partial(_sides, scene, view, table, (attention_chance, output_chance))
     lazy_sections.expander("Same attention, same output?", "alike-sides", draw_sides)
 
 
-def _sides(scene: Scene, view: Compare, table: pd.DataFrame, found: tuple[Chance, Chance]) -> None:
+def _sides(
+    scene: Scene, view: Compare, table: pd.DataFrame, chances: tuple[Chance, Chance]
+) -> None:
     """Say how many pairs are alike on each side, and name those alike on one side only."""
-    for side, by_chance in zip(("Attention", "Output"), found, strict=True):
+    for side, by_chance in zip(("Attention", "Output"), chances, strict=True):
         lines = pairs.count_beyond(by_chance), pairs.given_by_chance(by_chance)
         st.markdown(f"{side}. {' '.join(lines)}".rstrip())
     reporting.offer_random(view)
-    if is_constant(table[OUTPUT].to_numpy()) or any(one.band is None for one in found):
+    if is_constant(table[OUTPUT].to_numpy()) or any(chance.band is None for chance in chances):
         return
-    for odd in _odd(scene, table, *found):
+    for odd in _odd(scene, table, *chances):
         among = words.count(odd.among, "pair")
         answer = f"**{odd.title}: {odd.total:,} of {among}** ({pairs.AT_RATE})."
         if odd.total:
@@ -73,7 +75,7 @@ def _pairs(scene: Scene, view: Compare) -> pd.DataFrame:
     i, j = pairs.indices(scene)
     names = np.array(words.names(scene))
     attention, output = (
-        reporting.likeness(scene, one)[i, j] for one in ("hellinger", view.outputs)
+        reporting.likeness(scene, measure)[i, j] for measure in ("hellinger", view.outputs)
     )
     columns = {"Head": names[i], "Other": names[j], ATTENTION: 1 - attention, OUTPUT: output}
     matrix = reporting.parameter_likeness(view, view.space)
@@ -82,12 +84,14 @@ def _pairs(scene: Scene, view: Compare) -> pd.DataFrame:
 
 
 def _scatter(
-    scene: Scene, view: Compare, table: pd.DataFrame, level: bool, found: tuple[Chance, Chance]
+    scene: Scene, view: Compare, table: pd.DataFrame, level: bool, chances: tuple[Chance, Chance]
 ) -> None:
     space, outputs, (i, j) = view.space, view.outputs, pairs.chosen(scene, view)
-    looks, does = found
+    attention_chance, output_chance = chances
     # On the scatter's x axis a distance is a likeness.
-    turned = looks.band and Band(1 - looks.band.high, 1 - looks.band.low)
+    turned = attention_chance.band and Band(
+        1 - attention_chance.band.high, 1 - attention_chance.band.low
+    )
     weights = table.get(_overlap(space))
     measured = MeasuredPairs(
         table[ATTENTION].to_numpy(),
@@ -100,7 +104,10 @@ def _scatter(
         colour_title="" if weights is None else f"overlap of subspaces of {space}",
         n_heads=scene.record.n_heads,
     )
-    bands, corners = [(turned, does.band), (None, does.untrained)], None if level else CORNERS
+    bands, corners = (
+        [(turned, output_chance.band), (None, output_chance.untrained)],
+        None if level else CORNERS,
+    )
     selected = None if i == j else (min(i, j), max(i, j))
     figures.show(
         pair_scatter(measured, corners=corners, chance=bands, selected=selected, dark=look.dark()),
@@ -126,7 +133,9 @@ class _Odd(NamedTuple):
     pairs: NDArray[np.intp]
 
 
-def _odd(scene: Scene, table: pd.DataFrame, looks: Chance, does: Chance) -> list[_Odd]:
+def _odd(
+    scene: Scene, table: pd.DataFrame, attention_chance: Chance, output_chance: Chance
+) -> list[_Odd]:
     """Find the pairs that are alike beyond chance on one side only.
 
     They are found among the pairs that are not alike on the other side. Finding the pairs that are
@@ -135,17 +144,17 @@ def _odd(scene: Scene, table: pd.DataFrame, looks: Chance, does: Chance) -> list
     gap = table[ATTENTION] - table[OUTPUT]
     both = np.stack(pairs.indices(scene), axis=1)
     sides = (
-        ("Same attention, different output", "odd_look", looks.p, does.p, gap),
-        ("Same output, different attention", "odd_do", does.p, looks.p, -gap),
+        ("Same attention, different output", "odd_look", attention_chance.p, output_chance.p, gap),
+        ("Same output, different attention", "odd_do", output_chance.p, attention_chance.p, -gap),
     )
-    found = []
+    odd_pairs = []
     for title, key, alike, other, by in sides:
         unlike = other > UNLIKE
         odd = discoveries(np.where(unlike, alike, np.nan))
         rows = by[odd].nlargest(N_ODD).index
         of = int(unlike.sum())
-        found.append(_Odd(title, key, int(odd.sum()), of, table.loc[rows], both[rows]))
-    return found
+        odd_pairs.append(_Odd(title, key, int(odd.sum()), of, table.loc[rows], both[rows]))
+    return odd_pairs
 
 
 def _why_not(scene: Scene, outputs: str) -> str:

@@ -48,15 +48,15 @@ def draw(scene: Scene, view: Compare) -> None:
         return
     view = panels.fit_second(scene, view)
     make = partial(_compare, scene, view.measure, view.order)
-    found = reporting.cached(scene, "twins", view.measure, view.order, make=make)
+    comparison = reporting.cached(scene, "twins", view.measure, view.order, make=make)
     right = partial(scatter.draw, scene, view)
-    if found is None:
+    if comparison is None:
         st.info(_why_not(scene, view.measure))
         pairs.heading(scene, view)
         right()
         return
     by_chance = reporting.chance(scene, view.measure)
-    each = found.apart[np.triu_indices(len(found.apart), 1)]
+    each = comparison.apart[np.triu_indices(len(comparison.apart), 1)]
     order = np.argsort(each, kind="stable")[: min(N_NEAREST, int(np.isfinite(each).sum()))]
     nearest = np.stack(pairs.indices(scene), axis=1)[order]
     label = f"{pairs.count_beyond(by_chance)} The nearest:"
@@ -64,20 +64,20 @@ def draw(scene: Scene, view: Compare) -> None:
     pairs.heading(scene, view)
     limit = float(each[by_chance.pairs].max()) if by_chance.pairs.any() else None
     large = scene.head_count * _LEAST_CELL > _SIDE
-    look.beside([3, 2] if large else 2, partial(_matrix, scene, view, found, limit), right)
-    _lists(scene, view, found, by_chance)
+    look.beside([3, 2] if large else 2, partial(_matrix, scene, view, comparison, limit), right)
+    _lists(scene, view, comparison, by_chance)
 
 
 def _controls(scene: Scene, view: Compare) -> Compare:
-    known = {
+    measures = {
         measure: METRICS[measure].title
         for measure, made_of in PAIR_MEASURES.items()
         if getattr(scene.record, made_of) is not None
     }
-    if view.measure not in known:
-        state.change(measure=next(iter(known)))
+    if view.measure not in measures:
+        state.change(measure=next(iter(measures)))
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        choosing.menu("measure", "Measure", known, width=230)
+        choosing.menu("measure", "Measure", measures, width=230)
         choosing.segments("order", "Order", views.ORDERS)
         state.bound("clusters", st.slider, "Clusters", 1, views.MAX_CLUSTERS, width=130)
         if scene.record.z is not None:
@@ -97,73 +97,77 @@ def _compare(scene: Scene, measure: str, order: str) -> _Comparison | None:
     return _Comparison(matrix, apart, clustering, *measures.classical_mds(apart), nearest)
 
 
-def _matrix(scene: Scene, view: Compare, found: _Comparison, limit: float | None) -> None:
+def _matrix(scene: Scene, view: Compare, comparison: _Comparison, limit: float | None) -> None:
     metric, names, n_heads = METRICS[view.measure], words.names(scene), scene.record.n_heads
-    found_in = found.matrix, names, found.clustering
+    found_in = comparison.matrix, names, comparison.clustering
     about: dict[str, Any] = {"unit": metric.shown_unit, "layer_numbers": words.layer_numbers()}
     heads = HeadPairs(*found_in, n_heads=n_heads, chance=limit, **about)
     marks = Marks(view.clusters, view.chosen, pairs.chosen(scene, view))
     limits, side = _span(view.measure), max(_SIDE, min(_LEAST_CELL * len(names), _LARGEST))
-    looks: dict[str, Any] = {"title": metric.title, "side": side, "dark": look.dark()}
+    options: dict[str, Any] = {"title": metric.title, "side": side, "dark": look.dark()}
     on_the_tree = view.order == "cluster" and limit is not None
     tree = TEXTS("similar.tree") if on_the_tree else ""
     not_to_conclude = TEXTS(f"similar.not_to_conclude.{view.measure}")
-    told = {"metric": metric, "tree": tree, "not_to_conclude": not_to_conclude}
+    values = {"metric": metric, "tree": tree, "not_to_conclude": not_to_conclude}
     figures.show(
-        similarity_matrix(heads, limits=limits, diverging=limits[0] < 0, marks=marks, **looks),
+        similarity_matrix(heads, limits=limits, diverging=limits[0] < 0, marks=marks, **options),
         on_click=lambda clicked: words.choose_pair(clicked, scene),
-        table=pd.DataFrame(found.matrix, columns=names, index=names).reset_index(names="Head"),
+        table=pd.DataFrame(comparison.matrix, columns=names, index=names).reset_index(names="Head"),
         caption=words.settings(scene, metric.title, f"order: {view.order}"),
-        **TEXTS.figure("figures.twins", **told),
+        **TEXTS.figure("figures.twins", **values),
     )
 
 
-def _lists(scene: Scene, view: Compare, found: _Comparison, by_chance: reporting.Chance) -> None:
+def _lists(
+    scene: Scene, view: Compare, comparison: _Comparison, by_chance: reporting.Chance
+) -> None:
     """Draw the nearest of each head, clusters, their map, and what chance gives."""
-    groups = found.clustering.labels(view.clusters)
-    nearest, clusters, place, chance = st.tabs(["Nearest", "Clusters", "Map", "By chance"])
+    groups = comparison.clustering.labels(view.clusters)
+    nearest, clusters, map_tab, chance = st.tabs(["Nearest", "Clusters", "Map", "By chance"])
     with nearest:
-        _nearest(scene, view, found.nearest, by_chance)
+        _nearest(scene, view, comparison.nearest, by_chance)
     with clusters:
         _clusters(scene, groups, by_chance.pairs)
-        _cover(scene, view, found.apart)
-    with place:
-        _map(scene, view, found, groups)
+        _cover(scene, view, comparison.apart)
+    with map_tab:
+        _map(scene, view, comparison, groups)
     with chance:
         st.markdown(pairs.given_by_chance(by_chance) or pairs.TOO_SHORT)
         if PAIR_MEASURES[view.measure] == "z":
             reporting.offer_random(view)
 
 
-def _map(scene: Scene, view: Compare, found: _Comparison, groups: np.ndarray) -> None:
-    names, is_one_place = words.names(scene), not np.isfinite(found.explained)
-    spread = TEXTS("similar.one_place" if is_one_place else "similar.kept", found=found)
-    x, y = found.places.T
+def _map(scene: Scene, view: Compare, comparison: _Comparison, groups: np.ndarray) -> None:
+    names, is_one_place = words.names(scene), not np.isfinite(comparison.explained)
+    spread = TEXTS("similar.one_place" if is_one_place else "similar.kept", found=comparison)
+    x, y = comparison.places.T
     title, clusters = METRICS[view.measure].title, groups if view.order == "cluster" else None
-    looks: dict[str, Any] = {"selected": view.chosen, "dark": look.dark(), "clusters": clusters}
-    looks["layer_numbers"] = words.layer_numbers()
-    n_heads, explained = scene.record.n_heads, found.explained
-    drawn = head_map(found.places, names, n_heads, explained=explained, **looks)
+    options: dict[str, Any] = {"selected": view.chosen, "dark": look.dark(), "clusters": clusters}
+    options["layer_numbers"] = words.layer_numbers()
+    n_heads, explained = scene.record.n_heads, comparison.explained
+    drawn = head_map(comparison.places, names, n_heads, explained=explained, **options)
     table = pd.DataFrame({"Head": names, "x": x, "y": y})
     caption = words.settings(scene, title, "classical MDS")
     texts = TEXTS.figure("figures.map", title=title, kept=spread)
     figures.show(drawn, height=430, on_click=words.choose, table=table, caption=caption, **texts)
 
 
-def _nearest(scene: Scene, view: Compare, found: pd.DataFrame, by_chance: reporting.Chance) -> None:
-    known = found.dropna().sort_values("distance", kind="stable")
-    heads = known.index.to_numpy()
-    twins = (known.twin_layer * scene.record.n_heads + known.twin_head).to_numpy(int)
+def _nearest(
+    scene: Scene, view: Compare, neighbours: pd.DataFrame, by_chance: reporting.Chance
+) -> None:
+    defined = neighbours.dropna().sort_values("distance", kind="stable")
+    heads = defined.index.to_numpy()
+    twins = (defined.twin_layer * scene.record.n_heads + defined.twin_head).to_numpy(int)
     names = np.array(words.names(scene))
     columns = {
         "Head": names[heads],
         "Nearest": names[twins],
-        "Distance": known.distance.to_numpy(),
+        "Distance": defined.distance.to_numpy(),
         "Beyond chance": np.where(by_chance.twins[heads], "yes", "no"),
     }
     both = np.stack((heads, twins), axis=1)
     pairs.choosable(pd.DataFrame(columns), both, scene, view, "nearest")
-    missing = len(found) - len(known)
+    missing = len(neighbours) - len(defined)
     lone = TEXTS("similar.lone", heads=words.count(missing, "head")) if missing else ""
     st.caption(TEXTS("similar.nearest", rate=pairs.AT_RATE) + lone)
 
@@ -177,8 +181,8 @@ def _clusters(scene: Scene, groups: np.ndarray, beyond: np.ndarray) -> None:
         inside = members[i] & members[j]
         alike = f"{int(beyond[inside].sum())} of {int(inside.sum())}"
         rows.append((str(k + 1), int(members.sum()), alike, ", ".join(names[members])))
-    found = pd.DataFrame(rows, columns=["Cluster", "Heads", "Pairs beyond chance", "Which"])
-    st.table(found.set_index("Cluster"))  # its cells wrap: all heads are named
+    table = pd.DataFrame(rows, columns=["Cluster", "Heads", "Pairs beyond chance", "Which"])
+    st.table(table.set_index("Cluster"))  # its cells wrap: all heads are named
     st.caption(TEXTS("similar.clusters"))
 
 

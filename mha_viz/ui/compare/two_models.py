@@ -80,17 +80,17 @@ def draw(first: Scene, view: Compare) -> None:
     by, size = view.match, 8 * first.head_count * second.head_count
     make = partial(_match, first, second, by, with_random)
     key = ("matches", second.key, by, with_random)
-    found = reporting.cached(first, *key, make=make, size=size)
-    if found is None:
+    match = reporting.cached(first, *key, make=make, size=size)
+    if match is None:
         st.info("The two models have no token in common, so that no row can be compared.")
         return
-    _answer(found, second)
-    for one in [one for one in both if not reporting.has_random(one)][:1]:
-        reporting.offer_random(one)
-    _named(second, view, found)
-    parts = partial(_map, first, second, view, found), partial(_pair, first, second, view, found)
+    _answer(match, second)
+    for side in [side for side in both if not reporting.has_random(side)][:1]:
+        reporting.offer_random(side)
+    _named(second, view, match)
+    parts = partial(_map, first, second, view, match), partial(_pair, first, second, view, match)
     look.beside([2, 3], *parts)
-    layers = partial(_layers, first, second, view, found)
+    layers = partial(_layers, first, second, view, match)
     lazy_sections.expander("Where counterparts sit", "matched-layers", layers)
 
 
@@ -105,8 +105,8 @@ def _controls(
 ) -> Compare:
     """Draw the choice of the other model, of the measure and of the head."""
     written = first.record.z is not None and second.record.z is not None
-    known = [key for key in MATCH_MEASURES if written or PAIR_MEASURES[key] == "pattern"]
-    measures = {key: METRICS[key].title for key in known}
+    offered_measures = [key for key in MATCH_MEASURES if written or PAIR_MEASURES[key] == "pattern"]
+    measures = {key: METRICS[key].title for key in offered_measures}
     if view.match not in measures:
         state.change(match=next(iter(measures)))
     with st.container(horizontal=True, vertical_alignment="bottom"):
@@ -120,9 +120,9 @@ def _controls(
 def _match(first: Scene, second: Scene, by: str, with_random: bool) -> _Found | None:
     """Match the heads on this text and examples (no decoder's); None without common tokens."""
     alone = "decoder" in (first.part, second.part)
-    more = [one.text for one in allowed.examples() if not (one.pair or one.n_tokens)]
+    more = [case.text for case in allowed.examples() if not (case.pair or case.n_tokens)]
     texts = [] if alone else [text for text in more if text != first.text][:N_TEXTS]
-    models = [memory.model(one.model, one.device, one.dtype) for one in (first, second)]
+    models = [memory.model(side.model, side.device, side.dtype) for side in (first, second)]
     try:
         matches = _matched(first, second, models, texts, by)
     except ArgumentError:
@@ -130,13 +130,13 @@ def _match(first: Scene, second: Scene, by: str, with_random: bool) -> _Found | 
     untrained = None
     if with_random:  # two copies of one model with one seed would be equal
         copies = [
-            memory.untrained_copy(one.model, one.device, one.dtype, seed)
-            for seed, one in enumerate((first, second))
+            memory.untrained_copy(side.model, side.device, side.dtype, seed)
+            for seed, side in enumerate((first, second))
         ]
-        known = [copy for copy in copies if copy is not None]
-        if len(known) == len(copies):
-            found = _matched(first, second, known, texts, by).distance
-            untrained = float(found.mean()) if len(found) else None
+        untrained_models = [copy for copy in copies if copy is not None]
+        if len(untrained_models) == len(copies):
+            distances = _matched(first, second, untrained_models, texts, by).distance
+            untrained = float(distances.mean()) if len(distances) else None
     return _Found(matches, len(texts) + 1, untrained)
 
 
@@ -144,38 +144,38 @@ def _matched(
     first: Scene, second: Scene, models: Sequence[AttentionModel], texts: list[str], by: str
 ) -> HeadMatches:
     records: list[list[AttentionRecord]] = []
-    for one, model in zip((first, second), models, strict=True):
+    for side, model in zip((first, second), models, strict=True):
         keep = ("pattern", "z") if model.backend == "mha_viz" else ("pattern",)
         records.append([])
-        for text, pair in ((one.text, one.pair), *((text, None) for text in texts)):
+        for text, pair in ((side.text, side.pair), *((text, None) for text in texts)):
             with turn_for(model, text):
-                records[-1].append(model.trace(text, pair, part=one.part, keep=keep))
+                records[-1].append(model.trace(text, pair, part=side.part, keep=keep))
     return match_heads(records[0], records[1], by)
 
 
-def _answer(found: _Found, second: Scene) -> None:
+def _answer(match: _Found, second: Scene) -> None:
     """Say how many heads have a counterpart, how near, and how near by chance."""
-    matches = found.matches
+    matches = match.matches
     n_found, n = int(matches.found.sum()), len(matches.a)
     if matches.chance is None:
         st.info("On so few common tokens chance may bring any counterpart. Type a longer text.")
         return
-    same = sum(head == other for head, other in found.names.items())
-    untrained, heads = found.untrained, words.count(n, "head")
-    told = {"found": n_found, "of": heads, "model": words.plain(second.model), "rate": AT_RATE}
+    same = sum(head == other for head, other in match.names.items())
+    untrained, heads = match.untrained, words.count(n, "head")
+    values = {"found": n_found, "of": heads, "model": words.plain(second.model), "rate": AT_RATE}
     mean = float(matches.distance.mean())
     st.markdown(
-        TEXTS("two_models.answer", **told, mean=mean, chance=matches.chance)
+        TEXTS("two_models.answer", **values, mean=mean, chance=matches.chance)
         + ("" if untrained is None else TEXTS("two_models.untrained", mean=untrained))
         + f" Same layer and head number: {same} of {n}."
     )
-    texts = words.count(found.n_texts, "text")
+    texts = words.count(match.n_texts, "text")
     st.caption(TEXTS("two_models.texts", texts=texts, rows=matches.n_rows))
 
 
-def _named(second: Scene, view: Compare, found: _Found) -> None:
+def _named(second: Scene, view: Compare, match: _Found) -> None:
     """Name the heads that changed most and least, of those with a counterpart beyond chance."""
-    matches, counterparts = found.matches, found.names
+    matches, counterparts = match.matches, match.names
     order = np.argsort(matches.distance, kind="stable")
     order = order[matches.found[order]]
     few = min(N_CHANGED, len(order) // 2)
@@ -185,22 +185,22 @@ def _named(second: Scene, view: Compare, found: _Found) -> None:
     for column, (title, some) in zip(st.columns(2), ends, strict=True):
         offered = {}
         for i in some.tolist():
-            place = divmod(int(matches.a[i]), matches.n_heads[0])
-            other = words.head_name(*counterparts[place], numbers=second.record.layer_numbers)
-            pair = f"{words.head_name(*place)} → {other}"
-            offered[place] = f"{pair}: {words.format_number(matches.distance[i])}"
+            head = divmod(int(matches.a[i]), matches.n_heads[0])
+            other = words.head_name(*counterparts[head], numbers=second.record.layer_numbers)
+            pair = f"{words.head_name(*head)} → {other}"
+            offered[head] = f"{pair}: {words.format_number(matches.distance[i])}"
         with column:
             key = title.lower().replace(" ", "_")
             choosing.chips(key, title, offered, chosen=view.chosen, take=words.choose)
 
 
-def _map(first: Scene, second: Scene, view: Compare, found: _Found) -> None:
-    matches, shape = found.matches, (first.record.n_layers, first.record.n_heads)
-    distance = found.by_head(matches.distance, shape)
-    beyond = found.by_head(matches.found.astype(float), shape) == 1
+def _map(first: Scene, second: Scene, view: Compare, match: _Found) -> None:
+    matches, shape = match.matches, (first.record.n_layers, first.record.n_heads)
+    distance = match.by_head(matches.distance, shape)
+    beyond = match.by_head(matches.found.astype(float), shape) == 1
     numbers = second.record.layer_numbers
     counterparts = {
-        place: words.head_name(*other, numbers=numbers) for place, other in found.names.items()
+        head: words.head_name(*other, numbers=numbers) for head, other in match.names.items()
     }
     named = [[counterparts.get((i, j), "none") for j in range(shape[1])] for i in range(shape[0])]
     notes = [
@@ -211,36 +211,36 @@ def _map(first: Scene, second: Scene, view: Compare, found: _Found) -> None:
     table.insert(1, "Counterpart", np.ravel(named))
     table["Beyond chance"] = np.where(beyond.ravel(), "yes", "no")
     title = METRICS[view.match].title
-    looks: dict[str, Any] = {"selected": view.chosen, "hover_notes": notes}
-    looks |= {"layer_numbers": words.layer_numbers(), "dark": look.dark()}
+    options: dict[str, Any] = {"selected": view.chosen, "hover_notes": notes}
+    options |= {"layer_numbers": words.layer_numbers(), "dark": look.dark()}
     figures.show(
-        head_changes(distance, **looks),
+        head_changes(distance, **options),
         on_click=words.choose,
         table=table.sort_values("Distance", ascending=False, kind="stable"),
-        caption=_settings(first, second, view, found),
+        caption=_settings(first, second, view, match),
         **TEXTS.figure("figures.matches", model=second.model, title=title),
     )
 
 
-def _settings(first: Scene, second: Scene, view: Compare, found: _Found) -> str:
+def _settings(first: Scene, second: Scene, view: Compare, match: _Found) -> str:
     title = METRICS[view.match].title
-    more = f"and {words.count(found.n_texts - 1, 'example')}" * (found.n_texts > 1)
+    more = f"and {words.count(match.n_texts - 1, 'example')}" * (match.n_texts > 1)
     return words.settings(first, *filter(None, (more, f"matched with {second.model} by {title}")))
 
 
-def _counterpart(first: Scene, second: Scene, view: Compare, found: _Found) -> Place:
+def _counterpart(first: Scene, second: Scene, view: Compare, match: _Found) -> Place:
     """Return the counterpart of the chosen head; its nearest head where it has none."""
-    place = view.chosen
-    if place in found.names:
-        return found.names[place]
-    apart = found.matches.apart[place[0] * first.record.n_heads + place[1]]
+    head = view.chosen
+    if head in match.names:
+        return match.names[head]
+    apart = match.matches.apart[head[0] * first.record.n_heads + head[1]]
     nearest = np.nan_to_num(apart, nan=np.inf).argmin()
     return divmod(int(nearest), second.record.n_heads)
 
 
-def _pair(first: Scene, second: Scene, view: Compare, found: _Found) -> None:
+def _pair(first: Scene, second: Scene, view: Compare, match: _Found) -> None:
     """Draw the chosen head beside its counterpart, with cells of one size."""
-    layer, head = _counterpart(first, second, view, found)
+    layer, head = _counterpart(first, second, view, match)
     chosen = chosen_pin(view)
     number = number_at(second.record.layer_numbers, layer)
     other = Pin(second.model, second.text, second.pair or "", second.part, number, head)
@@ -248,19 +248,19 @@ def _pair(first: Scene, second: Scene, view: Compare, found: _Found) -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
         st.header(" and ".join(panel.name for panel in heads), anchor=False, width="content")
         open_board = partial(panels.show, (chosen, other))
-        looks: dict[str, Any] = {"key": "to-board", "type": "primary"}
-        st.button("Compare on the board", on_click=guarded(open_board), **looks)
-    if view.chosen not in found.names:
+        options: dict[str, Any] = {"key": "to-board", "type": "primary"}
+        st.button("Compare on the board", on_click=guarded(open_board), **options)
+    if view.chosen not in match.names:
         st.caption(TEXTS("two_models.lone", model=words.plain(second.model)))
     shown = [panel.drawn() for panel in heads]
     payload = board_payload(shown, BoardAxes.of(shown))
     board(payload, key="matched-board", scale=view.scale)
 
 
-def _layers(first: Scene, second: Scene, view: Compare, found: _Found) -> None:
+def _layers(first: Scene, second: Scene, view: Compare, match: _Found) -> None:
     """Draw how many heads of each layer have their counterpart in each layer of the other."""
     counts = np.zeros((first.record.n_layers, second.record.n_layers), int)
-    matches = found.matches
+    matches = match.matches
     a, b = (side[matches.found] for side in (matches.a, matches.b))
     np.add.at(counts, (a // matches.n_heads[0], b // matches.n_heads[1]), 1)
     rows, columns = (
@@ -270,6 +270,6 @@ def _layers(first: Scene, second: Scene, view: Compare, found: _Found) -> None:
     table = pd.DataFrame(counts, index=rows, columns=columns)
     st.dataframe(table.rename_axis("Layer"))
     st.caption(TEXTS("two_models.layers", a=words.plain(first.model), b=words.plain(second.model)))
-    name, caption = "Layers of matched heads", _settings(first, second, view, found)
+    name, caption = "Layers of matched heads", _settings(first, second, view, match)
     numbers = table.reset_index(names="Layer")
     exports.table_file(numbers, key="matched_layers", name=name, caption=caption)

@@ -71,14 +71,15 @@ def known_model(view: Shared) -> ModelFacts:
 @contextmanager
 def _loading(view: Shared) -> Iterator[None]:
     """Check a model's files where needed, then load it inside; say on the page which is done."""
-    name, place = plain(view.model), st.empty()  # in every run, so that what follows stays in place
+    name = plain(view.model)
+    spinner_slot = st.empty()  # in every run, so that what follows stays in place
     if memory.is_loaded(*view.checkpoint):
         st.empty()
         yield
         return
     size = ""
     if memory.needs_check(*view.checkpoint):
-        with place, st.spinner(TEXTS("drawing.checking", name=name)):
+        with spinner_slot, st.spinner(TEXTS("drawing.checking", name=name)):
             memory.check(view.model)
             size = memory.size_line(view.model, view.dtype)
     loading = TEXTS("drawing.loading_size" if size else "drawing.loading", name=name, size=size)
@@ -238,9 +239,9 @@ def _words(scene: Scene) -> None:
     memory.await_transformers()
     from mha_viz.ui.heads import head_words
 
-    own = [token for token in scene.record.tokens if not token.segment]
+    first_text = [token for token in scene.record.tokens if not token.segment]
     with continue_on_error():
-        head_words.draw(state.of(HeadsView), own, words.settings(scene))
+        head_words.draw(state.of(HeadsView), first_text, words.settings(scene))
 
 
 def _take(choices: dict[str, Choice]) -> None:

@@ -33,15 +33,15 @@ AT_ONCE = 4.0  # seconds of work that begins without a click
 RATE = 2 * 10**10  # multiplications in a second, of one thread
 
 
-def draw(view: Shared, own: Sequence[Token], source: str) -> None:
+def draw(view: Shared, text_tokens: Sequence[Token], source: str) -> None:
     """Draw the chosen head's QK and OV circuits: between words, over the vocabulary, by direction.
 
     Words are those that the view lists, or the first of a text's `own` tokens. `source` says in
     files what is drawn. Raises AttentionUnavailableError: a family whose weights are not known.
     """
-    looks = TEXTS.control("listed", most=MAX_WORDS, n=N_OF_TEXT)
-    state.bound("listed", st.text_input, **looks)
-    _words(view, own, source)
+    options = TEXTS.control("listed", most=MAX_WORDS, n=N_OF_TEXT)
+    state.bound("listed", st.text_input, **options)
+    _words(view, text_tokens, source)
     vocabulary = _vocabulary(view)
     if vocabulary is None:
         return
@@ -67,10 +67,10 @@ def of_weights(
     return memory.cache().get(key, made, lambda _: size)
 
 
-def _words(view: Shared, own: Sequence[Token], source: str) -> None:
+def _words(view: Shared, text_tokens: Sequence[Token], source: str) -> None:
     """Draw both circuits between the typed words, or those of the text."""
     typed = tuple(word.strip(",") or word for word in view.listed.split())
-    read = [token for token in own if not token.is_special] or own
+    read = [token for token in text_tokens if not token.is_special] or text_tokens
     listed = typed or tuple(dict.fromkeys(token.id for token in read))[:N_OF_TEXT]
     size = 16 * len(listed) ** 2
     matrices = of_weights(view.checkpoint, token_matrices, *view.chosen, listed, size=size)

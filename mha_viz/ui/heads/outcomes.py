@@ -47,8 +47,8 @@ def _bars(ablation: Ablation, caption: str) -> None:
     table, ids, target = token_table(ablation), list(ablation.ids), ablation.target
     values = table["before"].to_numpy(), table["after"].to_numpy()
     row = ids.index(target.id) if target is not None and target.id in ids else None
-    looks: dict[str, Any] = {"names": ("all heads", "changed"), "dark": look.dark()}
-    figure = before_after(table["token"].tolist(), *values, target=row, **looks)
+    options: dict[str, Any] = {"names": ("all heads", "changed"), "dark": look.dark()}
+    figure = before_after(table["token"].tolist(), *values, target=row, **options)
     is_token = ablation.before.objective in ("causal", "masked")
     texts = TEXTS.figure("figures.prediction" if is_token else "figures.outcomes")
     figures.show(figure, table=table, caption=caption, **texts)
@@ -66,7 +66,11 @@ def _numbers(ablation: Ablation, is_changed: bool) -> None:
     ]
     if ablation.value_change is not None:
         rows = [("Predicted number", before.value, after.value)]
-    rows += [(f"ln p of “{one.text}”", one.before, one.after) for one in (target, against) if one]
+    rows += [
+        (f"ln p of “{token.text}”", token.before, token.after)
+        for token in (target, against)
+        if token
+    ]
     if target is not None and against is not None:
         name = f"logit of “{target.text}” less “{against.text}”"
         rows.append((name, ablation.logit_difference_before, ablation.logit_difference_after))
@@ -91,8 +95,8 @@ def _losses(ablation: Ablation, caption: str) -> None:
     if not np.isfinite(changes).any():
         return
     figure = token_strip(labels, changes, "Change in loss", "nats", dark=look.dark())
-    looks: dict[str, Any] = {"table": ablation.loss_table(), "caption": caption}
-    figures.show(figure, on_click=_predict_clicked, **looks, **TEXTS.figure("figures.losses"))
+    options: dict[str, Any] = {"table": ablation.loss_table(), "caption": caption}
+    figures.show(figure, on_click=_predict_clicked, **options, **TEXTS.figure("figures.losses"))
 
 
 def _predict_clicked(position: object) -> None:

@@ -63,17 +63,17 @@ def part_to_send(
     that was sent last holds what is shown, it stays: it does not travel again.
     """
     queries, keys = record.shape[2:]
-    whole = range(queries), range(keys)
+    everything = range(queries), range(keys)
     if not is_pooled(record):
-        return whole
+        return everything
     shown = view.shown(queries, keys)
     head = (unpack(payload)[0]["id"], view.chosen)
-    last, part = session().sent_part or (None, whole)
+    last, part = session().sent_part or (None, everything)
     if last == head and all(shown[i][0] in part[i] and shown[i][-1] in part[i] for i in (0, 1)):
         return part
     rows, columns = (
         axis[span.start // MAX_SIDE * MAX_SIDE : span.stop + -span.stop % MAX_SIDE]
-        for axis, span in zip(whole, shown, strict=True)
+        for axis, span in zip(everything, shown, strict=True)
     )
     fitting = [part for part in ((rows, columns), shown) if math.prod(map(len, part)) <= MAX_CELLS]
     if fitting:

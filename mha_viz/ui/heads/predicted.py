@@ -67,7 +67,9 @@ def predicted(
             return predict(model, scene.text, None, change, TOP_K, position, text_pair=scene.pair)
 
     key = scene.key, "prediction", position, change and cache_key(change)
-    return memory.cache().get(key, make, lambda it: (1 + len(it.others)) * it.log_probs.nbytes)
+    return memory.cache().get(
+        key, make, lambda prediction: (1 + len(prediction.others)) * prediction.log_probs.nbytes
+    )
 
 
 def token_table(ablation: Ablation) -> pd.DataFrame:
@@ -196,7 +198,7 @@ def prediction_payload(scene: Scene, grid: bytes, view: HeadsView) -> bytes:
     try:
         if not view.off:
             make = partial(_likeliest, scene, model)
-            notes["next"] = memory.cache().get((scene.key, "likeliest"), make, lambda made: 500)
+            notes["next"] = memory.cache().get((scene.key, "likeliest"), make, lambda token: 500)
         elif message := refusal(model) or lacks_source(scene, view):
             notes["message"] = message
         else:

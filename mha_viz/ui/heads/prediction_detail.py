@@ -72,20 +72,22 @@ def _groups(scene: Scene, view: HeadsView) -> None:
             state.change(off=tuple(sorted(offered[chosen])))
 
     to_browser("ask_group", None)
-    looks = TEXTS.control("group")
-    st.selectbox(options=list(offered), index=None, key="ask_group", on_change=switch_off, **looks)
+    options = TEXTS.control("group")
+    st.selectbox(
+        options=list(offered), index=None, key="ask_group", on_change=switch_off, **options
+    )
 
 
 def groups(scene: Scene, view: HeadsView) -> dict[str, Heads]:
     """Return groups of heads by name; those that have none are left out."""
     report, n_heads = reporting.report(scene, view), scene.record.n_heads
-    found: dict[str, Heads] = {}
+    named_groups: dict[str, Heads] = {}
     for key, title in TITLES["groups"].items():
         if heads := reporting.of_kind(report, key):
-            found[f"all {title} ({len(heads)})"] = tuple(heads)
-    found |= _nearest_group(scene, view)
+            named_groups[f"all {title} ({len(heads)})"] = tuple(heads)
+    named_groups |= _nearest_group(scene, view)
     layer = number_at(view.layer_numbers, view.layer)
-    return found | {f"all of layer {layer}": tuple((view.layer, j) for j in range(n_heads))}
+    return named_groups | {f"all of layer {layer}": tuple((view.layer, j) for j in range(n_heads))}
 
 
 def _nearest_group(scene: Scene, view: HeadsView) -> dict[str, Heads]:
@@ -116,8 +118,8 @@ def _offer_gaps(scene: Scene, model: AttentionModel, view: HeadsView) -> None:
     token = plain(str(model.tokenizer.mask_token))
     st.markdown(TEXTS("prediction_detail.masking", mask=token))
     to_browser("ask_mask", None)
-    looks = TEXTS.control("mask") | {"format_func": labels.__getitem__}
-    st.pills(options=list(labels), key="ask_mask", on_change=mask, **looks)
+    options = TEXTS.control("mask") | {"format_func": labels.__getitem__}
+    st.pills(options=list(labels), key="ask_mask", on_change=mask, **options)
     if view.text != scene.text:
         st.rerun()  # the page is still of the text without a gap
 

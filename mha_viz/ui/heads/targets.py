@@ -66,8 +66,8 @@ def boxes(scene: Scene, model: AttentionModel, view: Shared, *, has_against: boo
     offered = positions(scene, model)
     if len(offered) > 1 or (offered and _has_positions(model)):
         title, shown = _TITLES.get(str(objective(model.network)), "Prediction of"), view.place
-        looks = choosing.Look(width=170, displayed=shown if shown in offered else -1)
-        choosing.menu("place", title, dict(sorted(offered.items())), **looks)
+        options = choosing.Look(width=170, displayed=shown if shown in offered else -1)
+        choosing.menu("place", title, dict(sorted(offered.items())), **options)
     if is_language_model(model):
         controls.token_boxes(_WIDTH)
     else:
@@ -80,8 +80,8 @@ def _outcome_menus(scene: Scene, model: AttentionModel, view: Shared, has_agains
     menus |= {"against": "Compared with"} if has_against and kind != "multi_label" else {}
     for name, label in menus.items() if outcomes else ():
         chosen = getattr(view, name)
-        looks = choosing.Look(width=_WIDTH, displayed=chosen if chosen in outcomes else "")
-        choosing.menu(name, label, {"": "(none)"} | outcomes, **looks)
+        options = choosing.Look(width=_WIDTH, displayed=chosen if chosen in outcomes else "")
+        choosing.menu(name, label, {"": "(none)"} | outcomes, **options)
 
 
 def offered_outcomes(model: AttentionModel, tokens: Sequence[Token]) -> dict[str, str]:

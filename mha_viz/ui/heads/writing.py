@@ -49,8 +49,8 @@ def continued(scene: Scene, view: HeadsView, bar: Bar) -> Scene:
             session().is_writing = target.written > 0
         is_open = bool(session().is_writing)
         label, icon = _OPENS[is_open]
-        looks: dict[str, Any] = {"key": "continue", "icon": icon, "help": TEXTS("writing.panel")}
-        bar.beside.button(label, on_click=_open, args=(not is_open,), **looks)
+        options: dict[str, Any] = {"key": "continue", "icon": icon, "help": TEXTS("writing.panel")}
+        bar.beside.button(label, on_click=_open, args=(not is_open,), **options)
         if not is_open and not target.written:
             forget()
             return scene
@@ -126,10 +126,10 @@ def _settings(written: Shown) -> None:
             ("next_seed", "Seed", 999_999_999, 1, TEXTS("writing.seed")),
         ):
             ends, off = (0 * most, most), not drawing and name != "next_temperature"
-            looks: dict[str, Any] = {"step": step, "width": 130, "help": hint, "disabled": off}
-            state.bound(name, st.number_input, label, *ends, also=forget_branches, **looks)
-        use, looks = partial(state.change, text=written.text), TEXTS.control("use_written")
-        st.button(key="use_written", disabled=not written.tokens, on_click=guarded(use), **looks)
+            options: dict[str, Any] = {"step": step, "width": 130, "help": hint, "disabled": off}
+            state.bound(name, st.number_input, label, *ends, also=forget_branches, **options)
+        use, options = partial(state.change, text=written.text), TEXTS.control("use_written")
+        st.button(key="use_written", disabled=not written.tokens, on_click=guarded(use), **options)
 
 
 def _status_line(written: Shown, last: int) -> str:
