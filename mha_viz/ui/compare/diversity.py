@@ -181,9 +181,9 @@ def _rows(record: AttentionRecord) -> list[Row]:
     return rows
 
 
-def _at_most(smaller: float, larger: float) -> bool:
+def _at_most(value: float, bound: float) -> bool:
     """Compare up to rounding: one head's variance may exceed itself by its last bit."""
-    return smaller <= larger * (1 + measures.ROUNDING)
+    return value <= bound * (1 + measures.ROUNDING)
 
 
 def _row(text: str, layer: int, value: float, bound: float, holds: bool | None) -> Row:
