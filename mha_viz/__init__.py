@@ -22,7 +22,7 @@ __version__ = "0.1.0"
 # that takes a sentence has to be there before them.
 _STUB = ast.parse(Path(__file__).with_suffix(".pyi").read_text("utf-8"))
 _IMPORTS = [line for line in _STUB.body if isinstance(line, ast.ImportFrom)]
-_HOME = {one.name: str(line.module) for line in _IMPORTS for one in line.names}
+_HOME = {alias.name: str(line.module) for line in _IMPORTS for alias in line.names}
 # Without the extra `study`, asking for one of its names raises what says so; it is listed nowhere,
 # so that `from mha_viz import *` and help() work.
 _STUDIES = ("mha_viz.corpus.", "mha_viz.paper.") if missing("study") else ()

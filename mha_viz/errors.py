@@ -18,7 +18,7 @@ def escaped(message: str) -> str:
     >>> escaped("no model “\u202egpt.exe”")
     'no model “⟨U+202E⟩gpt.exe”'
     """
-    return _UNSEEN.sub(lambda found: f"⟨U+{ord(found[0]):04X}⟩", message)
+    return _UNSEEN.sub(lambda matched: f"⟨U+{ord(matched[0]):04X}⟩", message)
 
 
 class MhaVizError(Exception):
@@ -26,7 +26,8 @@ class MhaVizError(Exception):
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(
-            *(escaped(one) if isinstance(one, str) else one for one in args), **options
+            *(escaped(argument) if isinstance(argument, str) else argument for argument in args),
+            **options,
         )
 
 

@@ -45,10 +45,10 @@ def record_image(record: AttentionRecord) -> dict[str, str]:
 
     if missing("figures"):
         return {}
-    seen = visible_tiles(record, TILE).cpu()
+    is_visible = visible_tiles(record, TILE).cpu()
     tiles = record.tiles(TILE).cpu().numpy()
     numbers = record.layer_numbers
-    png = grid_image(tiles, caption=caption(record), visible=seen, layer_numbers=numbers)
+    png = grid_image(tiles, caption=caption(record), visible=is_visible, layer_numbers=numbers)
     return {PNG: base64.b64encode(png).decode("ascii")}
 
 
@@ -76,15 +76,15 @@ def show_head(record: AttentionRecord, layer: int, head: int) -> HeadFigure:
     from mha_viz.plots.heatmap import head_heatmap
     from mha_viz.plots.static import head_image
 
-    weights, seen = record.head(layer, head).cpu().numpy(), visible_keys(record, layer).cpu()
-    place = layer % record.n_layers, head % record.n_heads
-    name, line = head_name(*place, numbers=record.layer_numbers), caption(record, place)
+    weights, is_visible = record.head(layer, head).cpu().numpy(), visible_keys(record, layer).cpu()
+    layer_head = layer % record.n_layers, head % record.n_heads
+    name, line = head_name(*layer_head, numbers=record.layer_numbers), caption(record, layer_head)
     labels = record.labels, record.key_labels
     return HeadFigure(
-        head_heatmap(weights, labels, title=name, visible=seen),
+        head_heatmap(weights, labels, title=name, visible=is_visible),
         picture=None
         if missing("figures")
-        else lambda: head_image(weights, labels, title=name, caption=line, visible=seen),
+        else lambda: head_image(weights, labels, title=name, caption=line, visible=is_visible),
         alt=f"{name} of {line}",
     )
 

@@ -61,7 +61,7 @@ def test_what_stays_too_much_is_known_and_not_emptied_again_and_again():
 def pressed(monkeypatch):
     over = Ceiling(1, lambda: 2, lambda everything: None)
     over.look()
-    monkeypatch.setattr(memory_limit, "_kept", [over])
+    monkeypatch.setattr(memory_limit, "_ceilings", [over])
 
 
 def test_beyond_it_long_texts_and_new_models_are_refused_with_a_sentence(pressed):

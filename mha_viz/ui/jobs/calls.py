@@ -38,15 +38,18 @@ class Call:
         if not f"{module}.".startswith(OURS):
             raise ValueError(f"{module} is no module whose functions may be called.")
 
-    def with_models(self, given: Callable[[Checkpoint], Any]) -> partial[Any]:
+    def with_models(self, model_of: Callable[[Checkpoint], Any]) -> partial[Any]:
         """Return the function with models in place of their names."""
-        args = (given(one) if isinstance(one, Checkpoint) else one for one in self.work.args)
+        args = (
+            model_of(argument) if isinstance(argument, Checkpoint) else argument
+            for argument in self.work.args
+        )
         return partial(self.work.func, *args, **self.work.keywords)
 
     @property
     def models(self) -> list[Checkpoint]:
         """Models among its arguments."""
-        return [one for one in self.work.args if isinstance(one, Checkpoint)]
+        return [argument for argument in self.work.args if isinstance(argument, Checkpoint)]
 
     def imports(self) -> "Call":
         """Return a call that only imports what this one needs."""

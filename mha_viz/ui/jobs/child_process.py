@@ -25,8 +25,8 @@ def start(
     """Start one of our modules in a process with pipes for its standard streams."""
     package = str(Path(errors.__file__).absolute().parents[1])
     paths = [package, *(path for path in sys.path if os.path.isabs(path))]
-    known = {name: os.environ[name] for name in _ENVIRONMENT if name in os.environ}
-    known |= {
+    variables = {name: os.environ[name] for name in _ENVIRONMENT if name in os.environ}
+    variables |= {
         "PYTHONPATH": os.pathsep.join(paths),
         "HF_HUB_OFFLINE": "1",
         "HF_HUB_DISABLE_IMPLICIT_TOKEN": "1",
@@ -42,7 +42,7 @@ def start(
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
-        env=known | environment,
+        env=variables | environment,
         pass_fds=files,
         start_new_session=True,  # Ctrl-C is not for it
     )

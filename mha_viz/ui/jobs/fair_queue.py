@@ -25,26 +25,26 @@ class FairQueue(Generic[T]):
         self._had: dict[str, int] = {}  # session -> the round of its latest turn
         self._waits: dict[T, tuple[int, str]] = {}  # in the order of arrival
 
-    def add(self, thing: T, session: str) -> None:
+    def add(self, item: T, session: str) -> None:
         """Add a thing, or give one that waits another session's turn if it is sooner."""
-        own = [turn for turn, who in self._waits.values() if who == session]
-        turn = max(self._round, *(1 + before for before in (self._had.get(session, -1), *own)))
-        if thing not in self._waits or turn < self._waits[thing][0]:
-            self._waits[thing] = (turn, session)
+        turns = [turn for turn, who in self._waits.values() if who == session]
+        turn = max(self._round, *(1 + before for before in (self._had.get(session, -1), *turns)))
+        if item not in self._waits or turn < self._waits[item][0]:
+            self._waits[item] = (turn, session)
 
-    def take(self, thing: T) -> None:
+    def take(self, item: T) -> None:
         """Remove a thing whose turn has come."""
-        turn, session = self._waits.pop(thing)
+        turn, session = self._waits.pop(item)
         self._round, self._had[session] = max(self._round, turn), turn
         # Whose latest turn was in an earlier round is as good as new.
         self._had = {who: turn for who, turn in self._had.items() if turn >= self._round}
 
-    def remove(self, thing: T) -> None:
+    def remove(self, item: T) -> None:
         """Remove a thing that waits no more."""
-        self._waits.pop(thing)
+        self._waits.pop(item)
 
     def __iter__(self) -> Iterator[T]:
-        return iter(sorted(self._waits, key=lambda thing: self._waits[thing][0]))
+        return iter(sorted(self._waits, key=lambda item: self._waits[item][0]))
 
     def __len__(self) -> int:
         return len(self._waits)

@@ -100,8 +100,13 @@ class Jobs:
         """Remove an ended session from all jobs that it waits for."""
         with self._lock:
             every = [*self._running, *self._order]
-            held = [(one, job) for job in every for one in job.waits if one.session == session]
-        for ticket, job in held:
+            of_session = [
+                (waiting, job)
+                for job in every
+                for waiting in job.waits
+                if waiting.session == session
+            ]
+        for ticket, job in of_session:
             self.leave(ticket, job)
 
     def place(self, job: Job) -> Waiting | None:
@@ -109,9 +114,13 @@ class Jobs:
         with self._lock:
             if job.runs or job.ended:
                 return None
-            same = [one for one in self._order if one.work.short == job.work.short]
+            same = [
+                job_ahead for job_ahead in self._order if job_ahead.work.short == job.work.short
+            ]
             first = same[: same.index(job)]
-            running = [one for one in self._running if one.work.short == job.work.short]
+            running = [
+                job_ahead for job_ahead in self._running if job_ahead.work.short == job.work.short
+            ]
             ahead = sum(map(self._left, running)) + sum(map(self._expected, first))
             return Waiting(len(first) + 1, ahead / self.most)
 
@@ -136,21 +145,21 @@ class Jobs:
     def _check_session_limit(self, session: str) -> None:
         most = self.limits.heavy_per_session
         every = [*self._running, *self._order]
-        own = sum(any(each.session == session for each in job.waits) for job in every)
-        if session and most is not None and own >= most:
+        n_jobs = sum(any(each.session == session for each in job.waits) for job in every)
+        if session and most is not None and n_jobs >= most:
             self._counts["refused"] += 1
             raise JobError(
-                f"You have {count(own, 'heavy job')} running or waiting, and this server takes no "
-                "more of one visitor: stop one, or wait until it is done."
+                f"You have {count(n_jobs, 'heavy job')} running or waiting, and this server takes "
+                "no more of one visitor: stop one, or wait until it is done."
             )
 
     def _check_address_limit(self, address: str | None) -> None:
         most = self.limits.heavy_per_address
-        own = sum(job.address == address for job in (*self._running, *self._order))
-        if address is not None and most is not None and own >= most:
+        n_jobs = sum(job.address == address for job in (*self._running, *self._order))
+        if address is not None and most is not None and n_jobs >= most:
             self._counts["refused"] += 1
             raise JobError(
-                f"{count(own, 'heavy job')} of your address running or waiting, and this server "
+                f"{count(n_jobs, 'heavy job')} of your address running or waiting, and this server "
                 "takes no more of one address: stop one, or wait until it is done."
             )
 
@@ -245,7 +254,7 @@ class Jobs:
     def _let_others_go_first(self, job: Job) -> None:
         """Pause patient work while others have a turn, then give it one again."""
         with self._lock:
-            heavy = any(not one.work.short for one in self._order)
+            heavy = any(not waiting_job.work.short for waiting_job in self._order)
             if not heavy or job.lasts < TURN or job.stop.is_set:
                 return
             job.worked, job.runs = job.worked + job.lasts, False
@@ -276,16 +285,16 @@ def _nothing(tell: Callable[..., None]) -> None:
 
 
 def _workers(limits: Settings, most: int) -> Workers:
-    own, all_of_it = limits.memory_mb, psutil.virtual_memory().total
-    return Workers(most, int(all_of_it) if own is None else own * 10**6)
+    limit_mb, all_of_it = limits.memory_mb, psutil.virtual_memory().total
+    return Workers(most, int(all_of_it) if limit_mb is None else limit_mb * 10**6)
 
 
 @cache
 def jobs() -> Jobs:
     """Return the lane of this server."""
-    made = Jobs(settings())
-    turns.tell(made.workers.set_paused)
-    return made
+    queue = Jobs(settings())
+    turns.tell(queue.workers.set_paused)
+    return queue
 
 
 def figures() -> dict[str, float]:

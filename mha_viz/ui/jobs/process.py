@@ -59,12 +59,12 @@ class Worker:
     """
 
     def __init__(self, n_bytes: int, flag: SharedFlag | None = None) -> None:
-        given = [str(n_bytes), *([] if flag is None else [str(flag.number)])]
-        seen = () if flag is None else (flag.number,)
+        arguments = [str(n_bytes), *([] if flag is None else [str(flag.number)])]
+        files = () if flag is None else (flag.number,)
         caches = {name: os.environ[name] for name in _CACHES if name in os.environ}
         module = "mha_viz.ui.jobs.worker"
         try:
-            self._process = child_process.start(module, *given, files=seen, **caches)
+            self._process = child_process.start(module, *arguments, files=files, **caches)
         except OSError as error:
             raise NoProcessError(str(error)) from error
         self.models: frozenset[Checkpoint] = frozenset()  # of the latest call
@@ -224,8 +224,12 @@ class Workers:
             # One that is being made ready is there sooner than a new one would be.
             self._changed.wait_for(lambda: self._idle or len(self._all) < self.most)
             while self._idle:
-                known = [one for one in self._idle if set(call.models) <= one.models]
-                worker = known[0] if known else self._idle[-1]
+                with_models = [
+                    idle_worker
+                    for idle_worker in self._idle
+                    if set(call.models) <= idle_worker.models
+                ]
+                worker = with_models[0] if with_models else self._idle[-1]
                 self._idle.remove(worker)
                 if worker.letting_go is not None:
                     worker.letting_go.cancel()

@@ -82,10 +82,10 @@ class Ticket:
         self,
         job: Job,
         session: str,
-        place: Callable[[Job], Waiting | None],  # of the job in the queue
+        place_of: Callable[[Job], Waiting | None],  # of the job in the queue
         leave: "Callable[[Ticket, Job], None]",  # called by who waits no more
     ) -> None:
-        self._job, self.session, self._place, self._leave = job, session, place, leave
+        self._job, self.session, self._place, self._leave = job, session, place_of, leave
 
     @property
     def ended(self) -> bool:
@@ -109,7 +109,7 @@ class Ticket:
 
     def can_be_joined(self, session: str) -> bool:
         """Return whether others wait for the job, and that session does not yet."""
-        sessions = {one.session for one in tuple(self._job.waits)}
+        sessions = {ticket.session for ticket in tuple(self._job.waits)}
         return bool(sessions) and session not in sessions
 
     def stop(self) -> None:

@@ -63,16 +63,20 @@ class Lane:
         with self._lock:
             self._numbers += 1
             self._turns += 1
-            same = [one.since for one in self._queue if who is not None and one.who == who]
+            same = [
+                turn_ahead.since
+                for turn_ahead in self._queue
+                if who is not None and turn_ahead.who == who
+            ]
             since = max([begin + later, *(last + SHARE for last in same)])
-            place = _Place(since, self._numbers, who)
-            insort(self._queue, place)
+            turn = _Place(since, self._numbers, who)
+            insort(self._queue, turn)
             self._grant()
         try:
-            while not place.granted.wait(LOOK):
-                on_progress(self._before(place))
+            while not turn.granted.wait(LOOK):
+                on_progress(self._before(turn))
         except BaseException:  # Streamlit ends a run by what is no Exception
-            self._give_up(place)
+            self._give_up(turn)
             raise
         with self._lock:
             self._waited += time.monotonic() - begin
@@ -102,24 +106,24 @@ class Lane:
     def _grant(self) -> None:
         """Give free turns to those who wait and may have one; the lock is held."""
         most = max(1, self.at_once - 1)
-        for place in tuple(self._queue):
+        for turn in tuple(self._queue):
             if self.running == self.at_once:
                 return
-            if place.who is None or self._running[place.who] < most:
-                self._queue.remove(place)
-                self._running[place.who] += 1
-                place.granted.set()
+            if turn.who is None or self._running[turn.who] < most:
+                self._queue.remove(turn)
+                self._running[turn.who] += 1
+                turn.granted.set()
 
-    def _before(self, place: _Place) -> int:
+    def _before(self, turn: _Place) -> int:
         with self._lock:
-            return self._queue.index(place) if place in self._queue else 0
+            return self._queue.index(turn) if turn in self._queue else 0
 
-    def _give_up(self, place: _Place) -> None:
+    def _give_up(self, turn: _Place) -> None:
         with self._lock:
-            if place in self._queue:
-                self._queue.remove(place)
+            if turn in self._queue:
+                self._queue.remove(turn)
                 return
-        self.end(place.who)  # it was granted meanwhile
+        self.end(turn.who)  # it was granted meanwhile
 
 
 class _Held(threading.local):
@@ -148,22 +152,22 @@ class Turns:
     @contextmanager
     def run(self, on_progress: OnProgress = _nothing, who: str | None = None) -> Iterator[None]:
         """Hold a turn during a run of a page or of its part; an inner run shares the turn."""
-        held = self._held
-        if held.runs:
-            held.runs += 1
+        thread_turn = self._held
+        if thread_turn.runs:
+            thread_turn.runs += 1
             try:
                 yield
             finally:
-                held.runs -= 1
+                thread_turn.runs -= 1
             return
-        held.runs, held.who = 1, who
+        thread_turn.runs, thread_turn.who = 1, who
         self._count(1)
         try:
             self._enter(self.short, on_progress)
             yield
         finally:
             self._leave()
-            held.runs, held.who = 0, None
+            thread_turn.runs, thread_turn.who = 0, None
             self._count(-1)
 
     @contextmanager

@@ -91,9 +91,9 @@ def _limit(n_bytes: int) -> None:
         return
     mapped = psutil.Process().memory_info().vms
     limits = {resource.RLIMIT_AS: mapped + n_bytes, resource.RLIMIT_CORE: 0}
-    for what, most in limits.items():
+    for resource_kind, most in limits.items():
         with suppress(ValueError, OSError):  # macOS has no limit of memory that holds
-            resource.setrlimit(what, (most, most))
+            resource.setrlimit(resource_kind, (most, most))
 
 
 def _answer(number: int, order: bytes, say: Callable[[Any], None]) -> tuple[str, Any]:
@@ -111,14 +111,14 @@ def _answer(number: int, order: bytes, say: Callable[[Any], None]) -> tuple[str,
         if _stopped >= number:
             raise Cancelled
 
-    said = 0.0
+    reported_at = 0.0
 
     def tell(*values: Any) -> None:
-        nonlocal said
+        nonlocal reported_at
         look()
-        if time.monotonic() - said >= EVERY:
+        if time.monotonic() - reported_at >= EVERY:
             say(values)
-            said = time.monotonic()
+            reported_at = time.monotonic()
 
     return outcome(order, look, tell)
 

@@ -24,10 +24,10 @@ def client(peer: str, x_forwarded_for: Sequence[str], forwarded: Sequence[str]) 
     parts = ",".join(forwarded).replace(";", ",").split(",")
     pairs = [part.strip().partition("=") for part in parts]
     standard = [_bare(value) for name, _, value in pairs if name.lower() == "for"]
-    found = {_nearest(chain) for chain in (named, standard) if chain}
-    if len(found) > 1:
+    addresses = {_nearest(chain) for chain in (named, standard) if chain}
+    if len(addresses) > 1:
         raise ValueError("two headers name different addresses")
-    return found.pop() if found else peer
+    return addresses.pop() if addresses else peer
 
 
 def counted(address: str) -> str | None:
@@ -37,14 +37,14 @@ def counted(address: str) -> str | None:
     a proxy, and so of all visitors.
     """
     try:
-        found = _parsed(address)
+        parsed = _parsed(address)
     except ValueError:  # of a Unix socket
         return None
-    if _is_trusted(address) or (not settings().trusted_proxies and not found.is_global):
+    if _is_trusted(address) or (not settings().trusted_proxies and not parsed.is_global):
         return None
-    if isinstance(found, IPv6Address):
-        return str(ip_network((found, _BLOCK), strict=False))
-    return str(found)
+    if isinstance(parsed, IPv6Address):
+        return str(ip_network((parsed, _BLOCK), strict=False))
+    return str(parsed)
 
 
 def is_loopback(host: str) -> bool:
@@ -71,15 +71,15 @@ def _bare(entry: str) -> str:
 
 def _is_trusted(address: str) -> bool:
     try:
-        found = _parsed(address)
+        parsed = _parsed(address)
     except ValueError:
         return False
-    return any(found in network for network in _networks(settings().trusted_proxies))
+    return any(parsed in network for network in _networks(settings().trusted_proxies))
 
 
 def _parsed(address: str) -> IPv4Address | IPv6Address:
-    found = ip_address(address.partition("%")[0])
-    return getattr(found, "ipv4_mapped", None) or found
+    parsed = ip_address(address.partition("%")[0])
+    return getattr(parsed, "ipv4_mapped", None) or parsed
 
 
 @cache

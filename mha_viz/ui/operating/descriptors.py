@@ -45,5 +45,5 @@ def used() -> int | None:
 
 def are_few() -> bool:
     """Return whether few are left."""
-    most, taken = limit(), used()
-    return most is not None and taken is not None and taken > NEAR * most
+    most, n_open = limit(), used()
+    return most is not None and n_open is not None and n_open > NEAR * most

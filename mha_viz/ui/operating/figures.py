@@ -39,13 +39,13 @@ class Times:
     def table(self) -> dict[str, tuple[list[tuple[float, int]], float]]:
         """Return, by kind, (bound, how many took at most as long) up to infinity, and the sum."""
         with self._lock:
-            found = {
+            copies = {
                 kind: (list(counts), self._sums[kind]) for kind, counts in self._counts.items()
             }
         bounds = (*BOUNDS, float("inf"))
         return {
             kind: ([(bound, sum(counts[: i + 1])) for i, bound in enumerate(bounds)], seconds)
-            for kind, (counts, seconds) in found.items()
+            for kind, (counts, seconds) in copies.items()
         }
 
 

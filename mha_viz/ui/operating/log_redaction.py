@@ -49,10 +49,10 @@ def begin() -> None:
 def _cleaned(record: logging.LogRecord) -> logging.LogRecord:
     """Return the record without text from outside."""
     ours = record.name == OURS or record.name.startswith(f"{OURS}.")
-    said = str(record.msg) if ours and not record.args else ""
+    message = str(record.msg) if ours and not record.args else ""
     raised = record.exc_info[1] if record.exc_info else None
-    place = f"{os.path.basename(record.pathname)}:{record.lineno}"
-    lines = [said or f"(a message that may hold what visitors typed is left out, {place})"]
+    source_line = f"{os.path.basename(record.pathname)}:{record.lineno}"
+    lines = [message or f"(a message that may hold what visitors typed is left out, {source_line})"]
     lines += [] if raised is None else _places(raised)
     record.msg, record.args, record.exc_info, record.stack_info = "\n".join(lines), (), None, None
     return record
@@ -60,17 +60,17 @@ def _cleaned(record: logging.LogRecord) -> logging.LogRecord:
 
 def _places(error: BaseException) -> list[str]:
     """Return the kinds of an exception and its causes, each with the places that it passed."""
-    found: list[str] = []
-    seen: set[int] = set()
+    lines: list[str] = []
+    visited: set[int] = set()
     each: BaseException | None = error
-    while each is not None and id(each) not in seen:
-        seen.add(id(each))
+    while each is not None and id(each) not in visited:
+        visited.add(id(each))
         passed = traceback.extract_tb(each.__traceback__)
-        said = _message(each, passed[-1].filename if passed else "")
-        found.append(f"  {type(each).__module__}.{type(each).__qualname__}{said}, raised at")
-        found += [f"    {frame.filename}:{frame.lineno} in {frame.name}" for frame in passed]
+        message = _message(each, passed[-1].filename if passed else "")
+        lines.append(f"  {type(each).__module__}.{type(each).__qualname__}{message}, raised at")
+        lines += [f"    {frame.filename}:{frame.lineno} in {frame.name}" for frame in passed]
         each = each.__cause__ or each.__context__
-    return found
+    return lines
 
 
 def _message(error: BaseException, file: str) -> str:
@@ -91,11 +91,13 @@ def _unexpected(error: BaseException | None) -> None:
 def _native_code_is_not_heard() -> None:
     """Discard what native libraries write past Python, as a panic with the text in it."""
     try:
-        kept = os.dup(2)
+        stderr_copy = os.dup(2)
     except OSError:  # there is no stderr
         return
     sys.stderr.flush()
-    stream = io.TextIOWrapper(os.fdopen(kept, "wb", 0), "utf-8", "replace", write_through=True)
+    stream = io.TextIOWrapper(
+        os.fdopen(stderr_copy, "wb", 0), "utf-8", "replace", write_through=True
+    )
     before, sys.stderr = sys.stderr, stream
     for logger in (logging.getLogger(), *logging.Logger.manager.loggerDict.values()):
         for handler in getattr(logger, "handlers", ()):

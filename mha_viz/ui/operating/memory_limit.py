@@ -39,14 +39,14 @@ class Ceiling:
 
     def look(self) -> None:
         """Make room where there is little, and note whether there is too little all the same."""
-        taken = self._used()
-        if taken > NEAR * self.most:
-            everything = taken > self.most and self._clock() - self._emptied >= SELDOM
+        n_bytes = self._used()
+        if n_bytes > NEAR * self.most:
+            everything = n_bytes > self.most and self._clock() - self._emptied >= SELDOM
             if everything:
                 self._emptied = self._clock()
             self._let_go(everything)
-            taken = self._used()
-        self.over = taken > self.most
+            n_bytes = self._used()
+        self.over = n_bytes > self.most
 
     def keep(self) -> None:
         """Check again and again, in a thread of its own."""
@@ -59,7 +59,7 @@ class Ceiling:
         threading.Thread(target=on_and_on, daemon=True, name="memory ceiling").start()
 
 
-_kept: list[Ceiling] = []
+_ceilings: list[Ceiling] = []
 
 
 @cache
@@ -67,13 +67,13 @@ def keep(let_go: LetGo) -> None:
     """Keep this server below its ceiling from now on, where it has one."""
     most = settings().memory_mb
     if most is not None:
-        _kept.append(Ceiling(most * MB, rss.used, let_go))
-        _kept[-1].keep()
+        _ceilings.append(Ceiling(most * MB, rss.used, let_go))
+        _ceilings[-1].keep()
 
 
 def is_over() -> bool:
     """Return whether the server takes more memory than it may."""
-    return any(ceiling.over for ceiling in _kept)
+    return any(ceiling.over for ceiling in _ceilings)
 
 
 def check() -> None:

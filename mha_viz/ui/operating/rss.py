@@ -13,9 +13,9 @@ def used() -> int:
     Of a child only the part counts that it shares with nobody, where the system tells it (Linux):
     the libraries that all have loaded lie in memory once.
     """
-    own = psutil.Process()
-    n_bytes: int = own.memory_info().rss
-    for child in own.children(recursive=True):
+    process = psutil.Process()
+    n_bytes: int = process.memory_info().rss
+    for child in process.children(recursive=True):
         with suppress(psutil.Error):  # it has ended
             memory = child.memory_info()
             n_bytes += memory.rss - getattr(memory, "shared", 0)
@@ -24,5 +24,5 @@ def used() -> int:
 
 def free() -> int:
     """Return the bytes that this machine, or the container of the server, has left."""
-    left = available()
-    return int(psutil.virtual_memory().available) if left is None else left
+    n_bytes = available()
+    return int(psutil.virtual_memory().available) if n_bytes is None else n_bytes

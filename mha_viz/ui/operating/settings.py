@@ -97,12 +97,12 @@ def read(environment: Mapping[str, str] | None = None) -> Reading:
     """
     environment = os.environ if environment is None else environment
     by_name = {choice.name: choice for choice in fields(Settings)}
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     origins = dict.fromkeys(by_name, "default")
     path = environment.get(FILE, "").strip()
     for key, value in (_table(Path(path)) if path else {}).items():
         shown = f"{key} in {Path(path).name}"
-        found[key] = _checked(_known(key, by_name, shown), value, shown)
+        values[key] = _checked(_known(key, by_name, shown), value, shown)
         origins[key] = Path(path).name
     for variable in sorted(environment.keys() - _OTHERS):
         if not variable.startswith(PREFIX):
@@ -112,15 +112,15 @@ def read(environment: Mapping[str, str] | None = None) -> Reading:
         raw = environment[variable].strip()
         if not raw:  # as a shell and a compose file leave one out
             continue
-        found[key] = _checked(choice, _parsed(choice, raw), variable)
+        values[key] = _checked(choice, _parsed(choice, raw), variable)
         origins[key] = variable
-    if found.get("classroom"):
-        found["public"], origins["public"] = True, origins["classroom"]
-    if found.get("public"):
-        for name in by_name.keys() - found.keys():
+    if values.get("classroom"):
+        values["public"], origins["public"] = True, origins["classroom"]
+    if values.get("public"):
+        for name in by_name.keys() - values.keys():
             if "public" in (facts := by_name[name].metadata):
-                found[name], origins[name] = facts["public"], "default of public servers"
-    return Reading(Settings(**found), origins)
+                values[name], origins[name] = facts["public"], "default of public servers"
+    return Reading(Settings(**values), origins)
 
 
 def _table(path: Path) -> dict[str, Any]:
@@ -137,9 +137,9 @@ def _table(path: Path) -> dict[str, Any]:
         raise SettingsError(f"{expected} at {path}: {why}") from error
     except ValueError as error:  # no TOML, or no UTF-8
         raise SettingsError(f"{expected}, got {path.name}, which is none: {error}.") from error
-    others, table = [name for name in tables if name != TABLE], tables.get(TABLE, {})
-    if others or not isinstance(table, dict):
-        got = f"got {(others or [TABLE])[0]!r} in {path.name}"
+    unknown, table = [name for name in tables if name != TABLE], tables.get(TABLE, {})
+    if unknown or not isinstance(table, dict):
+        got = f"got {(unknown or [TABLE])[0]!r} in {path.name}"
         raise SettingsError(f"{expected}, {got}: put all settings below a line [{TABLE}].")
     return table
 
@@ -147,9 +147,9 @@ def _table(path: Path) -> dict[str, Any]:
 def _known(key: str, by_name: Mapping[str, Field[Any]], shown: str) -> Field[Any]:
     if key not in by_name:
         near = difflib.get_close_matches(key, by_name, 1)
-        told = f"which is none. Is {near[0]} meant?" if near else "which is none."
+        advice = f"which is none. Is {near[0]} meant?" if near else "which is none."
         raise SettingsError(
-            f"Expected one of the settings {', '.join(by_name)}, got {shown}, {told}"
+            f"Expected one of the settings {', '.join(by_name)}, got {shown}, {advice}"
         )
     return by_name[key]
 

@@ -144,8 +144,8 @@ def drop_uploads(session: str, but: int) -> None:
     """Let go of the files that a session has sent, but for so many that came last."""
     files = runtime.get_instance().uploaded_file_mgr if runtime.exists() else None
     if isinstance(files, MemoryUploadedFileManager):
-        own = list(files.file_storage.get(session, ()))
-        for file_id in own[: max(0, len(own) - but)]:
+        uploads = list(files.file_storage.get(session, ()))
+        for file_id in uploads[: max(0, len(uploads) - but)]:
             files.remove_file(session, file_id)
 
 

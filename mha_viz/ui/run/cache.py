@@ -75,22 +75,22 @@ class Cache:
                     self._items.move_to_end(key)
                     self._mark_seen(visitor, key, item)
                     self._trim()
-                    found: T = item.thing
-                    return found
+                    cached_value: T = item.thing
+                    return cached_value
                 pending = self._pending.get(key)
                 if pending is None or pending.by == threading.get_ident():
                     pending = self._pending[key] = _Pending()
                     break
             self.wait(pending.over)
             if pending.things:
-                thing: T = pending.things[0]
-                self._keep(key, thing, size(thing), visitor)
-                return thing
+                value: T = pending.things[0]
+                self._keep(key, value, size(value), visitor)
+                return value
         try:
-            thing = make()
-            self._keep(key, thing, size(thing), visitor)
-            pending.things = (thing,)
-            return thing
+            value = make()
+            self._keep(key, value, size(value), visitor)
+            pending.things = (value,)
+            return value
         finally:
             with self._lock:
                 if self._pending.get(key) is pending:
@@ -132,12 +132,12 @@ class Cache:
     def __len__(self) -> int:
         return len(self._items)
 
-    def _keep(self, key: Hashable, thing: Any, n_bytes: int, visitor: Visitor | None) -> None:
+    def _keep(self, key: Hashable, value: Any, n_bytes: int, visitor: Visitor | None) -> None:
         with self._lock:
-            seen = visitor is not None and not visitor.closed
-            if n_bytes > (self.max_bytes if seen else self.max_unseen):
+            has_visitor = visitor is not None and not visitor.closed
+            if n_bytes > (self.max_bytes if has_visitor else self.max_unseen):
                 return
-            item = _Item(thing, n_bytes)
+            item = _Item(value, n_bytes)
             before = self._items.pop(key, None)
             if before is not None:  # somebody else keeps it already
                 self.n_bytes -= before.n_bytes

@@ -42,16 +42,16 @@ def work(
     result depends on: equal work of several visitors is done once. `seconds` estimates its
     duration, and `progress_argument` is called with the progress.
     """
-    made = {one: _model(one) for one in Call(function).models}
-    sizes = [n_parameters(one) for one in made.values()]
+    models = {checkpoint: _model(checkpoint) for checkpoint in Call(function).models}
+    sizes = [n_parameters(model) for model in models.values()]
     large = any(size > _SMALL for size in sizes)
     call = Call(function, progress_argument, jobs().threads if large else 1)
 
     def run_here(on_progress: Callable[..., None]) -> Any:
         with one_thread():
-            return call.with_models(made.__getitem__)(**{progress_argument: on_progress})
+            return call.with_models(models.__getitem__)(**{progress_argument: on_progress})
 
-    on_cpu = all(one.device.type == "cpu" for one in made.values())
+    on_cpu = all(model.device.type == "cpu" for model in models.values())
     in_process = on_cpu and _fits_twice(4 * sum(sizes))
     name = f"{function.func.__module__}.{function.func.__qualname__}"
     return Work((name, key), run_here, call if in_process else None, seconds)
@@ -116,19 +116,19 @@ def do(
     """
     before: object = None
     share: float | None = None
-    heard = told = time.monotonic()
+    heard = reported_at = time.monotonic()
 
     def look(news: Waiting | tuple[Any, ...]) -> float | None:
-        nonlocal before, share, heard, told
+        nonlocal before, share, heard, reported_at
         streamlit_run.raise_if_superseded()
         now = time.monotonic()
         if news and news != before:
             share, before, heard = on_progress(news), news, now
         elif isinstance(news, Waiting):
             heard = now
-        elif now - max(heard, told) >= SILENCE:
+        elif now - max(heard, reported_at) >= SILENCE:
             on_silence(now - heard)
-            told = now
+            reported_at = now
         return share
 
     with release_slot():  # the page computes nothing meanwhile

@@ -165,9 +165,9 @@ def stored_run(name: str, device: str, dtype: str) -> StoredRun | None:
 
     if device_of(device).type != "cpu":
         return None
-    if (found := _stored_run(name)) is not None:
+    if (run := _stored_run(name)) is not None:
         engine.requested.add((name, device, dtype))
-    return found
+    return run
 
 
 @functools.cache
@@ -233,22 +233,22 @@ def size_line(name: str, dtype: str) -> str:
 def model(name: str, device: str, dtype: str) -> AttentionModel:
     """Return a loaded model, shared by all users; the least recently used one is dropped."""
     await_transformers()  # outside of what is cached: Streamlit would show the spinner again
-    which = (name, device, dtype)
+    checkpoint = (name, device, dtype)
     # Whoever waits for it, too, leaves the turn to others: a large model takes its time.
-    with nullcontext() if which in _loaded else release_slot():
+    with nullcontext() if checkpoint in _loaded else release_slot():
         try:
-            return _model(*which)
+            return _model(*checkpoint)
         except OutOfMemoryError:
             if not _loaded:
                 raise
             let_go(everything=True)  # the other models may leave room for this one
-            return _model(*which)
+            return _model(*checkpoint)
 
 
 _loaded: LRUCache[tuple[str, str, str], AttentionModel] = LRUCache(MAX_MODELS)
 
 
-@cached(_loaded, key=lambda *which: which, condition=threading.Condition())
+@cached(_loaded, key=lambda *checkpoint: checkpoint, condition=threading.Condition())
 def _model(name: str, device: str, dtype: str) -> AttentionModel:
     if name.endswith(UNTRAINED):
         return _untrained(name.removesuffix(UNTRAINED), device, dtype, SHOWN_SEED)

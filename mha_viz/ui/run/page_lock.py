@@ -95,9 +95,9 @@ class _QueueNotice:
         streamlit_run.raise_if_superseded()
         if time.monotonic() - self._begin > PATIENCE and before != self._place:
             self.close()
-            others = "1 visitor" if before == 1 else f"{before} visitors"
+            ahead = "1 visitor" if before == 1 else f"{before} visitors"
             # What is no element takes no place: all below would move.
-            self._shown.enter_context(st.spinner(f"Busy: {others} before you …"))
+            self._shown.enter_context(st.spinner(f"Busy: {ahead} before you …"))
             self._place = before
 
     def close(self) -> None:

@@ -48,8 +48,8 @@ class Places:
         with self._lock:
             self._look(session)
             now = self._clock()
-            if place := self._held.get(session):
-                place.acted = place.acted or now - place.taken > OPENING
+            if held_place := self._held.get(session):
+                held_place.acted = held_place.acted or now - held_place.taken > OPENING
                 return True
             if self._no_room() or self.has_most(address):
                 return False
@@ -63,20 +63,23 @@ class Places:
         if address is None or self._of_one is None:
             return False
         with self._lock:
-            return sum(one.address == address for one in self._held.values()) >= self._of_one
+            return (
+                sum(held_place.address == address for held_place in self._held.values())
+                >= self._of_one
+            )
 
-    def _look(self, here: str) -> None:
+    def _look(self, session_now: str) -> None:
         """Give up the places of pages that were closed, and not of a connection that broke.
 
         Who has done nothing on a page loses nothing with it: its place is free at once.
         """
         now = self._clock()
-        for session, place in list(self._held.items()):
-            if session == here or self._is_there(session):
-                place.left = None
-            elif place.acted and place.left is None:
-                place.left = now
-            elif place.left is None or now - place.left > memory.STAYS:
+        for session, held_place in list(self._held.items()):
+            if session == session_now or self._is_there(session):
+                held_place.left = None
+            elif held_place.acted and held_place.left is None:
+                held_place.left = now
+            elif held_place.left is None or now - held_place.left > memory.STAYS:
                 del self._held[session]
 
     def _give_way(self) -> bool:
@@ -84,8 +87,8 @@ class Places:
 
         It stays as it is. Whoever uses it then takes a place in the same way.
         """
-        for session, place in self._held.items():
-            if not place.acted and self._clock() - place.taken > OPENING:
+        for session, held_place in self._held.items():
+            if not held_place.acted and self._clock() - held_place.taken > OPENING:
                 del self._held[session]
                 return True
         return False

@@ -45,19 +45,23 @@ def report(scene: Scene, view: Shared) -> Report:
 
     Computed once for a text; a click on another head finds it here.
     """
-    which, with_random = view.checkpoint, has_random(view)
+    checkpoint, with_random = view.checkpoint, has_random(view)
 
     def make() -> Report:
         if scene.record.part == "cross":
             return make_report(scene.record)
         if (stored := scene.stored) is not None:
-            own: dict[str, Any] = {"random_scores": stored.random_scores}
-            return make_report(scene.record, induction=stored.induction, **own)
+            stored_scores: dict[str, Any] = {"random_scores": stored.random_scores}
+            return make_report(scene.record, induction=stored.induction, **stored_scores)
         part = scene.record.part
-        more: dict[str, Any] = {"random": memory.untrained_copy(*which) if with_random else None}
-        with turn_for(memory.model(*which), scene.text + (scene.pair or "")):
-            more["induction"] = memory.induction(*which, part, False)
-            more["random_induction"] = memory.induction(*which, part, True) if with_random else None
+        more: dict[str, Any] = {
+            "random": memory.untrained_copy(*checkpoint) if with_random else None
+        }
+        with turn_for(memory.model(*checkpoint), scene.text + (scene.pair or "")):
+            more["induction"] = memory.induction(*checkpoint, part, False)
+            more["random_induction"] = (
+                memory.induction(*checkpoint, part, True) if with_random else None
+            )
             return make_report(scene.record, **more)
 
     return cached(scene, "report", with_random, make=make)
@@ -66,7 +70,7 @@ def report(scene: Scene, view: Shared) -> Report:
 def of_kind(report: Report, key: str) -> list[tuple[int, int]]:
     """Return the heads that have earned a label, as (layer, head)."""
     heads = ((i, j, row[j]) for i, row in enumerate(report.labels) for j in range(len(row)))
-    return [(i, j) for i, j, earned in heads if key in {one.label.key for one in earned}]
+    return [(i, j) for i, j, earned in heads if key in {entry.label.key for entry in earned}]
 
 
 def has_random(view: Shared) -> bool:
@@ -94,9 +98,9 @@ def request_random(view: Shared) -> None:
     session().random_wanted.add(view.checkpoint)
 
 
-def cached(scene: Scene, *what: Hashable, make: Callable[[], T], size: int = 200_000) -> T:
+def cached(scene: Scene, *key: Hashable, make: Callable[[], T], size: int = 200_000) -> T:
     """Return what follows from the scene alone, made once and kept; `size` is in bytes."""
-    return scene.derive(*what, make=make, size=lambda made: size)
+    return scene.derive(*key, make=make, size=lambda value: size)
 
 
 def table_bytes(table: pd.DataFrame) -> int:
@@ -124,7 +128,9 @@ def parameter_likeness(
     return of_parameters(view, "pairs", space, measure, make=make)
 
 
-def of_parameters(view: Shared, *what: Hashable, make: Callable[[AttentionModel], T]) -> T | None:
+def of_parameters(
+    view: Shared, *key_parts: Hashable, make: Callable[[AttentionModel], T]
+) -> T | None:
     """Return what follows from a model's parameters alone; None where they are not known."""
     model = memory.model(*view.checkpoint)
 
@@ -134,8 +140,8 @@ def of_parameters(view: Shared, *what: Hashable, make: Callable[[AttentionModel]
         except (NotKeptError, AttentionUnavailableError):
             return None
 
-    key = (*view.checkpoint, view.part, "parameters", *what)
-    return memory.cache().get(key, known, lambda made: int(getattr(made, "nbytes", 10_000)))
+    key = (*view.checkpoint, view.part, "parameters", *key_parts)
+    return memory.cache().get(key, known, lambda value: int(getattr(value, "nbytes", 10_000)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,11 +176,11 @@ def _compare_with_chance(scene: Scene, measure: str, with_random: bool) -> Chanc
         no_pairs, no_twins = np.zeros(len(each), bool), np.zeros(len(apart), bool)
         return Chance(measure, None, np.full(len(each), np.nan), no_pairs, no_twins)
     p, pairs = permuted.p_pairs, discoveries(permuted.p_pairs)
-    edge, known = permuted.edge, int(np.isfinite(p).sum())
-    expected = known * float((permuted.pairs < edge).mean())
-    found = p, pairs, discoveries(permuted.p_nearest), expected, int((each < edge).sum())
+    edge, n_defined = permuted.edge, int(np.isfinite(p).sum())
+    expected = n_defined * float((permuted.pairs < edge).mean())
+    values = p, pairs, discoveries(permuted.p_nearest), expected, int((each < edge).sum())
     untrained = _untrained(scene, measure) if with_random else (None, 0)
-    return Chance(measure, permuted.band, *found, *untrained)
+    return Chance(measure, permuted.band, *values, *untrained)
 
 
 def _untrained(scene: Scene, measure: str) -> tuple[Band | None, int]:
@@ -184,5 +190,5 @@ def _untrained(scene: Scene, measure: str) -> tuple[Band | None, int]:
         return None, 0
     record = model.trace(scene.text, scene.pair, part=scene.part, keep=("pattern", "z"))
     permuted = permuted_pairs(record, measure)
-    found = 0 if permuted is None else int(discoveries(permuted.p_pairs).sum())
-    return untrained_band(record, measure), found
+    n_discoveries = 0 if permuted is None else int(discoveries(permuted.p_pairs).sum())
+    return untrained_band(record, measure), n_discoveries

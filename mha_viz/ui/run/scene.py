@@ -104,26 +104,26 @@ class Scene:
         """Heads of all layers together."""
         return self.record.n_layers * self.record.n_heads
 
-    def has(self, *what: Hashable) -> bool:
+    def has(self, *key_parts: Hashable) -> bool:
         """Return whether `derive` has been asked for this, and still holds it."""
-        return memory.cache().find((self.key, *what)) is not None
+        return memory.cache().find((self.key, *key_parts)) is not None
 
-    def derive(self, *what: Hashable, make: Callable[[], T], size: Callable[[T], int]) -> T:
+    def derive(self, *key_parts: Hashable, make: Callable[[], T], size: Callable[[T], int]) -> T:
         """Return what follows from the run alone, made once and kept; `size` is in bytes."""
 
         def make_tidily() -> T:
-            found = make()
+            value = make()
             run: Run | None = memory.cache().find(self)
             malloc_trim.after(0 if run is None else run.record.held_bytes)
-            return found
+            return value
 
         with cancel_if_superseded():
-            return memory.cache().get((self.key, *what), make_tidily, size)
+            return memory.cache().get((self.key, *key_parts), make_tidily, size)
 
     @property
     def _run(self) -> Run:
-        found: Run | None = memory.cache().find(self)
-        return found or self.run()
+        cached_run: Run | None = memory.cache().find(self)
+        return cached_run or self.run()
 
     def run(self) -> Run:
         """Return the run, cached or made now; the visitor looks at it from then on.
@@ -138,9 +138,9 @@ class Scene:
         stored = memory.stored_run(*checkpoint)
         if stored is not None and stored.is_of(self.part, self.text, self.pair):
             return Run(stored.record, measured(stored.record), None, stored)
-        made = _trace(self, memory.model(*checkpoint), self.text, self.pair, self.part)
-        malloc_trim.after(made.record.held_bytes)
-        return made
+        new_run = _trace(self, memory.model(*checkpoint), self.text, self.pair, self.part)
+        malloc_trim.after(new_run.record.held_bytes)
+        return new_run
 
 
 def compute(view: Shared) -> Scene:

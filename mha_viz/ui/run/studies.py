@@ -51,11 +51,11 @@ class Studies:
     """
 
     def __init__(self, folder: Path | None = None) -> None:
-        held = ExitStack()
-        self._folder = folder or held.enter_context(temporary_folder())
+        resources = ExitStack()
+        self._folder = folder or resources.enter_context(temporary_folder())
         self._folder.mkdir(parents=True, exist_ok=True)
         if folder is None:
-            self._deletion = weakref.finalize(self, _delete_while_written, self._folder, held)
+            self._deletion = weakref.finalize(self, _delete_while_written, self._folder, resources)
         self._lock = threading.RLock()
         self._made: dict[str, StudyJob] = {}  # of this process
 
@@ -102,17 +102,17 @@ class Studies:
             texts, name = self._texts(view.corpus), self._key_of(view)
             if texts is None:
                 return None
-            made = self._made.get(name)
-            if made is None or (made.study and not made.study.folder.exists()):  # others deleted it
+            job = self._made.get(name)
+            if job is None or (job.study and not job.study.folder.exists()):  # others deleted it
                 sample = MAX_TEXTS if view.corpus else None
                 folder, join = self._folder / name, self._joining(view)
-                made = StudyJob(folder, texts, sample, join, self._delete_abandoned)
-                self._made[name] = made
-            made.open_finished()
+                job = StudyJob(folder, texts, sample, join, self._delete_abandoned)
+                self._made[name] = job
+            job.open_finished()
             with suppress(WriteError):  # what is there is shown on a full disk, too
                 self._use(name, _visitor() if view.corpus else "")
-            self._trim(made)
-            return made
+            self._trim(job)
+            return job
 
     def finished(self, view: ManyTexts) -> Study | None:
         """Return the study of a view's model over its texts if it is done, else None.
@@ -128,7 +128,7 @@ class Studies:
 
     def own(self) -> dict[str, str]:
         """Return the titles of all texts of visitors by their keys."""
-        return {key: about["title"] for key, about in self._kept(own=True).items()}
+        return {key: about["title"] for key, about in self._kept(is_own=True).items()}
 
     def is_treebank(self, corpus: str) -> bool:
         """Return whether the texts of a key have trees, and perhaps documents."""
@@ -156,8 +156,8 @@ class Studies:
         return DOCUMENT if view.joined and self.is_treebank(view.corpus) else None
 
     def _key_of(self, view: ManyTexts) -> str:
-        what = repr((view.corpus, view.checkpoint, self._joining(view)))
-        return hashlib.sha256(what.encode()).hexdigest()[:32]
+        choices = repr((view.corpus, view.checkpoint, self._joining(view)))
+        return hashlib.sha256(choices.encode()).hexdigest()[:32]
 
     def _about(self, key: str) -> Path:
         return self._folder / f"{key}.json"
@@ -170,15 +170,15 @@ class Studies:
         with suppress(FileNotFoundError):  # another server has just deleted it
             os.utime(path, ns=(now, now))
 
-    def _kept(self, own: bool) -> dict[str, dict[str, str]]:
+    def _kept(self, is_own: bool) -> dict[str, dict[str, str]]:
         """Return what is said of all texts of visitors, or of all studies; the last used last."""
-        found = []
+        dated = []
         for path in self._folder.glob("*.json"):
             with suppress(OSError, ValueError):  # another server deletes it
-                if path.name.startswith(OWN) == own:
+                if path.name.startswith(OWN) == is_own:
                     about = json.loads(path.read_text("utf-8"))
-                    found.append((path.stat().st_mtime_ns, path.stem, about))
-        return {key: about for _, key, about in sorted(found, key=lambda one: one[:2])}
+                    dated.append((path.stat().st_mtime_ns, path.stem, about))
+        return {key: about for _, key, about in sorted(dated, key=lambda entry: entry[:2])}
 
     def _texts(self, key: str) -> OwnTexts | None:
         """Return the texts of a key, which may be anything; None where they are not kept."""
@@ -197,15 +197,15 @@ class Studies:
 
         Whoever brings many texts pushes out their own, and nobody else's.
         """
-        running = {name: one.texts for name, one in self._made.items() if one.runs}
+        running = {name: job.texts for name, job in self._made.items() if job.runs}
         read = {texts.parent.name for texts in running.values()}
-        for own in (False, True):
-            owners = {key: about["owner"] for key, about in self._kept(own).items()}
+        for is_own in (False, True):
+            owners = {key: about["owner"] for key, about in self._kept(is_own).items()}
             for key in _oldest_of_largest_owner(owners, owners.keys() - running.keys() - read):
                 if _delete(self._folder / key):
                     self._about(key).unlink(missing_ok=True)
-        for name, one in list(self._made.items()):
-            if one is not looked_at and not one.runs and not self._about(name).is_file():
+        for name, job in list(self._made.items()):
+            if job is not looked_at and not job.runs and not self._about(name).is_file():
                 del self._made[name]
 
 
@@ -262,10 +262,10 @@ def _delete(folder: Path) -> bool:
     return True
 
 
-def _delete_while_written(folder: Path, held: ExitStack) -> None:
+def _delete_while_written(folder: Path, resources: ExitStack) -> None:
     """Delete a folder, again and again while a study may still write into it."""
     end = time.monotonic() + DELETING
-    held.close()
+    resources.close()
     while folder.exists() and time.monotonic() < end:
         shutil.rmtree(folder, ignore_errors=True)
 

@@ -148,14 +148,18 @@ class StudyJob:
             self.progress, self._heard = progress, time.monotonic()
             check_cancelled()
 
-        own: dict[str, Any] = {"column": self._column, "group": self._group, "join": self._join}
-        own |= {"sample": self._sample, "batch_tokens": BATCH_TOKENS, "on_progress": on_progress}
-        own |= {"cluster": settings().cluster or None}
+        options: dict[str, Any] = {"column": self._column, "group": self._group, "join": self._join}
+        options |= {
+            "sample": self._sample,
+            "batch_tokens": BATCH_TOKENS,
+            "on_progress": on_progress,
+        }
+        options |= {"cluster": settings().cluster or None}
         try:
             with one_thread(), cancellation(between_blocks):
                 while self.study is None:
                     with suppress(LockedError):  # another server makes it, or has just left it
-                        self.study = study(model, self.texts, self.folder, **own)
+                        self.study = study(model, self.texts, self.folder, **options)
                         return
                     between_blocks()
                     time.sleep(_LOOK)

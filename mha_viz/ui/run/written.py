@@ -87,10 +87,10 @@ def shown(scene: WrittenScene, model: AttentionModel) -> Shown:
         session().writer = _Writer(threading.Lock())
     writer: _Writer = session().writer
     with writer.lock:
-        known = writer.shown
-        if known is None or known.scene != scene:
-            known = writer.shown = _write(writer, scene, model)
-        return known
+        written = writer.shown
+        if written is None or written.scene != scene:
+            written = writer.shown = _write(writer, scene, model)
+        return written
 
 
 def forget() -> None:
@@ -118,17 +118,17 @@ def _write(writer: _Writer, scene: WrittenScene, model: AttentionModel) -> Shown
     if surplus:
         writing.back(surplus, on_layer)
     while (n := len(writing)) < scene.written:
-        place = writing.n_prompt + n
-        if place in chosen and not writing.is_full:
-            writing.branch(place, chosen[place], on_layer)
+        position = writing.n_prompt + n
+        if position in chosen and not writing.is_full:
+            writing.branch(position, chosen[position], on_layer)
         elif writing.step(on_layer) is None:
             break
     record = writing.record
     seconds = time.perf_counter() - start
     bar.empty()
     run, room = Run(record, measured(record), seconds), model.n_ctx - writing.n_prompt
-    found = writing.text, writing.written, writing.upcoming, writing.finished
-    return Shown(scene, run, *found, room)
+    state = writing.text, writing.written, writing.upcoming, writing.finished
+    return Shown(scene, run, *state, room)
 
 
 def _n_matching(writing: Writing, chosen: dict[int, int], most: int) -> int:

@@ -119,8 +119,8 @@ def _gauges() -> Iterator[tuple[str, str, float]]:
     limit = settings().memory_mb
     if limit is not None:
         yield "memory_ceiling_bytes", "Memory that the server may take.", limit * memory_limit.MB
-    if (taken := descriptors.used()) is not None:
-        yield "open_descriptors", "File descriptors that are open.", taken
+    if (n_open := descriptors.used()) is not None:
+        yield "open_descriptors", "File descriptors that are open.", n_open
     if (most := descriptors.limit()) is not None:
         yield "descriptor_limit", "File descriptors that may be open.", most
     yield "cache_bytes", "What was made of texts and may be wanted again.", memory.cache().n_bytes
@@ -128,10 +128,10 @@ def _gauges() -> Iterator[tuple[str, str, float]]:
 
 def _of_lanes(gauge: Callable[..., Any]) -> Iterator[Any]:
     """Return the figures of lanes by name; all of the same name in one family."""
-    told = {lane: dict(tell()) for lane, tell in LANES.items()}
-    for name in sorted({name for numbers in told.values() for name in numbers}):
+    lane_numbers = {lane: dict(tell()) for lane, tell in LANES.items()}
+    for name in sorted({name for numbers in lane_numbers.values() for name in numbers}):
         family = gauge(f"mha_viz_lane_{name}", f"Of each lane of work: {name}.", labels=["lane"])
-        for lane, numbers in told.items():
+        for lane, numbers in lane_numbers.items():
             if name in numbers:
                 family.add_metric([lane], numbers[name])
         yield family

@@ -42,8 +42,8 @@ class Gate:
             return
         if scope["type"] == "websocket":
             # Looked at above; what Streamlit finds here it may look up on the internet.
-            kept = [(name, value) for name, value in scope["headers"] if name != b"origin"]
-            scope = {**scope, "headers": kept}
+            other_headers = [(name, value) for name, value in scope["headers"] if name != b"origin"]
+            scope = {**scope, "headers": other_headers}
         await self.app(scope, receive, send)
 
 
@@ -60,8 +60,8 @@ class FormerPages:
         if target is None or scope["method"] not in ("GET", "HEAD"):
             await self.app(scope, receive, send)
             return
-        here = "../" if scope["path"].endswith("/") else "./"  # whatever path a proxy has in front
-        await RedirectResponse(here + target, 307)(scope, receive, send)
+        root = "../" if scope["path"].endswith("/") else "./"  # whatever path a proxy has in front
+        await RedirectResponse(root + target, 307)(scope, receive, send)
 
 
 def refusal(hosts: list[str], origins: list[str]) -> str:
@@ -97,9 +97,9 @@ def _name(host: str) -> str | None:
 
 def _is_ours(name: str) -> bool:
     """Return whether a name is this server's; by Streamlit's list where there is one."""
-    given: list[str] = config.get_option("server.allowedHosts")
-    if given:
-        return any(_matches(name, pattern.strip().lower().rstrip(".")) for pattern in given)
+    host_patterns: list[str] = config.get_option("server.allowedHosts")
+    if host_patterns:
+        return any(_matches(name, pattern.strip().lower().rstrip(".")) for pattern in host_patterns)
     address = str(config.get_option("server.address") or "0.0.0.0").lower()
     if name in LOOPBACK or name == address:
         return True
@@ -135,5 +135,5 @@ def _is_own_page(origin: str, host: str) -> bool:
     if not config.get_option("server.enableCORS"):
         return True
     trusted = {item.strip() for item in config.get_option("server.corsAllowedOrigins")}
-    own = {f"{scheme}://{host.lower()}" for scheme in ("http", "https")}
-    return origin.lower() in own or origin in trusted
+    own_origins = {f"{scheme}://{host.lower()}" for scheme in ("http", "https")}
+    return origin.lower() in own_origins or origin in trusted

@@ -85,6 +85,6 @@ def policy(embedded_in: tuple[str, ...] = ()) -> str:
 @cache
 def _inline() -> tuple[str, ...]:
     """Return hashes of the scripts in Streamlit's page, by which the policy allows them."""
-    found = _INLINE.findall(PAGE.read_text(encoding="utf-8"))
-    sums = (hashlib.sha256(script.encode()).digest() for script in found)
-    return tuple(f"'sha256-{base64.b64encode(one).decode()}'" for one in sums)
+    scripts = _INLINE.findall(PAGE.read_text(encoding="utf-8"))
+    sums = (hashlib.sha256(script.encode()).digest() for script in scripts)
+    return tuple(f"'sha256-{base64.b64encode(digest).decode()}'" for digest in sums)

@@ -34,16 +34,16 @@ _NAMES = ("SIGINT", "SIGTERM", "SIGHUP")  # Windows has no terminal that hangs u
 def begin() -> None:
     """Prepare this server, or end the program with a sentence where a setting is not valid."""
     try:
-        found = settings()
-        if found.cluster:  # where Ray is missing, now is the time to say so
-            require("cluster", f"cluster = {found.cluster}", "Or leave the setting out.")
-        if found.shared:
+        checked = settings()
+        if checked.cluster:  # where Ray is missing, now is the time to say so
+            require("cluster", f"cluster = {checked.cluster}", "Or leave the setting out.")
+        if checked.shared:
             class_answers.classes()  # and where nothing can be written
     except (MissingPackageError, SettingsError) as error:
         sys.exit(f"error: {error}")
-    if found.max_upload_mb is not None:  # refused while it comes in, whatever the page says
-        config.set_option("server.maxUploadSize", found.max_upload_mb)
-    if found.public:
+    if checked.max_upload_mb is not None:  # refused while it comes in, whatever the page says
+        config.set_option("server.maxUploadSize", checked.max_upload_mb)
+    if checked.public:
         # Of what uvicorn has taken in (connections.py); the option is a number of whole MB.
         largest = -(-connections.largest_message() // memory_limit.MB)
         config.set_option("server.maxWidgetStateSize", largest)

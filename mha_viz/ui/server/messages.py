@@ -45,23 +45,23 @@ def is_expected(data: bytes) -> bool:
 _ONE_OF = frozenset(field.number for field in BackMsg.DESCRIPTOR.oneofs_by_name["type"].fields)
 
 
-def _count(data: bytes, begin: int, end: int, descriptor: Any, left: int) -> int:
+def _count(data: bytes, begin: int, end: int, descriptor: Any, remaining: int) -> int:
     """Return how many more elements a message may hold, after those from `begin` to `end`."""
     for number, wire_type, start, stop in _fields(data, begin, end):
         field = descriptor.fields_by_number.get(number)
-        left -= 1
+        remaining -= 1
         if field is not None and wire_type == _LENGTH:
             if field.name in FOREIGN:
                 raise ForeignMessageError(field.name)
             if field.type == _MESSAGE:
-                left = _count(data, start, stop, field.message_type, left)
+                remaining = _count(data, start, stop, field.message_type, remaining)
             elif field.type == _DOUBLE:
-                left -= (stop - start) // 8
+                remaining -= (stop - start) // 8
             elif field.cpp_type != field.CPPTYPE_STRING:
-                left -= stop - start  # packed whole numbers: at most one a byte
-        if left < 0:
+                remaining -= stop - start  # packed whole numbers: at most one a byte
+        if remaining < 0:
             raise ForeignMessageError(f"more than {MAX_ELEMENTS} elements")
-    return left
+    return remaining
 
 
 def _fields(data: bytes, begin: int, end: int) -> Iterator[tuple[int, int, int, int]]:

@@ -47,7 +47,7 @@ class PageStyle:
         if not _asks_for_page(scope):
             await self.app(scope, receive, send)
             return
-        kept = [(name, value) for name, value in scope["headers"] if name not in _LEFT_OUT]
+        headers = [(name, value) for name, value in scope["headers"] if name not in _LEFT_OUT]
         start: Message = {}
         body = b""
 
@@ -65,7 +65,7 @@ class PageStyle:
             await send(start)
             await send({"type": "http.response.body", "body": body})
 
-        await self.app({**scope, "headers": kept}, receive, collect)
+        await self.app({**scope, "headers": headers}, receive, collect)
 
 
 def _asks_for_page(scope: Scope) -> bool:

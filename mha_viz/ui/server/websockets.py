@@ -96,18 +96,20 @@ class Websockets:
         seconds = page.supply.take()
         if page.address is None:
             return seconds
-        own = self._supplies.setdefault(page.address, TokenBucket(*messages.ADDRESS, self._clock))
-        return max(seconds, own.take())
+        bucket = self._supplies.setdefault(
+            page.address, TokenBucket(*messages.ADDRESS, self._clock)
+        )
+        return max(seconds, bucket.take())
 
     def _make_room(self, address: str | None) -> _Page | None:
         """Count one more page of an address; the one that has to go for it, None where none has.
 
         Raises LimitError: there is no room.
         """
-        most, own = settings().max_sessions, settings().sessions_per_address
-        if address is not None and own is not None:
+        most, per_address = settings().max_sessions, settings().sessions_per_address
+        if address is not None and per_address is not None:
             of_one = sum(page.address == address for page in self._open)
-            if of_one >= own + WAITING_PER_ADDRESS:
+            if of_one >= per_address + WAITING_PER_ADDRESS:
                 raise refused("websocket.address")
         if most is None or len(self._open) < most + WAITING:
             return None

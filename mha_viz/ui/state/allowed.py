@@ -31,22 +31,31 @@ def models() -> list[ModelInfo]:
 def examples() -> list[Example]:
     """Return the examples whose texts this server reads to the end."""
     most = settings().max_tokens
-    return [one for one in EXAMPLES if most is None or one.n_tokens <= most]
+    return [example for example in EXAMPLES if most is None or example.n_tokens <= most]
 
 
 def example_hint(model: str, text: str, pair: str) -> str:
     """Return what to look for where these are an example of the model; "" for any other text."""
     named = (model, text, pair)
-    return next((one.look for one in examples() if (one.model, one.text, one.pair) == named), "")
+    return next(
+        (
+            example.look
+            for example in examples()
+            if (example.model, example.text, example.pair) == named
+        ),
+        "",
+    )
 
 
-def absent(here: Iterable[str]) -> list[SuggestedModel]:
+def absent(present: Iterable[str]) -> list[SuggestedModel]:
     """Return the models that may be fetched, beside those that are here."""
     if not settings().public:
-        return catalog.suggested(set(here))
-    known = {one.name: one for one in catalog.SUGGESTED}
-    missing = [name for name in settings().models if name not in here]
-    return [known.get(name, SuggestedModel(name, "a model of the Hub", 0)) for name in missing]
+        return catalog.suggested(set(present))
+    suggestions = {suggestion.name: suggestion for suggestion in catalog.SUGGESTED}
+    missing = [name for name in settings().models if name not in present]
+    return [
+        suggestions.get(name, SuggestedModel(name, "a model of the Hub", 0)) for name in missing
+    ]
 
 
 def may_be_named(name: str) -> bool:
@@ -60,10 +69,10 @@ def check_model(name: str) -> None:
     Raises LimitError: with the names of those that it does show; or there is no memory for any but
     the shipped ones, which are small.
     """
-    found = {info.name: info for info in models()}
-    if name not in found and not may_be_named(name):
+    model_infos = {info.name: info for info in models()}
+    if name not in model_infos and not may_be_named(name):
         raise refused("model", **_shown_instead(name))
-    most, info = settings().max_parameters, found.get(name)
+    most, info = settings().max_parameters, model_infos.get(name)
     if most is not None and info is not None and info.n_bytes > 4 * most:
         raise refused("model size", name=name, count=info.n_bytes // 4, most=most)
     if info is None or info.source != "shipped":

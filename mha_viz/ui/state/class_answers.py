@@ -150,7 +150,10 @@ class Classes:
 
         def change(database: sqlite3.Connection) -> int:
             with database:
-                counts = [database.execute(one, values).rowcount for one, *values in statements]
+                counts = [
+                    database.execute(statement, values).rowcount
+                    for statement, *values in statements
+                ]
             return counts[-1]
 
         return self._run(change)
@@ -200,8 +203,8 @@ class Classes:
 
     def of(self, browser: str) -> str | None:
         """Return the class that a browser is in, if it is still on."""
-        found = self._all("select code from joined natural join classes where browser = ?", browser)
-        return found[0][0] if found and isinstance(found[0][0], str) else None
+        rows = self._all("select code from joined natural join classes where browser = ?", browser)
+        return rows[0][0] if rows and isinstance(rows[0][0], str) else None
 
     def leads(self, code: str, browser: str) -> bool:
         """Return whether this browser opened this class."""
@@ -210,8 +213,8 @@ class Classes:
     def size(self, code: str) -> int:
         """Count the browsers that are in a class, without its leader."""
         joined = "select count(*) from joined natural join classes where code = ?"
-        found: int = self._all(f"{joined} and browser != leader", code)[0][0]
-        return found
+        n_joined: int = self._all(f"{joined} and browser != leader", code)[0][0]
+        return n_joined
 
     def bring(self, code: str, stop: int) -> None:
         """Move a class to a stop of the lesson, from 1; once more also to the one where it is."""
@@ -220,9 +223,9 @@ class Classes:
 
     def place(self, code: str) -> Place:
         """Return where a class is."""
-        found = self._all("select stop, moves from classes where code = ?", code)
-        is_place = found and all(isinstance(number, int) and number >= 0 for number in found[0])
-        return Place(*found[0]) if is_place else Place()  # a damaged file may hold anything
+        rows = self._all("select stop, moves from classes where code = ?", code)
+        is_place = rows and all(isinstance(number, int) and number >= 0 for number in rows[0])
+        return Place(*rows[0]) if is_place else Place()  # a damaged file may hold anything
 
     def vote(self, code: str, question: Hashable, browser: str, option: int) -> None:
         """Note a prediction. The last one counts, but none after the answer was seen."""
@@ -245,8 +248,8 @@ class Classes:
 
     def _note(self, code: str, question: Hashable, browser: str, option: int | None) -> None:
         """Note a vote, unless the class is full."""
-        key, asked = (code, repr(question)), "from votes where code = ? and question = ?"
-        before = self._all(f"select option, seen {asked} and browser = ?", *key, browser)
+        key, of_question = (code, repr(question)), "from votes where code = ? and question = ?"
+        before = self._all(f"select option, seen {of_question} and browser = ?", *key, browser)
         if before and (before[0][1] or before[0][0] == option):
             return
         votable = "select 1 from classes where code = ?"
@@ -256,21 +259,26 @@ class Classes:
             )
         if not self._all(votable, code, *key[: 2 * (option is not None)]):
             return
-        (n_pupils,) = self._all(f"select count(*) {asked}", *key)[0]
+        (n_pupils,) = self._all(f"select count(*) {of_question}", *key)[0]
         questions = "select count(distinct question) from votes where code = ?"
         full = n_pupils >= MAX_PUPILS
         full = full or (not n_pupils and self._all(questions, code)[0][0] >= MAX_QUESTIONS)
         if before or not full:
-            seen = option is None
-            vote = (*key, browser, before[0][0] if seen and before else option, seen)
+            is_uncovered = option is None
+            vote = (
+                *key,
+                browser,
+                before[0][0] if is_uncovered and before else option,
+                is_uncovered,
+            )
             new = "insert or replace into votes values (?, ?, ?, ?, ?)"
             self._write((new, *vote), (_USE, code))
 
     def answer(self, code: str, question: Hashable, browser: str) -> tuple[int | None, bool]:
         """Return the option that a browser chose, if any, and whether it has seen the answer."""
         noted = "select option, seen from votes where code = ? and question = ? and browser = ?"
-        found = self._all(noted, code, repr(question), browser)
-        return (found[0][0], bool(found[0][1])) if found else (None, False)
+        votes = self._all(noted, code, repr(question), browser)
+        return (votes[0][0], bool(votes[0][1])) if votes else (None, False)
 
     def counts(self, code: str, question: Hashable, options: int) -> tuple[int, ...]:
         """Count the votes for each option."""

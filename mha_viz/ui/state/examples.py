@@ -25,10 +25,10 @@ def _read(entry: dict[str, Any]) -> Example:
 
 
 _FILE = Path(__file__).with_suffix(".toml")
-EXAMPLES = tuple(_read(one) for one in tomllib.loads(_FILE.read_text("utf-8"))["example"])
+EXAMPLES = tuple(map(_read, tomllib.loads(_FILE.read_text("utf-8"))["example"]))
 
 
 def example_head(model: str, text: str) -> tuple[int, int] | None:
     """Return the head that an example points at, on its model; None for any other text."""
-    found = (one.head for one in EXAMPLES if (one.model, one.text) == (model, text))
-    return next(found, None)
+    heads = (example.head for example in EXAMPLES if (example.model, example.text) == (model, text))
+    return next(heads, None)

@@ -20,9 +20,9 @@ def by_number(view: V) -> V:
     numbers: Sequence[int] = getattr(view, "layer_numbers", ())
     if not numbers:
         return view
-    own = dict(enumerate(numbers))
-    found = _mapped(view, lambda layer: own.get(layer, layer))
-    return replace(found, layer_numbers=())  # type: ignore[type-var]
+    number_of = dict(enumerate(numbers))
+    numbered = _mapped(view, lambda layer: number_of.get(layer, layer))
+    return replace(numbered, layer_numbers=())  # type: ignore[type-var]
 
 
 def by_position(view: V, numbers: Sequence[int]) -> V:
@@ -34,8 +34,8 @@ def by_position(view: V, numbers: Sequence[int]) -> V:
     if not numbers:
         return view
     positions = {number: position for position, number in enumerate(numbers)}
-    found = _mapped(view, lambda layer: positions.get(layer, len(numbers)))
-    return replace(found, layer_numbers=tuple(numbers))  # type: ignore[type-var]
+    positioned = _mapped(view, lambda layer: positions.get(layer, len(numbers)))
+    return replace(positioned, layer_numbers=tuple(numbers))  # type: ignore[type-var]
 
 
 def _mapped(view: V, of_layer: Callable[[int], int]) -> V:

@@ -73,7 +73,7 @@ def heads(
 
     def read(raw: str) -> tuple[tuple[int, int], ...]:
         pairs = [part.split(".") for part in raw.split(",")][:most] if raw else []
-        return tuple((index(one), second(other)) for one, other in pairs)
+        return tuple((index(first), second(other)) for first, other in pairs)
 
     return read
 
@@ -91,10 +91,10 @@ def window(raw: str) -> tuple[tuple[int, int], ...]:
 
 def spans(raw: str) -> tuple[tuple[int, int], ...]:
     """Read chosen tokens, as "3.5,9.9": first and last of each row of neighbours."""
-    found = heads(MAX_SPANS)(raw)
-    if any(first > last for first, last in found):
+    ranges = heads(MAX_SPANS)(raw)
+    if any(first > last for first, last in ranges):
         raise ValueError
-    return found
+    return ranges
 
 
 def nodes(raw: str) -> str:
@@ -173,7 +173,7 @@ class Pin(NamedTuple):
 
     def is_in(self, pins: Collection["Pin"]) -> bool:
         """Return whether one of the pins is the same head on the same text, whatever is noted."""
-        return any(self[:-1] == one[:-1] for one in pins)
+        return any(self[:-1] == pin[:-1] for pin in pins)
 
 
 def pins(raw: str, folders: Container[str], problems: list[str]) -> tuple[Pin, ...]:
@@ -183,17 +183,17 @@ def pins(raw: str, folders: Container[str], problems: list[str]) -> tuple[Pin, .
         rows = zlib.decompressobj().decompress(packed, MAX_UNPACKED).decode().split(_PIN)
     except zlib.error as error:
         raise ValueError from error
-    found: list[Pin] = []
+    unique_pins: list[Pin] = []
     for row in rows[: 2 * MAX_PINS]:
         with suppress(ValueError):
             name, words, pair, part, layer, head, line = row.split(_FIELD)
             base = name.removesuffix(UNTRAINED)
             name = name if base in folders else model(base) + name[len(base) :]
             pin = Pin(name, words, pair, key(part), index(layer), index(head), line[:200])
-            found += [] if pin.is_in(found) else [pin]
-    if n := len(rows) - len(found[:MAX_PINS]):
+            unique_pins += [] if pin.is_in(unique_pins) else [pin]
+    if n := len(rows) - len(unique_pins[:MAX_PINS]):
         problems.append(f"Pins of the link that are not valid: {n:,} of {len(rows):,}, ignored.")
-    return tuple(found[:MAX_PINS])
+    return tuple(unique_pins[:MAX_PINS])
 
 
 def written(value: object) -> str:

@@ -138,14 +138,14 @@ def validate_choices(sent: object) -> dict[str, Choice]:
     """
     if not isinstance(sent, Mapping):
         return {}
-    found: dict[str, Choice] = {}
+    choices: dict[str, Choice] = {}
     for choice in fields(View):
         raw = sent.get(choice.name)
         if choice.name not in BENCH or not isinstance(raw, str):
             continue
         default = getattr(DEFAULT, choice.name)
         try:  # "" is no order, and no kind of heads
-            found[choice.name] = default if raw == default else choice.metadata["read"](raw)
+            choices[choice.name] = default if raw == default else choice.metadata["read"](raw)
         except ValueError:
             continue
-    return found
+    return choices

@@ -48,7 +48,7 @@ def only_here() -> bool:
     return is_loopback(host) and is_loopback(str(config.get_option("server.address") or ""))
 
 
-def seen_by_others(url: str, listens: str, own: Callable[[], str | None]) -> Reached:
+def seen_by_others(url: str, listens: str, own_address: Callable[[], str | None]) -> Reached:
     """Replace a page's address that only this machine has by the machine's own.
 
     `listens` is the address that the app listens on; `own` finds the machine's in its network.
@@ -67,7 +67,7 @@ def seen_by_others(url: str, listens: str, own: Callable[[], str | None]) -> Rea
             "of a class, with `make run HOST=0.0.0.0`."
         )
         return Reached(url, problem)
-    host = own() if listens in _EVERYWHERE else listens
+    host = own_address() if listens in _EVERYWHERE else listens
     if host is None:
         problem = (
             "This computer has no address in a network, so nobody else can open the link. Connect "
@@ -86,8 +86,8 @@ def in_network() -> str | None:
             way.connect(_ELSEWHERE)  # for datagrams this only picks the way
         except OSError:
             return None
-        found = str(way.getsockname()[0])
-    return None if is_loopback(found) or found in _EVERYWHERE else found
+        own_address = str(way.getsockname()[0])
+    return None if is_loopback(own_address) or own_address in _EVERYWHERE else own_address
 
 
 def complete(page: str, params: Mapping[str, str]) -> None:

@@ -116,9 +116,9 @@ def sync_from_url(view: bool = True, more: Mapping[str, str] | None = None) -> b
     # From the menu, with a path alone as its address.
     st.session_state.opened = fresh and not navigated
     if navigated and "view" in st.session_state and view:
-        known = _known()
-        if known is not None and known.view is not None:
-            st.session_state.view, session().problems = known.view, []
+        page_state = _known()
+        if page_state is not None and page_state.view is not None:
+            st.session_state.view, session().problems = page_state.view, []
         else:
             st.session_state.view, session().problems = _read(address())
     if fresh and _known() is None:
@@ -139,8 +139,8 @@ def link_params(view: Shared) -> dict[str, str]:
 
 def url_params() -> dict[str, str]:
     """Return the parameters that the address stands for, even if it was opened without any."""
-    known = _known()
-    return address() if known is None else known.params
+    page_state = _known()
+    return address() if page_state is None else page_state.params
 
 
 def push_url(more: Mapping[str, str] | None = None, view: bool = True) -> None:
@@ -176,9 +176,9 @@ def _leads_here(written: Mapping[str, str], params: Mapping[str, str], view: boo
     """Return whether an address leads to the same page as these parameters."""
     if written == params or not view:
         return written == params
-    rest = {name: value for name, value in written.items() if name not in NAMES | FORMER_NAMES}
-    found, problems = _read(written)
-    return to_params(_opened(found)) | rest == params and not problems
+    foreign = {name: value for name, value in written.items() if name not in NAMES | FORMER_NAMES}
+    view_of_address, problems = _read(written)
+    return to_params(_opened(view_of_address)) | foreign == params and not problems
 
 
 def _opened(view: View) -> View:
@@ -194,13 +194,13 @@ def _opened(view: View) -> View:
 
 def _remember(params: dict[str, str], written: Mapping[str, str] | None = None) -> None:
     """Keep what an address of this page, the present one, shows: it may say less."""
-    known = st.session_state.setdefault("addresses", LRUCache(MAX_ADDRESSES))
-    known[_here(written)] = _PageState(st.session_state.get("view"), params)
+    states = st.session_state.setdefault("addresses", LRUCache(MAX_ADDRESSES))
+    states[_here(written)] = _PageState(st.session_state.get("view"), params)
 
 
 def _known() -> _PageState | None:
-    found: _PageState | None = st.session_state.get("addresses", {}).get(_here())
-    return found
+    page_state: _PageState | None = st.session_state.get("addresses", {}).get(_here())
+    return page_state
 
 
 def _here(written: Mapping[str, str] | None = None) -> tuple[Any, ...]:
@@ -282,7 +282,7 @@ def control(
     def store() -> None:
         chosen = st.session_state[key]
         several = chosen if isinstance(chosen, list) else [chosen]
-        if chosen is not None and (offered is None or all(one in offered for one in several)):
+        if chosen is not None and (offered is None or all(choice in offered for choice in several)):
             take(chosen)
 
     return widget(*args, key=key, on_change=store, persist_state="session", **options)

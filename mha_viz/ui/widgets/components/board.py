@@ -44,7 +44,10 @@ def board(
     """
     name = unpack(payload)[0]["id"]
     data: dict[str, Any] = {"name": key, "payload": name, "scale": scale, "waiting": waiting}
-    data |= {"window": [list(span) for span in window], "actions": [list(one) for one in actions]}
+    data |= {
+        "window": [list(span) for span in window],
+        "actions": [list(action) for action in actions],
+    }
 
     @guarded
     def on_event() -> None:

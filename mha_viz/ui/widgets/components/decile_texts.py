@@ -52,8 +52,8 @@ def decile_texts(bands: Sequence[Band], typed: TypedText | None, *, key: str) ->
         "typed": None,
     }
     if typed is not None:
-        place = {"band": typed.band, "at": min(max(typed.at, 0.0), 1.0), "title": typed.title}
-        sent["typed"] = place | _as_data(typed.text)
+        shown_at = {"band": typed.band, "at": min(max(typed.at, 0.0), 1.0), "title": typed.title}
+        sent["typed"] = shown_at | _as_data(typed.text)
     _texts(key=key, data=sent)
     _texts.bring(f"{key}-script")
 

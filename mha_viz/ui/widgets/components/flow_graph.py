@@ -53,8 +53,8 @@ def flow_graph(
     """Draw a graph, with a slider for its threshold in the browser, and what belongs to it."""
     file = safe_name(f"flow_{graph.model}_{graph.position}", "flow")
     cut = f"parts below {graph.threshold:.2%} ({graph.cut:.1%} of the state) cut"
-    said, choose = (file, NAME, describe(graph), cut), _on_choose(graph, key, on_choose)
-    _draw(graph, graph_payload(graph), said, key, dark, choose=choose)
+    labels, choose = (file, NAME, describe(graph), cut), _on_choose(graph, key, on_choose)
+    _draw(graph, graph_payload(graph), labels, key, dark, choose=choose)
 
 
 def prediction_graph(
@@ -69,8 +69,8 @@ def prediction_graph(
     """Draw a graph of one prediction with its pinned nodes, and what belongs to it."""
     file = safe_name(f"graph_{graph.model}_{graph.position}", "graph")
     parts = (graph.held, graph.value - graph.rest)
-    held = "{} of {} logits".format(*(format_number(part, signed=True) for part in parts))
-    share = f"the largest edges, {graph.share:.0%} of all: {held}"
+    explained = "{} of {} logits".format(*(format_number(part, signed=True) for part in parts))
+    share = f"the largest edges, {graph.share:.0%} of all: {explained}"
 
     @guarded
     def pin() -> None:
@@ -78,9 +78,9 @@ def prediction_graph(
         if node is not None:
             on_pin(node)
 
-    said = file, SIGNED_NAME, describe_signed(graph), share
+    labels = file, SIGNED_NAME, describe_signed(graph), share
     choose = _on_choose(graph, key, on_choose)
-    _draw(graph, prediction_payload(graph, pins), said, key, dark, choose=choose, pin=pin)
+    _draw(graph, prediction_payload(graph, pins), labels, key, dark, choose=choose, pin=pin)
 
 
 def _on_choose(
@@ -98,13 +98,13 @@ def _on_choose(
 def _draw(
     graph: FlowGraph | PredictionGraph,
     payload: bytes,
-    said: tuple[str, str, str, str],
+    labels: tuple[str, str, str, str],
     key: str,
     dark: bool,
     **events: Callable[[], None] | None,
 ) -> None:
     """Draw picture, table and files; `said`: the name of these, a title, the graph, its cut."""
-    file, name, caption, cut = said
+    file, name, caption, cut = labels
 
     def files() -> None:
         page = partial(flow_html, payload, title=name, caption=caption, dark=dark)
@@ -124,10 +124,10 @@ def _draw(
 
 def graph_payload(graph: FlowGraph) -> bytes:
     """Pack a graph for the browser."""
-    own: dict[str, Any] = {"position": graph.position, "n_layers": graph.n_layers}
-    own |= {"threshold": graph.threshold, "title": f"{NAME}: {describe(graph)}"}
+    options: dict[str, Any] = {"position": graph.position, "n_layers": graph.n_layers}
+    options |= {"threshold": graph.threshold, "title": f"{NAME}: {describe(graph)}"}
     texts, special = zip(*((token.text, token.is_special) for token in graph.tokens), strict=True)
-    return flow_payload(graph.edges, texts, special, start=START, **own)
+    return flow_payload(graph.edges, texts, special, start=START, **options)
 
 
 def describe(graph: FlowGraph) -> str:
@@ -141,7 +141,7 @@ def prediction_payload(graph: PredictionGraph, pins: Sequence[Pin] = ()) -> byte
     """Pack a graph of one prediction for the browser."""
     token = f"“{graph.token}”" + ("" if graph.versus is None else f" less “{graph.versus}”")
     step = graph.step
-    places = [
+    nodes = [
         [
             2 * pin.layer + (pin.what in ("mid", "H") or 2 * (pin.what == "MLP")),
             {"H": KINDS.index("source"), "MLP": KINDS.index("MLP")}.get(pin.what, 0),
@@ -151,14 +151,17 @@ def prediction_payload(graph: PredictionGraph, pins: Sequence[Pin] = ()) -> byte
         for pin in pins
     ]
     if step == 2:
-        places = [[level + (kind == 1), kind, *rest] for level, kind, *rest in places]
+        nodes = [[level + (kind == 1), kind, *details] for level, kind, *details in nodes]
     signed = {name: getattr(graph, name) for name in ("value", "held", "rest", "token")}
-    own: dict[str, Any] = {"position": graph.position, "layers": graph.n_layers, "step": step}
-    own |= {"folded": len(graph.tokens) == 1 and graph.tokens[0].id < 0}
-    own |= {"title": f"{SIGNED_NAME}: {describe_signed(graph)}"}
-    texts, special = zip(*((one.text, one.is_special) for one in graph.tokens), strict=True)
-    signed |= {"name": token, "pins": places}
-    return signed_payload(graph.edges, texts, special, graph.names, signed=signed, **own)
+    options: dict[str, Any] = {"position": graph.position, "layers": graph.n_layers, "step": step}
+    options |= {"folded": len(graph.tokens) == 1 and graph.tokens[0].id < 0}
+    options |= {"title": f"{SIGNED_NAME}: {describe_signed(graph)}"}
+    texts, special = zip(
+        *((token_of_graph.text, token_of_graph.is_special) for token_of_graph in graph.tokens),
+        strict=True,
+    )
+    signed |= {"name": token, "pins": nodes}
+    return signed_payload(graph.edges, texts, special, graph.names, signed=signed, **options)
 
 
 def describe_signed(graph: PredictionGraph) -> str:
@@ -199,7 +202,7 @@ def chosen(event: Any, graph: FlowGraph | PredictionGraph) -> HeadPair | None:
     tokens = range(-1, 0) if is_folded else range(len(graph.tokens))
     ranges = range(graph.n_layers), range(graph.n_heads), tokens, tokens
     pairs = zip(values, ranges, strict=True)
-    if not all(type(value) is int and value in known for value, known in pairs):
+    if not all(type(value) is int and value in known_values for value, known_values in pairs):
         return None
     layer, head, query, key = values
     is_group = isinstance(graph, PredictionGraph) and (layer, head) in graph.names

@@ -54,7 +54,7 @@ def draw_heads(
     on_select: Callable[[Head], None] | None,
 ) -> None:
     """Draw a component that shows a payload of all heads, and lets one be chosen."""
-    told: dict[str, Any] = {
+    data: dict[str, Any] = {
         "payload": None,
         "selected": [int(i) for i in selected],
         "heard": session().heard.get(key),
@@ -62,9 +62,9 @@ def draw_heads(
     size = (0, 0)
     try:
         header = unpack(payload)[0]
-        told["payload"], size = header["id"], (header["layers"], header["heads"])
+        data["payload"], size = header["id"], (header["layers"], header["heads"])
     except (ArgumentError, KeyError) as error:
-        told["error"] = f"This picture cannot be drawn: {error}"
+        data["error"] = f"This picture cannot be drawn: {error}"
 
     @guarded
     def on_event() -> None:
@@ -75,5 +75,5 @@ def draw_heads(
         if head is not None and on_select is not None:
             on_select(head)
 
-    drawn(key=key, data={**settings, **told}, on_select_change=on_event)
+    drawn(key=key, data={**settings, **data}, on_select_change=on_event)
     carry(payload, key=f"{key}-payload")

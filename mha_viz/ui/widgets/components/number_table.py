@@ -26,9 +26,9 @@ def number_tables(
 
     @guarded
     def chosen() -> None:
-        place = _place(from_browser(key), matrices)
-        if place is not None and on_click is not None:
-            on_click(*place)
+        cell = _place(from_browser(key), matrices)
+        if cell is not None and on_click is not None:
+            on_click(*cell)
 
     settings: dict[str, Any] = {"across": across, "dark": dark, "clickable": on_click is not None}
     settings["tables"] = [vars(matrix) for matrix in matrices]

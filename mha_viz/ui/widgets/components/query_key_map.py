@@ -32,12 +32,12 @@ def query_key_map(
         draw_heads(_map, payload, settings, selected=selected, key=key, on_select=on_select)
 
 
-def payload_of(found: QueryKeyMap) -> bytes:
+def payload_of(mapped: QueryKeyMap) -> bytes:
     """Pack the maps for the browser."""
-    labels = [token.text for token in found.tokens]
-    facts = {title: getattr(found, name) for name, title in FACTS.items()}
-    arrays = found.points, found.strongest, found.weights
-    title = f"{found.model} on “{found.texts[0][:80]}”"
+    labels = [token.text for token in mapped.tokens]
+    facts = {title: getattr(mapped, name) for name, title in FACTS.items()}
+    arrays = mapped.points, mapped.strongest, mapped.weights
+    title = f"{mapped.model} on “{mapped.texts[0][:80]}”"
     about: dict[str, Any] = {"facts": facts, "title": title}
-    about["layer_numbers"] = found.layer_numbers
-    return map_payload(*arrays, labels, found.text.tolist(), **about)
+    about["layer_numbers"] = mapped.layer_numbers
+    return map_payload(*arrays, labels, mapped.text.tolist(), **about)

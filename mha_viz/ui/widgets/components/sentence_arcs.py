@@ -69,5 +69,5 @@ def arc_label(arc: Arc, texts: Sequence[str]) -> str:
     >>> [arc_label(arc, ["The", "cat"]) for arc in (weight, tree)]
     ['cat → The 0.5', 'cat → The det, followed']
     """
-    what = f"{arc.label}{', followed' * arc.marked}" if arc.label else format_number(arc.weight)
-    return f"{texts[arc.start]} → {texts[arc.end]} {what}"
+    label = f"{arc.label}{', followed' * arc.marked}" if arc.label else format_number(arc.weight)
+    return f"{texts[arc.start]} → {texts[arc.end]} {label}"

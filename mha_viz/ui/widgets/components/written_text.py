@@ -74,20 +74,24 @@ def validate_branch(event: Any, tokens: Sequence[GeneratedToken]) -> tuple[int, 
     at, number = sent.get("at"), sent.get("id")
     if type(at) is not int or type(number) is not int:
         return None
-    offered = {token.position: {one.id for one in token.candidates} for token in tokens}
+    offered = {token.position: {candidate.id for candidate in token.candidates} for token in tokens}
     return (at, number) if number in offered.get(at, ()) else None
 
 
 def _as_data(token: GeneratedToken, ends: Container[int]) -> dict[str, Any]:
-    others = [_shared(one, ends) | {"id": one.id} for one in token.candidates if one.id != token.id]
-    own = {name: getattr(token, name) for name in ("position", "rank", "branched")}
-    return _shared(token, ends) | own | {"others": others}
+    runners_up = [
+        _shared(candidate, ends) | {"id": candidate.id}
+        for candidate in token.candidates
+        if candidate.id != token.id
+    ]
+    facts = {name: getattr(token, name) for name in ("position", "rank", "branched")}
+    return _shared(token, ends) | facts | {"others": runners_up}
 
 
-def _shared(one: Candidate, ends: Container[int]) -> dict[str, Any]:
+def _shared(candidate: Candidate, ends: Container[int]) -> dict[str, Any]:
     return {
-        "text": one.text,
-        "probability": round(one.probability, 6),
-        "drawn_with": round(one.drawn_with, 6),
-        "ends": one.id in ends,
+        "text": candidate.text,
+        "probability": round(candidate.probability, 6),
+        "drawn_with": round(candidate.drawn_with, 6),
+        "ends": candidate.id in ends,
     }

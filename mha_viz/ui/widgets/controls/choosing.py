@@ -43,14 +43,14 @@ def chips(
 ) -> None:
     """Draw a few of many, as small buttons; one is pressed where the chosen one is among them."""
     value, titles = chosen if chosen in offered else None, _titles(offered)
-    looks = {"wrap": True, "format_func": titles}
-    state.control(key, st.pills, label, list(offered), value=value, take=take, **looks)
+    options = {"wrap": True, "format_func": titles}
+    state.control(key, st.pills, label, list(offered), value=value, take=take, **options)
 
 
 def layers(count: int, numbers: Sequence[int] | None = None) -> dict[int, str]:
     """Return layers by position and their names; their numbers are the page's model's, or these."""
-    known = state.current().layer_numbers if numbers is None else numbers
-    return dict(enumerate(layer_names(count, known)))
+    layer_numbers = state.current().layer_numbers if numbers is None else numbers
+    return dict(enumerate(layer_names(count, layer_numbers)))
 
 
 def numbered(letter: str, count: int) -> dict[int, str]:

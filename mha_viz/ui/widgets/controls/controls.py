@@ -36,28 +36,28 @@ def model_picker() -> None:
     if session().typed_models is None:
         session().typed_models = linked
     typed = session().typed_models or []
-    known = [*models, *(name for name in typed if name not in models)]
-    absent = {one.name: one for one in allowed.absent(models)}
-    if view.model not in known:
-        view = _not_here(view.model, known[0], absent)
+    present = [*models, *(name for name in typed if name not in models)]
+    absent = {model.name: model for model in allowed.absent(models)}
+    if view.model not in present:
+        view = _not_here(view.model, present[0], absent)
     to_fetch = fetching.selected()
-    offered = dict.fromkeys((*_other(), *known, *absent, *([to_fetch] if to_fetch else [])))
+    offered = dict.fromkeys((*_other(), *present, *absent, *([to_fetch] if to_fetch else [])))
     titles = {name: _describe(name, models.get(name), absent.get(name)) for name in offered}
 
     @guarded
     def choose() -> None:
         session().problems = []
         chosen = from_browser("ask_model")
-        if chosen in known:
+        if chosen in present:
             state.change(model=chosen)
             state.on_model_change()
         session().names_model = chosen == OTHER
-        fetching.select("" if chosen in (*known, OTHER) else chosen)
+        fetching.select("" if chosen in (*present, OTHER) else chosen)
 
     shown = OTHER if session().names_model else to_fetch or view.model
     state.show("ask_model", shown, tuple(titles.values()))
-    looks: dict[str, Any] = {"format_func": titles.__getitem__, "label_visibility": "collapsed"}
-    st.selectbox("Model", list(titles), key="ask_model", on_change=choose, **looks)
+    options: dict[str, Any] = {"format_func": titles.__getitem__, "label_visibility": "collapsed"}
+    st.selectbox("Model", list(titles), key="ask_model", on_change=choose, **options)
 
 
 def _not_here(name: str, instead: str, absent: Mapping[str, SuggestedModel]) -> views.Shared:
@@ -81,9 +81,9 @@ def other_model() -> None:
     It is one place on the page, empty or not. A message of the run before would otherwise stay
     above what is being loaded until the whole page has been drawn.
     """
-    place = st.empty()
+    slot = st.empty()
     if session().names_model and _other():
-        with place.container():
+        with slot.container():
             _name_box()
 
 
@@ -107,8 +107,8 @@ def _name_box() -> None:
             state.change(model=name, query=-1, key=-1)
         session().names_model = False
 
-    looks: dict[str, Any] = {"placeholder": "/path/to/model  or  owner/name", "max_chars": 4096}
-    st.text_input("Folder or Hub id", key="ask_other", on_change=take, **looks)
+    options: dict[str, Any] = {"placeholder": "/path/to/model  or  owner/name", "max_chars": 4096}
+    st.text_input("Folder or Hub id", key="ask_other", on_change=take, **options)
     if session().refused:
         st.error(plain(session().refused))
 
@@ -135,10 +135,10 @@ def head_menus(n_layers: int, n_heads: int, hint: str = "", width: int = 85) -> 
 
 def token_boxes(width: int, also: Callable[[], None] | None = None) -> None:
     """Draw the boxes of the token to track, and of the one that it is compared with."""
-    looks: dict[str, Any] = {"also": also, "width": width, "max_chars": 100}
+    options: dict[str, Any] = {"also": also, "width": width, "max_chars": 100}
     hint = "(the likeliest)"
-    state.bound("target", st.text_input, "Token to track", placeholder=hint, **looks)
-    state.bound("against", st.text_input, "Compared with", placeholder="(none)", **looks)
+    state.bound("target", st.text_input, "Token to track", placeholder=hint, **options)
+    state.bound("against", st.text_input, "Compared with", placeholder="(none)", **options)
 
 
 def open_in_heads() -> None:
@@ -164,10 +164,10 @@ def open_file(key: str, popover: str, label: str, take: Callable[[bytes], object
 
     @guarded
     def on_file() -> None:
-        given = from_browser(key)
-        if given is not None:
-            allowed.check_upload(given.size)
-            take(given.getvalue())
+        uploaded = from_browser(key)
+        if uploaded is not None:
+            allowed.check_upload(uploaded.size)
+            take(uploaded.getvalue())
 
     def upload() -> None:
         most = allowed.upload_mb()
@@ -184,11 +184,11 @@ def other_models() -> list[str]:
     return ["", *names, views.UNTRAINED_COPY]
 
 
-def other_model_menu(names: Sequence[str], **looks: Unpack[choosing.Look]) -> None:
+def other_model_menu(names: Sequence[str], **options: Unpack[choosing.Look]) -> None:
     """Draw the menu of a second model; "" is the model itself."""
     titles = {name: title for name, title in model_titles().items() if name in names}
-    looks["also"] = _same_head
-    choosing.menu("model_b", "Other model", titles, **looks)
+    options["also"] = _same_head
+    choosing.menu("model_b", "Other model", titles, **options)
 
 
 def model_titles() -> dict[str, str]:

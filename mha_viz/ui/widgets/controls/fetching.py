@@ -57,11 +57,12 @@ def _offer(name: str) -> None:
     if attempt is not None and attempt.running:
         _progress(attempt)
         return
-    for one in catalog.SUGGESTED:
-        if one.name == name:
+    for model in catalog.SUGGESTED:
+        if model.name == name:
             st.caption(
-                f"**{plain(name)}**: {one.about}. About {of_bytes(one.n_bytes)} from the Hugging "
-                "Face Hub into this machine’s cache; nothing is asked of it before you click."
+                f"**{plain(name)}**: {model.about}. About {of_bytes(model.n_bytes)} from the "
+                "Hugging Face Hub into this machine’s cache; nothing is asked of it before you "
+                "click."
             )
     label = "Download"
     if attempt is not None and attempt.error is not None:
@@ -79,20 +80,20 @@ def _attempt(name: str) -> Download | None:
     mine: Download | None = session().attempt
     if mine is not None and mine.name == name:
         return mine
-    return next((found for found in under_way() if found.name == name), None)
+    return next((attempt for attempt in under_way() if attempt.name == name), None)
 
 
 @st.fragment(run_every=TICK)
-def _progress(found: Download) -> None:
+def _progress(attempt: Download) -> None:
     """Draw a download's progress again and again; rerun the page once it has ended."""
-    if not found.running:
+    if not attempt.running:
         st.rerun()
-    short = found.name.rpartition("/")[2]
-    words = f"{_share(found)} of" if found.total else "Asking the Hub for"
-    st.progress(min(found.done / max(found.total, 1), 1.0), plain(f"{words} {short}"))
-    key = f"stop-{found.name}"
-    st.button("Stop", on_click=guarded(found.stop), key=key, icon=":material/stop:")
+    short = attempt.name.rpartition("/")[2]
+    words = f"{_share(attempt)} of" if attempt.total else "Asking the Hub for"
+    st.progress(min(attempt.done / max(attempt.total, 1), 1.0), plain(f"{words} {short}"))
+    key = f"stop-{attempt.name}"
+    st.button("Stop", on_click=guarded(attempt.stop), key=key, icon=":material/stop:")
 
 
-def _share(found: Download) -> str:
-    return f"{of_bytes(found.done)} of {of_bytes(found.total)}"
+def _share(attempt: Download) -> str:
+    return f"{of_bytes(attempt.done)} of {of_bytes(attempt.total)}"

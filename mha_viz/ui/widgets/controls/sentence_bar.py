@@ -42,8 +42,8 @@ def bar(text: bool = True) -> Bar:
     widths = [2, 9, 0.9, 0.7] if text else [2, 9.9, 0.7]
     with st.container(key="bar", gap=None):
         columns = st.columns(widths, gap="small", vertical_alignment="top")
-        looks: dict[str, Any] = {"horizontal": True, "vertical_alignment": "center"}
-        second_row = st.container(key="bar-second-row", **looks)
+        options: dict[str, Any] = {"horizontal": True, "vertical_alignment": "center"}
+        second_row = st.container(key="bar-second-row", **options)
     with columns[0]:
         controls.model_picker()
     middle = columns[1].container()
@@ -81,9 +81,11 @@ def _forget_stopped() -> None:
 def _sentence_box() -> None:
     forget_tokens = partial(state.change, query=-1, key=-1)  # of the text before; the head stays
     hint = "Type a sentence and press Enter"
-    looks: dict[str, Any] = {"placeholder": hint, "label_visibility": "collapsed"}
+    options: dict[str, Any] = {"placeholder": hint, "label_visibility": "collapsed"}
     with st.container(gap=None):
-        state.bound("text", st.text_area, "Sentence", also=forget_tokens, height="content", **looks)
+        state.bound(
+            "text", st.text_area, "Sentence", also=forget_tokens, height="content", **options
+        )
         _script()(key="sentence-script")
 
 
@@ -107,8 +109,8 @@ def _other_sentence() -> None:
         state.change(pins=joined([*view.pins, pin, other]), section="board")
         session().leads_to = "board"
 
-    looks: dict[str, Any] = {"placeholder": "Another sentence", "max_chars": 4 * MAX_URL_TEXT}
-    state.control("compare-text", st.text_input, "+ Compare with", value="", take=take, **looks)
+    options: dict[str, Any] = {"placeholder": "Another sentence", "max_chars": 4 * MAX_URL_TEXT}
+    state.control("compare-text", st.text_input, "+ Compare with", value="", take=take, **options)
     if session().leads_to == "board":
         session().leads_to = ""
         if session().page != "compare":
@@ -130,9 +132,9 @@ def second_text(bar: Bar, parts: tuple[str, ...], accepts_pair: bool) -> None:
     if not is_shown:
         return
     label = "Decoder's text" if is_decoder else "Second sentence"
-    looks: dict[str, Any] = {"placeholder": label, "label_visibility": "collapsed"}
+    options: dict[str, Any] = {"placeholder": label, "label_visibility": "collapsed"}
     with bar.second_row:
-        state.bound("pair", st.text_input, label, **looks)
+        state.bound("pair", st.text_input, label, **options)
 
 
 def _pair_switch(accepts_pair: bool) -> bool:
@@ -176,6 +178,6 @@ def _examples() -> None:
         layer, head = example.head or (-1, -1)
         state.change(layer=layer, head=head)
 
-    looks: dict[str, Any] = {"placeholder": "Try an example", "index": None}
+    options: dict[str, Any] = {"placeholder": "Try an example", "index": None}
     choices = "Examples", list(titles)
-    state.control("ask_example", st.selectbox, *choices, value=None, take=choose, **looks)
+    state.control("ask_example", st.selectbox, *choices, value=None, take=choose, **options)

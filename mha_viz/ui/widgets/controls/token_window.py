@@ -65,7 +65,7 @@ class Shown:
 
 
 def shown_head(
-    record: AttentionRecord, place: tuple[int, int], view: Shared | None = None
+    record: AttentionRecord, layer_head: tuple[int, int], view: Shared | None = None
 ) -> tuple[Shown, NDArray[np.float32], NDArray[np.bool_]]:
     """Return the tokens of a head (layer, head) that are shown, its weights, and visible keys.
 
@@ -73,5 +73,5 @@ def shown_head(
     heads alive.
     """
     shown = Shown.of(record.labels, record.key_labels, view)
-    weights = shown.cut(record.head(*place).numpy()).copy()
-    return shown, weights, shown.cut(visible_keys(record, place[0]).numpy())
+    weights = shown.cut(record.head(*layer_head).numpy()).copy()
+    return shown, weights, shown.cut(visible_keys(record, layer_head[0]).numpy())

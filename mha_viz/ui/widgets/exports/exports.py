@@ -89,8 +89,8 @@ def _files(scene: scenes.Scene, grid: GridBytes) -> None:
 
     def all_html(record: AttentionRecord) -> str:
         chosen, scale, drawn = view.chosen, view.scale, grid(scene, record)
-        title, told = f"All heads of {record.model}", caption(record, view)
-        return grid_html(drawn, selected=chosen, scale=scale, title=title, caption=told)
+        title, line = f"All heads of {record.model}", caption(record, view)
+        return grid_html(drawn, selected=chosen, scale=scale, title=title, caption=line)
 
     files: tuple[tuple[str, str, Callable[[AttentionRecord], str | bytes]], ...] = (
         ("Head as CSV", "csv", lambda record: csv(record, view)),
@@ -130,25 +130,29 @@ def _pictures(view: HeadsView, name: str, of: Callable[..., Callable[[], str | b
     with st.container(horizontal=True, gap="xsmall"):
         for file_format in ("png", "svg", "pdf"):
             form = PrintOptions(width_mm=width_mm, file_format=file_format, scale=view.scale)
-            make = of(partial(_picture, view=view, whole=picture == "all", form=form))
+            make = of(partial(_picture, view=view, with_grid=picture == "all", form=form))
             file = f"{name}_{width_mm}mm.{file_format}"
             download(
                 file_format.upper(), file, make, key=f"get_{file_format}", icon=":material/image:"
             )
 
 
-def _picture(record: AttentionRecord, view: HeadsView, whole: bool, form: PrintOptions) -> bytes:
+def _picture(
+    record: AttentionRecord, view: HeadsView, with_grid: bool, form: PrintOptions
+) -> bytes:
     """Return the picture that the page shows, or the grid with the head beside it, as a file."""
-    shown, weights, seen = token_window.shown_head(record, view.chosen, view)
+    shown, weights, is_visible = token_window.shown_head(record, view.chosen, view)
     title = words.head_name(*view.chosen)
     options = replace(form, title=title, caption=caption(record, view))
-    if whole:
+    if with_grid:
         tiles = tiles_of(record.tiles(TILE).numpy(), visible_tiles(record, TILE))
         head = weights, shown.labels, view.chosen
         numbers = record.layer_numbers
-        return printed_grid_and_head(tiles, *head, options, visible=seen, layer_numbers=numbers)
+        return printed_grid_and_head(
+            tiles, *head, options, visible=is_visible, layer_numbers=numbers
+        )
     if view.show != "lines":
-        return printed_head(weights, shown.labels, options, visible=seen)
+        return printed_head(weights, shown.labels, options, visible=is_visible)
     heads = [view.chosen, *(head for head in view.heads if head != view.chosen)]
     patterns = np.stack([token_window.shown_head(record, head, view)[1] for head in heads])
     names = [words.head_name(*head) for head in heads]
@@ -188,8 +192,8 @@ def data_and_page(
 
 def table_file(table: pd.DataFrame, *, key: str, name: str, caption: str) -> None:
     """Draw a menu for the numbers of a table that has no figure, with their source."""
-    file, told = safe_name(name, "table"), f"{name}\n{caption}"
-    tables = partial(_tables, file, table, told, key)
+    file, heading = safe_name(name, "table"), f"{name}\n{caption}"
+    tables = partial(_tables, file, table, heading, key)
     with st.container(width="content"):
         lazy_sections.popover(*lazy_sections.EXPORT, f"{key}-export", tables)
 
@@ -236,12 +240,12 @@ def caption(record: AttentionRecord, view: HeadsView) -> str:
 
 def csv(record: AttentionRecord, view: HeadsView) -> bytes:
     """Return the head's weights that are shown as CSV, a row per query, under comment lines."""
-    shown, weights, seen = token_window.shown_head(record, view.chosen, view)
+    shown, weights, is_visible = token_window.shown_head(record, view.chosen, view)
     rows, columns = shown.names
-    table = pd.DataFrame(where_visible(weights, seen, np.nan), index=rows, columns=columns)
+    table = pd.DataFrame(where_visible(weights, is_visible, np.nan), index=rows, columns=columns)
     title = f"{words.head_name(*view.chosen)} of {caption(record, view)}"
     notes = [title, "attention weights; rows are queries, columns are keys"]
-    notes += [] if seen.all() else [f"an empty cell is {MASKED}"]
+    notes += [] if is_visible.all() else [f"an empty cell is {MASKED}"]
     return commented_csv(table, notes)
 
 
@@ -251,9 +255,13 @@ def head_file(
     """Return what makes the chosen head's file, with its name and settings on the page."""
 
     def made(record: AttentionRecord) -> T:
-        shown, weights, seen = token_window.shown_head(record, view.chosen, view)
-        told = {"title": words.head_name(*view.chosen), "caption": caption(record, view), **form}
-        return make(weights, shown.labels, scale=view.scale, visible=seen, **told)
+        shown, weights, is_visible = token_window.shown_head(record, view.chosen, view)
+        labels_of_file = {
+            "title": words.head_name(*view.chosen),
+            "caption": caption(record, view),
+            **form,
+        }
+        return make(weights, shown.labels, scale=view.scale, visible=is_visible, **labels_of_file)
 
     return made
 

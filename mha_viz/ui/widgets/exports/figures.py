@@ -64,8 +64,8 @@ def show(
     alt = f"{name}. {how_to_read}"
     answers: dict[str, Any] = {"on_click": on_click, "on_lasso": on_lasso}
     drawn = chart(figure, key=key, alt=alt, height=height, **answers)
-    told = how_to_read if explained else ""
-    texts: dict[str, Any] = dict(key=key, how_to_read=told, caption=caption, name=name)
+    explanation = how_to_read if explained else ""
+    texts: dict[str, Any] = dict(key=key, how_to_read=explanation, caption=caption, name=name)
     explain(lambda: drawn, table=table, paper=paper, **texts)
 
 
@@ -83,13 +83,13 @@ def chart(
     drawn = _prepared(figure, height, on_click is not None, look.dark())
     _follow_width(key, figure, drawn)
     modes = ("points",) if on_lasso is None else ("points", "lasso")
-    looks: dict[str, Any] = {"theme": None, "selection_mode": modes, "alt": alt}
-    looks["config"] = _CONFIG | dict(displayModeBar="hover" if tools else False)
+    options: dict[str, Any] = {"theme": None, "selection_mode": modes, "alt": alt}
+    options["config"] = _CONFIG | dict(displayModeBar="hover" if tools else False)
     st.plotly_chart(
         drawn,
         key=key,
         on_select="ignore" if on_click is None else _listener(key, drawn, on_click, on_lasso),
-        **looks,
+        **options,
     )
     return drawn
 
@@ -115,9 +115,9 @@ def explain(
     dark = look.dark()
 
     def rows() -> None:
-        looks: dict[str, Any] = {"hide_index": isinstance(table.index, pd.RangeIndex)}
-        looks |= {"placeholder": "not defined", "column_config": number_columns(table)}
-        st.dataframe(table, key=f"{key}-rows", **looks)
+        options: dict[str, Any] = {"hide_index": isinstance(table.index, pd.RangeIndex)}
+        options |= {"placeholder": "not defined", "column_config": number_columns(table)}
+        st.dataframe(table, key=f"{key}-rows", **options)
 
     def files() -> None:
         file, drawn = safe_name(name, "figure"), figure()
@@ -173,10 +173,10 @@ def _follow_width(key: str, figure: go.Figure, drawn: go.Figure) -> None:
     In CSS, because a page does not know its width. The chart fills the element that Streamlit
     gave its class; that element is as high as `height_by_width` says.
     """
-    found = height_by_width(figure)
-    if found is None:
+    width_rule = height_by_width(figure)
+    if width_rule is None:
         return
-    share, more = found
+    share, more = width_rule
     more *= drawn.layout.height / figure.layout.height  # of larger type
     st.html(
         f"<style>.st-key-{key} {{ position: relative; box-sizing: content-box;"
@@ -220,11 +220,11 @@ def _listener(
         before, now = session().selected.get(key, []), _places(event)
         session().selected[key] = now
         if on_lasso is not None and (not now or _is_lasso(event)):
-            points = [_customdata(drawn, place) for place in now]
+            points = [_customdata(drawn, clicked) for clicked in now]
             on_lasso([point for point in points if point is not None])
             return
-        place = newly_clicked(before, now)
-        data = None if place is None else _customdata(drawn, place)
+        clicked = newly_clicked(before, now)
+        data = None if clicked is None else _customdata(drawn, clicked)
         if data is not None:
             on_click(data)
 
@@ -244,7 +244,7 @@ def newly_clicked(before: list[Place], now: list[Place]) -> Place | None:
 
     A second click on a point takes it out of the selection, and is a click all the same.
     """
-    added = [place for place in now if place not in before]
+    added = [point for point in now if point not in before]
     if added or now:
         return (added or now)[-1]
     return before[0] if len(before) == 1 else None
@@ -253,15 +253,17 @@ def newly_clicked(before: list[Place], now: list[Place]) -> Place | None:
 def _places(event: Any) -> list[Place]:
     """Return the selected points that the browser named: anyone can send anything."""
     try:
-        points = [(one["curve_number"], one["point_index"]) for one in event["selection"]["points"]]
+        points = [
+            (point["curve_number"], point["point_index"]) for point in event["selection"]["points"]
+        ]
     except (TypeError, KeyError):
         return []
-    return [one for one in points if all(type(i) is int and i >= 0 for i in one)]
+    return [point for point in points if all(type(i) is int and i >= 0 for i in point)]
 
 
-def _customdata(figure: go.Figure, place: Place) -> Any:
+def _customdata(figure: go.Figure, curve_and_point: Place) -> Any:
     """Return what the figure says about a point, in plain Python; None where it says nothing."""
-    curve, point = place
+    curve, point = curve_and_point
     try:
         value = figure.data[curve].customdata[point]
     except (IndexError, TypeError):  # a place that is not there, a trace without customdata

@@ -49,5 +49,5 @@ def sheet_buttons(make: Callable[[bool], str], name: str, *, key: str) -> None:
     """
     for label, answers in (("Sheet for pupils", False), ("Answers for teachers", True)):
         file, icon = f"{name}{'_answers' * answers}.html", ":material/print:"
-        given, key_of = (partial(make, answers), file, "text/html"), f"{key}-{answers:d}"
-        st.download_button(label, *given, key=key_of, on_click="ignore", icon=icon)
+        file_arguments, key_of = (partial(make, answers), file, "text/html"), f"{key}-{answers:d}"
+        st.download_button(label, *file_arguments, key=key_of, on_click="ignore", icon=icon)

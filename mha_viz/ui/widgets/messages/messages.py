@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def stop_on_error(place: DeltaGenerator | None = None) -> Iterator[None]:
+def stop_on_error(slot: DeltaGenerator | None = None) -> Iterator[None]:
     """Show an error inside as a message and end this run of the page; what was typed stays.
 
     A place, if given, holds the message. Each run empties it first, so the message of the run
@@ -41,7 +41,7 @@ def stop_on_error(place: DeltaGenerator | None = None) -> Iterator[None]:
             raise
         message = plain(faults.sentence(error))
         is_hint = isinstance(error, faults.NothingTyped)
-    shown = place or st
+    shown = slot or st
     if is_hint:
         shown.info(message, icon=":material/edit:")
     else:
@@ -130,7 +130,7 @@ def number_columns(table: "pd.DataFrame", **more: Any) -> dict[str, Any]:
     return {
         str(name): st.column_config.NumberColumn(format="%.3g", **more)
         for name, column in table.select_dtypes("float").items()
-        if not np.array_equal(known := column.dropna(), np.round(known))
+        if not np.array_equal(defined := column.dropna(), np.round(defined))
     }
 
 

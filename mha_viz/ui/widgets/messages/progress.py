@@ -50,7 +50,7 @@ def done(
     key: str,
     begin: str,
     words: Callable[..., Progress],
-    place: DeltaGenerator | None = None,
+    slot: DeltaGenerator | None = None,
 ) -> Any:
     """Return what some heavy work finds, with a bar and a button "Stop" meanwhile.
 
@@ -58,7 +58,7 @@ def done(
     words. Raises MhaVizError: the work's own error; JobError where the server has no room for it,
     or it took too long, or its process ended.
     """
-    bar, stop = st.progress(0.0, begin), (place or st).empty()
+    bar, stop = st.progress(0.0, begin), (slot or st).empty()
     stop.button("Stop", key=key, icon=":material/stop:")
     time_left = TimeLeft()
     job_share = 0.0
@@ -69,8 +69,10 @@ def done(
             bar.progress(0.0, waiting(news))
             return None
         share, label = words(*news)
-        left, job_share = time_left.after(share), min(share, 1.0)
-        bar.progress(job_share, label if left is None else f"{label}, {about(left)} left")
+        seconds_left, job_share = time_left.after(share), min(share, 1.0)
+        bar.progress(
+            job_share, label if seconds_left is None else f"{label}, {about(seconds_left)} left"
+        )
         return share
 
     def on_silence(seconds: float) -> None:
@@ -92,13 +94,13 @@ def of_total(done: int, total: int, of: str = "") -> Progress:
     return done / max(total, 1), f"{done:,} of {total:,}{of}"
 
 
-def waiting(place: Waiting) -> str:
+def waiting(turn: Waiting) -> str:
     """Describe a place in the queue.
 
     >>> waiting(Waiting(2, 70.0)), waiting(Waiting(1, 4.0))
     ('Waiting: 2 before you, about 70 seconds', 'Waiting: 1 before you, a few seconds')
     """
-    return f"Waiting: {place.before} before you, {about(place.seconds)}"
+    return f"Waiting: {turn.before} before you, {about(turn.seconds)}"
 
 
 def silence(seconds: float) -> str:
@@ -132,14 +134,14 @@ def on_request(
     kind: str, key: object, make: Callable[[], T], why: str, button: str, name: str
 ) -> T | None:
     """Return long work, done or kept; None, with why and a button of this name, until requested."""
-    found: T | None = results(kind).get(key)
-    if found is None:
+    result: T | None = results(kind).get(key)
+    if result is None:
         st.info(why)
         if not st.button(button, icon=":material/play_arrow:", key=name, type="primary"):
             return None
         results(kind)[key] = make()
         st.rerun()
-    return found
+    return result
 
 
 def seconds(

@@ -69,7 +69,7 @@ class Texts:
 
     def _filled(self, name: str, text: Any, values: Mapping[str, object]) -> Any:
         if isinstance(text, list):
-            return [self._filled(name, one, values) for one in text]
+            return [self._filled(name, part, values) for part in text]
         try:
             return _Filler().vformat(text, (), values) if isinstance(text, str) else text
         except KeyError as error:

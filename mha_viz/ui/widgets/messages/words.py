@@ -48,8 +48,8 @@ TOO_SHORT_FOR_CKA = (
 
 def head_name(layer: int, head: int, *, numbers: Sequence[int] | None = None) -> str:
     """Name the head at a position of the page's model, or of another one by its layer numbers."""
-    own = layer_numbers() if numbers is None else numbers
-    return labels.head_name(layer, head, numbers=own)
+    layer_names_of = layer_numbers() if numbers is None else numbers
+    return labels.head_name(layer, head, numbers=layer_names_of)
 
 
 def layer_name(layer: int) -> str:
@@ -90,12 +90,12 @@ def place(index: int, scene: Scene) -> tuple[int, int]:
 
 def places(labels: Sequence[str]) -> dict[int, str]:
     """Name positions for a menu: labels repeat, so each has its number before it."""
-    return {place: f"{place} · {label}" for place, label in enumerate(labels)}
+    return {position: f"{position} · {label}" for position, label in enumerate(labels)}
 
 
 def numbered(labels: Sequence[str]) -> list[str]:
     """Prefix labels with their positions: they repeat, and columns of a table may not."""
-    return [f"{place}:{label}" for place, label in enumerate(labels)]
+    return [f"{position}:{label}" for position, label in enumerate(labels)]
 
 
 def by_tokens(
@@ -144,12 +144,12 @@ def source(record: AttentionRecord, *more: str) -> str:
 
 
 def baseline_values(
-    baseline: Baseline | None, place: tuple[int, int] | None = None
+    baseline: Baseline | None, layer_head: tuple[int, int] | None = None
 ) -> dict[str, float]:
     """Return a baseline's numbers by the names they have on screen; of one head, or of all."""
     if baseline is None:
         return {}
-    baseline = baseline if place is None else baseline.at(*place)
+    baseline = baseline if layer_head is None else baseline.at(*layer_head)
     values = {name: getattr(baseline, key) for key, name in BASELINE_NAMES.items()}
     return {name: value for name, value in values.items() if value is not None}
 
@@ -183,29 +183,29 @@ def choosable(
         if rows and 0 <= rows[0] < len(table):
             choose(rows[0])
 
-    looks: dict[str, Any] = {"key": key, "selection_mode": "single-row", "on_select": take}
-    looks |= {} if height is None else {"height": height}
-    plain_table(table, **looks)
+    options: dict[str, Any] = {"key": key, "selection_mode": "single-row", "on_select": take}
+    options |= {} if height is None else {"height": height}
+    plain_table(table, **options)
 
 
-def plain_table(table: pd.DataFrame, **looks: Any) -> None:
+def plain_table(table: pd.DataFrame, **options: Any) -> None:
     """Draw a table with three digits, p and q in words, and columns as wide as their contents."""
     shown = readable(table)
     rows = min(len(table) + 1, _MAX_ROWS)
-    looks = {"height": _ROW * rows + 2} | looks | {"hide_index": True, "placeholder": UNDEFINED}
-    st.dataframe(shown, column_config=number_columns(shown), **looks)
+    options = {"height": _ROW * rows + 2} | options | {"hide_index": True, "placeholder": UNDEFINED}
+    st.dataframe(shown, column_config=number_columns(shown), **options)
 
 
-def choose(found: object) -> None:
+def choose(head: object) -> None:
     """Make a clicked head the chosen one; ignore other points."""
-    if isinstance(found, list | tuple) and len(found) == 2:
-        state.change(layer=int(found[0]), head=int(found[1]), query=-1, key=-1)
+    if isinstance(head, list | tuple) and len(head) == 2:
+        state.change(layer=int(head[0]), head=int(head[1]), query=-1, key=-1)
 
 
-def choose_pair(found: object, scene: Scene) -> None:
+def choose_pair(indices: object, scene: Scene) -> None:
     """Make a clicked pair's heads the chosen ones."""
-    if isinstance(found, list) and len(found) == 2:
-        choose_both(*(place(index, scene) for index in found))
+    if isinstance(indices, list) and len(indices) == 2:
+        choose_both(*(place(index, scene) for index in indices))
 
 
 def choose_both(first: tuple[int, int], second: tuple[int, int]) -> None:
