@@ -40,6 +40,12 @@ def test_an_atlas_opens_from_a_disk_and_leads_to_the_workbench(
     assert any(HOSTILE[1] in text for text in page.locator(".example .line").all_inner_texts())
     assert page.locator("img, .example b > *").count() == 0
     expect(page.locator("#space-plots [data-painted]")).to_have_count(4)
+    page.locator("#spaces summary").click()
+    rows = page.locator("#spaces tbody tr")
+    assert rows.count() == page.evaluate("mhaAtlas.sample.label.length") > 0
+    expect(page.locator("#spaces th")).to_have_count(4 + 2 * 4)
+    page.locator("#space-controls").get_by_label("Up").select_option("0")  # the same as across
+    expect(page.locator("#spaces th")).to_have_count(4 + 4)
     page.get_by_role("link", name="All heads on this text").first.click()
     head = page.locator("#bench .head-view")
     expect(head).to_have_attribute("data-selected", "L0 H1")

@@ -37,6 +37,12 @@ export class SpacePlots {
       place.append(make("h3", "", plot.name), plot.root);
       return place;
     }));
+    this.table = make("div", "table");
+    this.table.tabIndex = 0;
+    this.fold = make("details");
+    this.fold.append(make("summary", "", "Table"), this.table);
+    this.fold.addEventListener("toggle", () => this.fill());
+    document.getElementById("space-plots").after(this.fold);
     this.draw();
   }
 
@@ -53,6 +59,25 @@ export class SpacePlots {
       const titleOf = (axis) => `component ${Number(axis) + 1}: ${percentOf(this.spaces.explained[space][axis])}`;
       plot.draw({ points, x: titleOf(x), y: titleOf(y), colour: title, names });
     });
+    this.fill();
+  }
+
+  /** Writes the numbers of the pictures into their table, while it is open: a row for each token. */
+  fill() {
+    if (!this.fold.open) return;
+    const { x, y, colour } = this.view;
+    const { label, text, position } = globalThis.mhaAtlas.sample;
+    const { title, values, names } = this.colours[colour];
+    const components = x === y ? [x] : [x, y];
+    const columns = this.spaces.names.flatMap((name, space) => components.map((axis) => [name, space, Number(axis)]));
+    const head = ["Token", "Text", "Position", title, ...columns.map(([name, , axis]) => `${name}, component ${axis + 1}`)];
+    const rows = label.map((token, at) => [token, text[at], position[at], names.length ? names[values[at]] : formatNumber(values[at]),
+      ...columns.map(([, space, axis]) => formatNumber(this.spaces.axes[space][axis][at]))]);
+    const table = make("table");
+    table.append(make("thead"), make("tbody"));
+    table.firstChild.append(tableRow("th", head));
+    table.lastChild.append(...rows.map((cells) => tableRow("td", cells)));
+    this.table.replaceChildren(table);
   }
 
   /** The lines that describe a token, and the link to its text. */
@@ -65,6 +90,13 @@ export class SpacePlots {
     return { lines, href: hasWeights ? `#text-${id}` : undefined };
   }
 }
+
+/** @param {"th" | "td"} kind @param {unknown[]} cells */
+const tableRow = (kind, cells) => {
+  const row = make("tr");
+  row.append(...cells.map((cell) => make(kind, "", String(cell))));
+  return row;
+};
 
 /** @param {number | null} share of the variance */
 const percentOf = (share) => (share === null ? "not defined" : `${formatNumber(100 * share)} % of the variance`);
