@@ -63,27 +63,6 @@ class StudyFigure(NamedTuple):
         return column_image(self.draw(), file_format=file_format, column=column, **texts)
 
 
-def study_figures(
-    study: Study, metric: str = "entropy", head: Head | None = None
-) -> dict[str, StudyFigure]:
-    """Make the figures of `Study.figures`."""
-    if metric not in set(study.heads["metric"]):
-        raise ArgumentError(f"There is no metric {metric!r} in this study.")
-    chosen = default_head(study) if head is None else head
-    study.check_head(*chosen)
-    figures = {
-        "heads": metric_map(study, metric),
-        "quantiles": quantiles(study, metric),
-        "histogram": histogram(study, metric, chosen),
-        **{axis: profile(study, axis, chosen) for axis in PROFILES},
-    }
-    if study.pair_measures:
-        figures["pairs"] = pairs(study, study.pair_measures[0], chosen)
-    if study.has_trees:
-        figures["parts_of_speech"] = parts_of_speech(study, chosen)
-    return {name: figure for name, figure in figures.items() if figure is not None}
-
-
 def default_head(study: Study) -> Head:
     """Return the head to begin with: the one with a label on most single texts."""
     labels = study.labels

@@ -22,13 +22,14 @@ from mha_viz.corpus.store.study_file import FILE
 from mha_viz.corpus.treebank.relations import ALL, MIN_TARGETS, TO_HEAD
 from mha_viz.corpus.treebank.trees import SAMPLE
 from mha_viz.errors import ArgumentError
+from mha_viz.paper import figures
+from mha_viz.paper.all_heads import scatter
 from mha_viz.paper.figures import (
     Head,
     StudyFigure,
     default_head,
     of_head,
     source_line,
-    study_figures,
 )
 from mha_viz.paper.figures import over_steps as over_steps
 from mha_viz.plots.column_image import FORMATS
@@ -199,6 +200,28 @@ class Report(NamedTuple):
         page = document(self.title, STYLE, page, policy=NO_SCRIPT)
         pages = {"index.html": page.encode(), "index.md": _MARKDOWN.render(filled).encode()}
         return content | pages
+
+
+def study_figures(
+    study: Study, metric: str = "entropy", head: Head | None = None
+) -> dict[str, StudyFigure]:
+    """Make the figures of `Study.figures`."""
+    if metric not in set(study.heads["metric"]):
+        raise ArgumentError(f"There is no metric {metric!r} in this study.")
+    chosen = default_head(study) if head is None else head
+    study.check_head(*chosen)
+    made = {
+        "heads": figures.metric_map(study, metric),
+        "scatter": scatter(study),
+        "quantiles": figures.quantiles(study, metric),
+        "histogram": figures.histogram(study, metric, chosen),
+        **{axis: figures.profile(study, axis, chosen) for axis in figures.PROFILES},
+    }
+    if study.pair_measures:
+        made["pairs"] = figures.pairs(study, study.pair_measures[0], chosen)
+    if study.has_trees:
+        made["parts_of_speech"] = figures.parts_of_speech(study, chosen)
+    return {name: figure for name, figure in made.items() if figure is not None}
 
 
 def write_files(files: Mapping[str, bytes], folder: Path) -> Path:

@@ -16,7 +16,7 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> mv.Study:
 
 def test_every_figure_has_its_numbers_and_saves_as_pdf_and_svg(study: mv.Study, tmp_path) -> None:
     found = study.figures("distance", (1, 2))
-    assert len(found) == 7
+    assert len(found) == 8
     for name, figure in found.items():
         assert not figure.table.empty
         for ending in FORMATS:
@@ -26,6 +26,8 @@ def test_every_figure_has_its_numbers_and_saves_as_pdf_and_svg(study: mv.Study, 
     rows = study.heads.query("metric == 'distance'")
     np.testing.assert_array_equal(found["heads"].table["Low"], rows["low"])
     assert "L1 H2" in found["offset"].name
+    rows = study.heads.query("metric == 'previous_token'")
+    np.testing.assert_array_equal(found["scatter"].table["Previous token"], rows["mean"])
 
 
 def test_a_histogram_has_bins_that_fit_the_texts_and_stored_ones_without_texts(study, tmp_path):

@@ -63,7 +63,8 @@ def test_every_table_and_figure_is_a_file_with_the_study_s_numbers(study, folder
     tables -= {"coreference"} if study.best_heads("coreference").empty else set()
     names = {path.name for path in (folder / "tables").iterdir()}
     assert names == {f"{name}.{ending}" for name in tables for ending in ("csv", "md", "tex")}
-    figures = {"heads", "quantiles", "histogram", "offset", "kind", "pairs", "parts_of_speech"}
+    figures = {"heads", "scatter", "quantiles", "histogram", "offset", "kind", "pairs"}
+    figures |= {"parts_of_speech"}
     names = {path.name for path in (folder / "figures").iterdir()}
     assert names == {f"{name}.{ending}" for name in figures for ending in ("pdf", "svg")}
     lines = (folder / "tables" / "metrics.csv").read_text("utf-8").splitlines()

@@ -229,7 +229,8 @@ class Study(TreebankStudy):
             head: (layer, head) of those of one head; by default the one with a label on most texts.
 
         Returns:
-            By name: "heads" (the map), "quantiles", "histogram", "offset", "kind", "pairs" (where
+            By name: "heads" (the map), "scatter" (all heads by their weight on the first and on the
+            previous token), "quantiles", "histogram", "offset", "kind", "pairs" (where
             heads were compared) and, of a treebank, "parts_of_speech": each a
             `paper.figures.StudyFigure`, with `table`, `draw()` and
             `save("heads.pdf", column="single")`.
