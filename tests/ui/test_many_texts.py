@@ -12,6 +12,7 @@ from mha_viz.corpus.run.sample_study import shipped_steps
 from mha_viz.corpus.run.study_set import formed
 from mha_viz.corpus.treebank.parts_of_speech import PARTS
 from mha_viz.corpus.treebank.relations import head_vs_tree
+from mha_viz.ui.run import memory
 from mha_viz.ui.state.views import TITLES
 from tests.making.comparing import near
 from tests.ui.compare_app import check, figures, said, table
@@ -184,3 +185,15 @@ def test_a_metric_over_the_steps_of_a_training_is_that_of_the_table():
     app = many_texts(over="charm", **named)  # which no training has
     check(app)
     assert app.session_state.view.over == "previous_token"
+
+
+def test_the_menu_of_the_atlas_offers_to_make_it_then_to_download_it(study):
+    app = many_texts("atlas")
+    check(app)
+    assert app.button(key="make-atlas").label == "Make the atlas"
+    key = "atlas", app.session_state.view.checkpoint, str(study.folder)
+    memory.cache().get(key, lambda: b"PK\5\6" + 18 * b"\0", len)
+    check(app.run())
+    assert not [button for button in app.button if button.key == "make-atlas"]
+    (download,) = (one for one in app.get("download_button") if "atlas" in one.proto.label)
+    assert download.proto.label == "Download the atlas"

@@ -53,18 +53,18 @@ def draw(study: Study, view: ManyTexts) -> None:
 def _controls(study: Study, view: ManyTexts) -> None:
     with st.container(horizontal=True, vertical_alignment="bottom"):
         choosing.segments("picture", "Picture", PICTURES)
-        if view.picture == "scatter":
-            axes = scatter_axes(study)
-            choosing.menu("x_axis", "Across", axes, width=190)
-            choosing.menu("y_axis", "Up", axes, width=190)
         _colour_menu(study, view)
         if view.kind == RELATION:
             offered = {arc: arc_title(arc) for arc in measures.relations(study)}
             choosing.menu("arc", "Relation", offered, width=300)
         if view.picture == "scatter":
-            state.bound("intervals", st.toggle, "Intervals")
-            off = not has_untrained(study)
-            state.bound("untrained", st.toggle, "Random weights", disabled=off)
+            axes = scatter_axes(study)
+            choosing.menu("x_axis", "Across", axes, width=190)
+            choosing.menu("y_axis", "Up", axes, width=190)
+            with choosing.more("scatter-more"):
+                state.bound("intervals", st.toggle, "Intervals")
+                off = not has_untrained(study)
+                state.bound("untrained", st.toggle, "Random weights", disabled=off)
 
 
 def _colour_menu(study: Study, view: ManyTexts) -> None:

@@ -32,42 +32,41 @@ def draw(study: Study, view: ManyTexts) -> None:
         if view.find == "scores":
             _score_controls(study, view)
         else:
-            _pair_controls()
+            _pair_controls(study)
     if view.find == "scores":
         link = partial(in_heads, view)
         examples.draw(study, view, link)
-        return
-    if study.has_trees:
-        _grammar_controls(study)
-    _pairs(study, view)
+    else:
+        _pairs(study, view)
 
 
 def _score_controls(study: Study, view: ManyTexts) -> None:
     measures.score_menu(study, view)
-    state.bound("any_length", st.toggle, "Of any length")
     if study.has_trees:
         state.bound("gold", st.toggle, "With the gold tree")
+    with choosing.more("find-more"):
+        state.bound("any_length", st.toggle, "Of any length")
 
 
-def _pair_controls() -> None:
+def _pair_controls(study: Study) -> None:
     for name, label in (("from_word", "Token that looks"), ("to_word", "Token looked at")):
         state.bound(name, st.text_input, label, **TEXTS.control("word"))
-    state.bound("min_weight", st.slider, "Weight at least", 0.0, 1.0, step=0.05, width=160)
-    hint = "Only the nearest such token before it."
-    state.bound("previous", st.toggle, "Previous one", help=hint)
     state.bound("any_head", st.toggle, "All heads")
+    with choosing.more("find-more"):
+        state.bound("min_weight", st.slider, "Weight at least", 0.0, 1.0, step=0.05)
+        hint = "Only the nearest such token before it."
+        state.bound("previous", st.toggle, "Previous one", help=hint)
+        if study.has_trees:
+            _grammar_controls(study)
 
 
 def _grammar_controls(study: Study) -> None:
     """Draw what can be searched in a treebank only."""
-    with st.container(horizontal=True, vertical_alignment="bottom"):
-        offered = {"": "any part of speech"} | {part: part for part in PARTS}
-        for name, label in (("from_upos", "Part that looks"), ("to_upos", "Part looked at")):
-            choosing.menu(name, label, offered, width=180)
-        along = {"": "any or none"} | {
-            arc: arc_title(arc) for arc in measures.token_relations(study)
-        }
-        choosing.menu("along", "Along the relation", along, width=300)
+    offered = {"": "any part of speech"} | {part: part for part in PARTS}
+    for name, label in (("from_upos", "Part that looks"), ("to_upos", "Part looked at")):
+        choosing.menu(name, label, offered)
+    along = {"": "any or none"} | {arc: arc_title(arc) for arc in measures.token_relations(study)}
+    choosing.menu("along", "Along the relation", along)
 
 
 def _pairs(study: Study, view: ManyTexts) -> None:
@@ -91,10 +90,24 @@ def _pairs(study: Study, view: ManyTexts) -> None:
         st.info("Nothing found: take less weight, all heads, or ask for less.")
         return
     more = f", the heaviest {LIMIT}" * (len(matches) == LIMIT)
-    st.markdown(TEXTS("find.found", n=len(matches), more=more))
+    st.markdown(TEXTS("find.found", n=len(matches), more=more, terms=_terms(view)))
     _sentences(study, view, matches.head(_SHOWN))
     table, caption = matches.drop(columns=["text_id", "strongest"]), source_line(study, "search")
     exports.table_file(table, key="many-found", name="Found in many texts", caption=caption)
+
+
+def _terms(view: ManyTexts) -> str:
+    """Say what was searched for by the menu "More".
+
+    >>> _terms(ManyTexts(from_upos="VERB", along="obj.to_dependent", previous=True))
+    'Weight 0.3 or more, VERB → any, obj: head looks at dependent, the previous one.'
+    """
+    terms = [f"Weight {words.format_number(view.min_weight)} or more"]
+    if view.from_upos or view.to_upos:
+        terms.append(f"{view.from_upos or 'any'} → {view.to_upos or 'any'}")
+    if view.along:
+        terms.append(words.plain(arc_title(view.along)))
+    return ", ".join([*terms, *["the previous one"] * view.previous]) + "."
 
 
 def _sentences(study: Study, view: ManyTexts, matches: pd.DataFrame) -> None:

@@ -3,7 +3,6 @@
 from collections import Counter
 from functools import partial
 
-import pandas as pd
 import streamlit as st
 
 from mha_viz.corpus.query.study import Study
@@ -15,7 +14,7 @@ from mha_viz.text.encoding import encode_texts
 from mha_viz.ui.heads import head_words
 from mha_viz.ui.many_texts import TEXTS, deciles, measures, spaces
 from mha_viz.ui.many_texts.study_figure import show
-from mha_viz.ui.run import memory, reporting
+from mha_viz.ui.run import memory
 from mha_viz.ui.state import state
 from mha_viz.ui.state.views import FACETS, ManyTexts
 from mha_viz.ui.widgets import look
@@ -29,7 +28,8 @@ N_SAMPLED = 100  # texts in which tokens are counted
 def draw(study: Study, view: ManyTexts) -> None:
     """Draw a sentence of numbers about the chosen head, and one of its facets."""
     _controls(study, view)
-    st.markdown(plain(head_sentence(study, view.chosen, _relations(study))))
+    relations = measures.relation_scores(study) if study.has_trees else None
+    st.markdown(plain(head_sentence(study, view.chosen, relations)))
     if view.facet == "examples" and not study.has_texts:
         st.info(TEXTS("deciles.no_texts"))
         return
@@ -50,17 +50,10 @@ def _controls(study: Study, view: ManyTexts) -> None:
             measures.score_menu(study, view)
             state.bound("typed", st.text_input, "Your text", **TEXTS.control("typed"))
         if view.facet == "examples":
-            state.bound("any_length", st.toggle, "Of any length")
+            with choosing.more("examples-more"):
+                state.bound("any_length", st.toggle, "Of any length")
         if view.facet == "spaces":
             spaces.controls(study)
-
-
-def _relations(study: Study) -> pd.DataFrame | None:
-    """Return the table of relations, which takes most of a second, once for all heads."""
-    if not study.has_trees:
-        return None
-    key = "relations", study.folder
-    return memory.cache().get(key, lambda: study.relations, reporting.table_bytes)
 
 
 def _words(study: Study, view: ManyTexts) -> None:

@@ -59,7 +59,7 @@ def draw(scene: Scene, view: Why) -> None:
     with st.container(horizontal=True, vertical_alignment="bottom"):
         place = targets.pickers(scene, view)
         state.bound("source", st.text_input, **TEXTS.control("source", n=N_TEXTS))
-        with st.popover(targets.MORE[0], icon=targets.MORE[1], key="effect-more"):
+        with choosing.more("effect-more"):
             behaviour_and_way()
     none = tuple(example.text for example in EXAMPLES[:N_TEXTS])
     settings = settings_of(view, place, view.source if view.source.strip() else none)

@@ -37,7 +37,7 @@ def draw(scene: Scene, view: Why) -> None:
     hint = f"(none: {swapped})" if swapped else ""
     with st.container(horizontal=True, vertical_alignment="bottom"):
         state.bound("source", st.text_input, **TEXTS.control("corrupt", hint=hint))
-        with st.popover(targets.MORE[0], icon=targets.MORE[1], key="patching-more"):
+        with choosing.more("patching-more"):
             choosing.menu("behaviour", "Effect on", BEHAVIOURS)
             choosing.segments("direction", "Patch", TITLES["directions"])
     corrupt = view.source.strip() or swapped

@@ -52,7 +52,7 @@ def _switches(view: Why, predicts: bool, is_state: bool) -> None:
     if view.is_of_task:
         tasks.menu()
     if is_graph or not view.is_of_task:
-        with st.popover(targets.MORE[0], icon=targets.MORE[1], key="prediction-more"):
+        with choosing.more("prediction-more"):
             if not is_graph:
                 targets.quantity_menu(view)
             elif predicts and not view.averaged:

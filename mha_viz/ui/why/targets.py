@@ -26,7 +26,6 @@ from mha_viz.ui.widgets.messages import words
 from mha_viz.ui.widgets.messages.messages import plain
 
 T = TypeVar("T")
-MORE = "More", ":material/tune:"  # label and icon of the choices that few need
 
 
 def model(scene: Scene) -> AttentionModel:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypedDict, Unpack
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from mha_viz.core.layer_numbers import layer_names
 from mha_viz.ui.state import state
@@ -45,6 +46,11 @@ def chips(
     value, titles = chosen if chosen in offered else None, _titles(offered)
     options = {"wrap": True, "format_func": titles}
     state.control(key, st.pills, label, list(offered), value=value, take=take, **options)
+
+
+def more(key: str) -> DeltaGenerator:
+    """Return the menu "More", for choices that few need; `key` ends in "-more"."""
+    return st.popover("More", icon=":material/tune:", key=key)
 
 
 def layers(count: int, numbers: Sequence[int] | None = None) -> dict[int, str]:
