@@ -48,13 +48,19 @@ def node() -> str:
 
 @pytest.mark.parametrize(
     "name",
-    ["atlas", "workbench", "board", "flow_graph", "first_sentence", "decile_texts", "token_spaces"],
+    [
+        *("atlas", "board", "class_cookie", "decile_texts", "first_sentence", "flow_graph"),
+        *("head_grid", "page_address", "payload_carrier", "projector_memory", "sentence_arcs"),
+        *("token_spaces", "workbench"),
+    ],
 )
 def test_modules_that_are_joined_declare_no_name_twice(
     name: str, node: str, tmp_path: Path
 ) -> None:
     module = tmp_path / "joined.mjs"
-    module.write_text(component_script(name))
+    module.write_text(text := component_script(name))
+    assert not re.search("^import ", text, re.MULTILINE) and "</script" not in text
+    assert len(re.findall("^export default ", text, re.MULTILINE)) == text.count("export ") == 1
     parsed = subprocess.run(
         [node, "--check", str(module)], capture_output=True, text=True, timeout=60
     )

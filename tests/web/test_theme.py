@@ -8,7 +8,6 @@ import pytest
 
 import mha_viz
 from mha_viz.web import theme
-from mha_viz.web.browser import script, style
 
 
 @pytest.mark.parametrize("scale", theme.SCALES)
@@ -17,26 +16,6 @@ def test_scales_are_monotone_and_invertible(scale: str) -> None:
     places = theme.scale_weights(weights, scale)
     assert places[0] == 0 and places[-1] == pytest.approx(1) and (np.diff(places) > 0).all()
     assert theme.unscale_weights(places.astype(float), scale) == pytest.approx(weights, abs=1e-5)
-
-
-def test_joined_scripts_are_one_module_without_double_names() -> None:
-    for name in (
-        "class_cookie",
-        "projector_memory",
-        "head_grid",
-        "page_address",
-        "payload_carrier",
-        "sentence_arcs",
-        "workbench",
-    ):
-        text = script(name)
-        assert not re.search(r"^import ", text, re.MULTILINE)
-        assert text.count("export") == 1 and re.search(r"^export default ", text, re.MULTILINE)
-        assert text.startswith("const PALETTE = {")
-        names = re.findall(r"^(?:async )?(?:function|class|const) (\w+)", text, re.MULTILINE)
-        assert len(names) == len(set(names))
-        assert "</script" not in text
-    assert ".head-grid" in style("head_grid")
 
 
 def test_components_never_write_markup() -> None:
