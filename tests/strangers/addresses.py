@@ -15,6 +15,7 @@ from mha_viz.ui.run.studies import studies
 from mha_viz.ui.state.views import NAMES, SECTIONS, WHY
 from tests.strangers.hostile_texts import PIECES, texts
 from tests.ui import one_search  # noqa: F401
+from tests.ui.opening import opened as opened_under
 
 Address = Mapping[str, str | list[str]]
 
@@ -110,10 +111,7 @@ def _page(name: str) -> None:
 
 def opened(page: str, address: Address) -> AppTest:
     """The page as this address opens it."""
-    app = AppTest.from_function(_page, args=(page,), default_timeout=300)
-    for name, value in address.items():
-        app.query_params[name] = value
-    app.run()
+    app = opened_under(_page, page, **address)
     if page == "many_texts" and (begun := studies().find(app.session_state["view"])) is not None:
         begun.stop()
         begun.wait()

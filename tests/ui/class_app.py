@@ -6,6 +6,7 @@ from streamlit.testing.v1 import AppTest
 
 from mha_viz.learn.frame import classroom
 from mha_viz.ui.state.class_answers import classes
+from tests.ui.opening import opened
 
 QUESTION = "soft-lookup-predict-temperature", ("one", "two")
 
@@ -25,10 +26,7 @@ def _question() -> None:
 
 
 def pupil(code: str = "") -> AppTest:
-    page = AppTest.from_function(_question, default_timeout=300)
-    if code:
-        page.query_params[classroom.PARAM] = code
-    return page.run()
+    return opened(_question, **({classroom.PARAM: code} if code else {}))
 
 
 def kept(page: AppTest) -> dict[str, str]:

@@ -10,6 +10,7 @@ from streamlit.testing.v1 import AppTest
 
 from mha_viz.ui.state.views import TITLES
 from mha_viz.web.payload import decode, unpack
+from tests.ui.opening import open_tables, opened
 
 SECTIONS = ("board", "similar", "models", "diversity", "flow")  # as links call what they open
 TEXT = "The old dog slept while the young cat watched the old dog."
@@ -22,23 +23,10 @@ _NOT_A_NUMBER = re.compile(r"\b(nan|NaN|None|inf|Infinity)\b|<NA>")
 _WRITTEN = ("text", "hovertext", "name", "title", "ticktext", "hovertemplate")
 
 
-def _page() -> None:
-    """Runs as an app, so it imports what it needs."""
-    from mha_viz.ui.compare import page as compare
-
-    compare.page()
-
-
-def compare(*open_tables: str, **params: str) -> AppTest:
+def compare(*tables: str, **params: str) -> AppTest:
     """The page under a link, with the tables of these figures open."""
-    app = AppTest.from_function(_page, default_timeout=300)
-    for name, value in params.items():
-        app.query_params[name] = value
-    for key in open_tables:
-        app.session_state[f"{key}-table"] = True
-    for key in FOLDED:
-        app.session_state[key] = True
-    return app.run()
+    session = open_tables(*tables) | dict.fromkeys(FOLDED, True)
+    return opened("mha_viz.ui.compare.page.page", session=session, **params)
 
 
 def turn_to(app: AppTest, section: str) -> str:

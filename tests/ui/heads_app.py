@@ -4,15 +4,14 @@ import json
 from collections.abc import Mapping
 from dataclasses import replace
 from itertools import accumulate
-from pathlib import Path
 from typing import Any
 
 from streamlit.testing.v1 import AppTest
 
 from mha_viz.web.labels import head_name
 from mha_viz.web.payload import unpack
+from tests.ui.opening import APP, opened
 
-APP = Path(__file__).parents[2] / "app.py"
 FOLDED = ("heads-table",)
 
 
@@ -20,13 +19,8 @@ def heads_page(
     *, export: bool = False, session: Mapping[str, object] | None = None, **params: str
 ) -> AppTest:
     """Open the page under a link with its table, the files where asked, and these keys set."""
-    app = AppTest.from_file(str(APP), default_timeout=300)
-    opened = dict.fromkeys((*FOLDED, *(["export"] if export else [])), True)
-    for name, value in (opened | dict(session or {})).items():
-        app.session_state[name] = value
-    for name, value in params.items():
-        app.query_params[name] = value
-    return app.run()
+    folded = dict.fromkeys((*FOLDED, *(["export"] if export else [])), True)
+    return opened(APP, session=folded | dict(session or {}), **params)
 
 
 def choose(app: AppTest, **choices: object) -> AppTest:

@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from tests.ui.opening import open_tables, opened
+
 RUNS = ("mha_viz.engine.model.AttentionModel.trace", "mha_viz.ui.run.reporting.make_report")
 
 
@@ -21,14 +23,10 @@ def _page(key: str) -> None:
     learn.page(BY_KEY[key])()
 
 
-def lab(key: str, *open_tables: str, **params: str) -> AppTest:
+def lab(key: str, *tables: str, **params: str) -> AppTest:
     """The lab's page under a link, with the tables of these figures open."""
-    app = AppTest.from_function(_page, args=(key,), default_timeout=300)
-    for name, value in params.items():
-        app.query_params[name] = value
-    for table in open_tables:
-        app.session_state[f"{key}-{table}-table"] = True
-    return app.run()
+    session = open_tables(*(f"{key}-{table}" for table in tables))
+    return opened(_page, key, session=session, **params)
 
 
 def count_heavy_calls(monkeypatch: pytest.MonkeyPatch, *places: str) -> list[str]:

@@ -5,23 +5,13 @@ from streamlit.testing.v1 import AppTest
 from mha_viz.ui.run.studies import studies
 from mha_viz.ui.run.study_job import StudyJob
 from mha_viz.ui.state.views import View
-
-
-def _page() -> None:
-    """Runs as an app, so it imports what it needs."""
-    from mha_viz.ui.many_texts import page
-
-    page.page()
+from tests.ui.opening import opened
 
 
 def many_texts(*open_parts: str, **params: str) -> AppTest:
     """The page under a link, once its study is there; tables and expanders by their keys."""
-    app = AppTest.from_function(_page, default_timeout=300)
-    for name, value in params.items():
-        app.query_params[name] = value
-    for key in open_parts:
-        app.session_state[key] = True
-    return made(app.run())
+    session = dict.fromkeys(open_parts, True)
+    return made(opened("mha_viz.ui.many_texts.page.page", session=session, **params))
 
 
 def made(app: AppTest) -> AppTest:

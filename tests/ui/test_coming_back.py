@@ -17,6 +17,7 @@ from mha_viz.ui.state.link_values import Pin, reference, text_hash
 from mha_viz.ui.state.links import GONE, from_params, long_values, to_params
 from mha_viz.ui.state.long_texts import LongTexts
 from mha_viz.ui.state.views import DEFAULT
+from tests.ui.opening import opened
 
 LONG = "The old dogs slept. " * 100
 MAKERS: list[Callable[[Path], LongTexts]] = [
@@ -51,15 +52,8 @@ def _page() -> None:
     state.push_url()
 
 
-def opened(**params: str) -> AppTest:
-    app = AppTest.from_function(_page)
-    for name, value in params.items():
-        app.query_params[name] = value
-    return app.run()
-
-
 def typed(text: str) -> AppTest:
-    app = opened()
+    app = opened(_page)
     app.text_area(key="ask_text").set_value(text).run()
     return app
 
@@ -68,9 +62,9 @@ def typed(text: str) -> AppTest:
 def test_address_of_a_long_text_opens_it_until_the_server_is_started_anew(server, text):
     link = typed(text).query_params["text"]
     assert link == reference(text) and len(link) < 50
-    assert opened(text=link, layer="2").session_state["shown"] == (text, [])
+    assert opened(_page, text=link, layer="2").session_state["shown"] == (text, [])
     server()
-    app = opened(text=link, layer="2")
+    app = opened(_page, text=link, layer="2")
     assert app.session_state["shown"] == (DEFAULT.text, [GONE[0]])
     assert (app.query_params["layer"], app.query_params["text"]) == ("2", DEFAULT.text)
 
@@ -81,7 +75,7 @@ def test_shared_folder_keeps_long_texts_over_a_new_start_and_for_another_process
     another = LongTexts(tmp_path / "shared" / long_texts.FILE)
     assert another.find(text_hash(LONG)) == LONG
     server(shared=str(tmp_path / "shared"))
-    assert opened(text=link).session_state["shown"] == (LONG, [])
+    assert opened(_page, text=link).session_state["shown"] == (LONG, [])
 
 
 def test_short_text_is_not_kept(server):
@@ -121,7 +115,7 @@ def test_visitor_of_a_public_server_has_a_bound_of_their_own(server, monkeypatch
     links = [typed(f"{i}{LONG[1:]}").query_params["text"] for i in range(4)]
     monkeypatch.setattr(long_texts.streamlit_run, "visitor_address", lambda: "9.9.9.9")
     typed(f"4{LONG[1:]}")
-    problems = [opened(text=link).session_state["shown"][1] for link in links]
+    problems = [opened(_page, text=link).session_state["shown"][1] for link in links]
     assert problems == [[GONE[0]], [], [], []]
 
 
@@ -149,13 +143,13 @@ def test_file_that_cannot_be_used_is_no_fault_of_a_page(server, tmp_path, monkey
     with sqlite3.connect(tmp_path / long_texts.FILE) as other:
         other.execute("begin exclusive")
         assert not typed("1" + LONG).exception
-        assert opened(text=link).session_state["shown"] == (DEFAULT.text, [GONE[0]])
+        assert opened(_page, text=link).session_state["shown"] == (DEFAULT.text, [GONE[0]])
         other.rollback()
-    assert opened(text=link).session_state["shown"] == (LONG, [])
+    assert opened(_page, text=link).session_state["shown"] == (LONG, [])
     (tmp_path / long_texts.FILE).write_bytes(b"no database" * 100)
     server(shared=str(tmp_path))
     link = typed(LONG).query_params["text"]  # in memory
-    assert opened(text=link).session_state["shown"] == (LONG, [])
+    assert opened(_page, text=link).session_state["shown"] == (LONG, [])
 
 
 def test_pins_too_long_for_an_address_are_kept_like_texts():

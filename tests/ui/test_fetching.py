@@ -11,6 +11,7 @@ from mha_viz.core.amounts import of_bytes
 from mha_viz.ui.widgets.controls.controls import OTHER
 from tests.making import fake_hub
 from tests.making.fake_hub import NAME
+from tests.ui.opening import opened
 from tests.waiting import wait_for
 
 WEIGHTS = "model.safetensors"
@@ -32,10 +33,7 @@ def _page() -> None:
 
 
 def page(**params: str) -> AppTest:
-    app = AppTest.from_function(_page, default_timeout=300)
-    for name, value in params.items():
-        app.query_params[name] = value
-    return app.run()
+    return opened(_page, **params)
 
 
 @pytest.fixture

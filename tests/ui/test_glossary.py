@@ -13,6 +13,7 @@ from mha_viz.learn.frame.contents import LABS
 from mha_viz.ui.state import views
 from mha_viz.ui.state.links import from_params, to_params
 from tests.ui.compare_app import check
+from tests.ui.opening import APP, opened
 from tests.ui.test_state import VIEW
 
 ROOT = Path(__file__).parents[2]
@@ -22,18 +23,7 @@ LINKED = set(
 )  # what links choose
 
 
-def _page() -> None:
-    """Runs as an app, so it imports what it needs."""
-    from mha_viz.learn.frame import glossary
-
-    glossary.draw()
-
-
-def opened(**params: str) -> AppTest:
-    app = AppTest.from_function(_page, default_timeout=300)
-    for name, value in params.items():
-        app.query_params[name] = value
-    return app.run()
+GLOSSARY = "mha_viz.learn.frame.glossary.draw"
 
 
 def listed(app: AppTest) -> str:
@@ -42,7 +32,7 @@ def listed(app: AppTest) -> str:
 
 @pytest.fixture(scope="module")
 def page() -> AppTest:
-    return opened()
+    return opened(GLOSSARY)
 
 
 def test_every_quantity_and_label_is_there(page):
@@ -59,7 +49,7 @@ def test_every_quantity_and_label_is_there(page):
 def test_links_lead_to_pages_of_the_app_and_keep_the_view():
     pages = {page.url_path for page in app().session_state.session.pages.values()}
     view = replace(VIEW, model="tiny-gpt2", least=3.0)  # a view in which nothing is as it was
-    found = [split(link) for link in links(listed(opened(**to_params(view))))]
+    found = [split(link) for link in links(listed(opened(GLOSSARY, **to_params(view))))]
     assert len(found) > 50
     for page, params in found:
         assert page in pages
@@ -74,10 +64,7 @@ def test_links_lead_to_pages_of_the_app_and_keep_the_view():
 
 def app(**params: str) -> AppTest:
     """The whole app on its first page."""
-    found = AppTest.from_file(str(ROOT / "app.py"), default_timeout=300)
-    for name, value in params.items():
-        found.query_params[name] = value
-    return found.run()
+    return opened(APP, **params)
 
 
 def links(text: str) -> list[str]:
@@ -92,7 +79,7 @@ def split(link: str) -> tuple[str, dict[str, str]]:
 
 
 def test_the_search_finds_and_is_in_the_link():
-    app = opened()
+    app = opened(GLOSSARY)
     app.text_input(key="glossary-search").set_value("ENTROPY normal").run()
     text = listed(app)
     assert "`normalized_entropy`" in text and "`distance`" not in text and "n_kv_heads" not in text

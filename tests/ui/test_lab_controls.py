@@ -4,6 +4,7 @@ from streamlit.testing.v1 import AppTest
 
 from tests.ui.compare_app import check
 from tests.ui.lab_app import link
+from tests.ui.opening import opened
 
 
 def _page() -> None:
@@ -43,10 +44,7 @@ WRITTEN = {
 
 
 def page(**params: str) -> AppTest:
-    app = AppTest.from_function(_page, default_timeout=300)
-    for name, value in params.items():
-        app.query_params[name] = value
-    return app.run()
+    return opened(_page, **params)
 
 
 def found(app: AppTest) -> dict[str, object]:

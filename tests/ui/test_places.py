@@ -1,13 +1,12 @@
 """Places on a full server: who has one keeps it, and who has none is told and waits."""
 
 import pytest
-from streamlit.testing.v1 import AppTest
 
 from mha_viz.ui.operating import refusals
 from mha_viz.ui.run import places
 from mha_viz.ui.run.memory import STAYS
 from mha_viz.ui.run.places import OPENING, Places
-from tests.ui.heads_app import APP
+from tests.ui.opening import APP, opened
 
 
 class House:
@@ -81,7 +80,7 @@ def test_without_memory_nobody_new_comes_in():
 def test_a_full_server_says_so_in_place_of_the_page(monkeypatch):
     monkeypatch.setattr(places, "_places", lambda: Places(0, lambda session: True))
     before = refusals.counted().get("session", 0)
-    app = AppTest.from_file(str(APP), default_timeout=300).run()
+    app = opened(APP)
     assert not app.exception and not app.selectbox
     assert len(app.info) == 1
     assert refusals.counted()["session"] > before

@@ -1,7 +1,5 @@
 """A model that goes on with the sentence in Heads, and what it predicts, without a browser."""
 
-from pathlib import Path
-
 import pytest
 from streamlit.testing.v1 import AppTest
 
@@ -11,8 +9,8 @@ from mha_viz.ui.run.written import WrittenScene
 from mha_viz.ui.state.session import Session
 from mha_viz.ui.widgets.components import written_text
 from tests.ui.heads_app import brought, kinds_brought
+from tests.ui.opening import APP, opened
 
-APP = Path(__file__).parents[2] / "app.py"
 TEXT = "Once upon a time"
 
 
@@ -26,11 +24,8 @@ def page(monkeypatch):
     )
 
     def open_page(model: str = "tiny-gpt2", text: str = TEXT, **params: str) -> AppTest:
-        app = AppTest.from_file(str(APP), default_timeout=300)
-        app.session_state.session = Session(is_writing=True)
-        for name, value in {"model": model, "text": text, **params}.items():
-            app.query_params[name] = value
-        app.run()
+        session = {"session": Session(is_writing=True)}
+        app = opened(APP, session=session, model=model, text=text, **params)
         assert not app.exception and not app.error
         return app
 
