@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,7 +29,8 @@ if TYPE_CHECKING:
 
 FOLDER = "first_run"  # in the model's
 RECORD, BESIDE = "record.safetensors", "beside.safetensors"
-SOURCES = ("config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json")
+WEIGHTS = "model.safetensors"
+SOURCES = ("config.json", WEIGHTS, "tokenizer.json", "tokenizer_config.json")
 
 
 @dataclass(frozen=True)
@@ -83,11 +84,13 @@ def write(folder: Path, run: StoredRun) -> None:
     """Store a run beside the files of its model."""
     induction = run.induction
     probe = {name: getattr(induction, name) for name in ("n_seeds", "period", "uniform", "offset")}
-    about = {"sources": _hash(folder), "model": asdict(run.model), "induction": probe}
-    with safe_open(folder / "model.safetensors", framework="pt") as file:
-        stored = file.get_tensor(next(iter(file.keys()))).dtype  # W_O needs no more precision
+    about = {
+        "sources": _hash(folder),
+        "model": asdict(run.model),
+        "induction": probe,
+        "W_O": _names_of_W_O(folder, run.record.W_O),
+    }
     tensors = {
-        "W_O": torch.stack(run.record.W_O).to(stored),
         **{f"induction.{name}": getattr(induction, name) for name in ("mean", "low", "high")},
         **{f"random.{key}": scores for key, scores in run.random_scores.items()},
     }
@@ -112,21 +115,36 @@ def read(name: str) -> StoredRun | None:
         if about["sources"] != _hash(folder):
             return None
         named: dict[str, dict[str, Any]] = {"induction": {}, "random": {}}
-        W_O = tuple(tensors.pop("W_O").float())
+        with safe_open(folder / WEIGHTS, framework="pt") as file:
+            matrices = [file.get_tensor(key).T.float() for key in about["W_O"]]
         for key, tensor in tensors.items():
             prefix, _, name = key.partition(".")
             named[prefix][name] = tensor
         facts: dict[str, Any] = about["model"]
         lists = {"parts": tuple(facts["parts"]), "notes": tuple(facts["notes"])}  # as JSON has them
         record = AttentionRecord.load(folder / FOLDER / RECORD)
+        heads = facts["n_heads"]
         return StoredRun(
             ModelFacts(**{**facts, **lists}),
-            replace(record, W_O=W_O),
+            replace(record, W_O=tuple(m.reshape(heads, -1, m.shape[-1]) for m in matrices)),
             InductionScores(**named["induction"], **about["induction"]),
             named["random"],
         )
     except (SafetensorError, RecordError, OSError, KeyError, TypeError, ValueError):
         return None
+
+
+def _names_of_W_O(folder: Path, W_O: Sequence[Tensor]) -> list[str]:
+    """Name the tensor that holds each layer's W_O in the model's file, transposed.
+
+    The names take 200 bytes; a copy of the weights would take half a megabyte of the wheel.
+    """
+    with safe_open(folder / WEIGHTS, framework="pt") as file:
+        stored = {key: file.get_tensor(key).float() for key in file.keys()}
+    return [
+        next(key for key, matrix in stored.items() if torch.equal(matrix, layer.flatten(0, 1).T))
+        for layer in W_O
+    ]
 
 
 def _hash(folder: Path) -> str:
