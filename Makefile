@@ -9,7 +9,6 @@ MINUTES ?= 60
 VENV := .venv
 LOWEST := .lowest
 NEWEST := .newest
-EMPTY := build/empty
 PY := $(VENV)/bin/python
 # uv installs in seconds what takes pip minutes; UV= does without it.
 UV := $(shell command -v uv 2>/dev/null)
@@ -46,7 +45,7 @@ NPM := $(shell command -v npm 2>/dev/null)
 NODE_STAMP := $(if $(NPM),node_modules/.installed-$(shell cat package.json package-lock.json | cksum | tr ' ' -))
 
 .DEFAULT_GOAL := help
-.PHONY: help run class test test-all test-extended test-numeric families test-fast journeys check check-javascript javascript format bench soak siege docs notebooks pictures lowest newest newest-tests wheel wheel-try dist installed-wheel clean distclean fuzz mutations mutations-sample
+.PHONY: help run class test test-all test-extended test-numeric families test-fast journeys check check-javascript javascript format bench soak siege docs notebooks pictures lowest newest newest-tests wheel wheel-try dist clean distclean fuzz mutations mutations-sample
 .DELETE_ON_ERROR:
 
 help: ## list the targets
@@ -183,21 +182,17 @@ dist: $(TEST_STAMP) ## build what a release publishes, the sdist and the wheel f
 	$(PY) -m hatchling build --target sdist
 	$(PY) -m pip wheel --no-deps --no-build-isolation --wheel-dir dist dist/*.tar.gz
 
-wheel-try: wheel ## install the wheel into an empty environment, alone and with the app; run the command there
-	$(PY) -m pytest -n 0 tests/hosting tests/test_package.py -k "builds or hosting"
-	rm -rf $(EMPTY)
-	@$(AGAIN) VENV=$(EMPTY) installed-wheel
-
-TRY := cd $(VENV) && bin/mha-viz
-TRY_SHOW := $(TRY) show "The cat sat on the mat." --layer 2 --head 5 --out
-installed-wheel: | $(PY)
-	$(INSTALL_TORCH)
-	$(INSTALL) --constraint requirements.txt dist/*.whl
-	$(TRY) models && bin/mha-viz trace "The cat sat on the mat." --model tiny-gpt2
-	$(TRY_SHOW) head.html && ! bin/mha-viz study sample --out study 2>&1
-	$(INSTALL) --constraint requirements.txt "$$(echo dist/*.whl)[app]"
-	$(TRY_SHOW) head.svg && bin/mha-viz study sample --out study
-	$(TRY) app --check --port $$((20000 + $$$$ % 20000))
+# uv comes from PyPI where it is missing. What pip can fetch of the small PyTorch lies where uv looks.
+UVX := $(or $(shell command -v uvx 2>/dev/null),build/uv/bin/uvx)
+TORCH := build/torch
+wheel-try: wheel ## have uvx install the wheel, alone and with the app, and run the command
+	[ -x "$(UVX)" ] || $(PY) -m pip install --quiet --target build/uv uv
+	@mkdir -p $(TORCH); for index in $(TORCH_INDEX) ""; do \
+	    $(PY) -m pip download --quiet --retries 1 --timeout 15 --no-deps --dest $(TORCH) \
+	    $${index:+--index-url $$index} "$$(grep '^torch==' requirements.txt)" && break; done
+	WHEEL="$$(echo "$(CURDIR)"/dist/*.whl)" UV_FIND_LINKS="$(CURDIR)/$(TORCH)" \
+	    PATH="$(dir $(abspath $(UVX))):$$PATH" \
+	    $(PY) -m pytest -n 0 tests/hosting tests/test_package.py -k "builds or hosting"
 
 clean: ## remove what building and testing left
 	rm -rf build dist site .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

@@ -97,6 +97,7 @@ def test_the_wheel_holds_all_and_nothing_else(wheel: Path) -> None:
             assert f"mha_viz/shipped_models/{model}/{file}" in names
     assert {name.split("/")[0].split("-")[0] for name in names} == {"mha_viz"}
     assert not [name for name in names if name.endswith(".pyc")]
+    assert wheel.stat().st_size <= 31_100_000  # docs/releasing.md says what takes how much
 
 
 @pytest.mark.parametrize("lay_out", [lay_out_sdist, lay_out_image])
