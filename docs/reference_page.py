@@ -1,25 +1,35 @@
-"""The page of the Python reference: every public name, and every metric with its formula.
+"""The pages of the Python reference: every public name by subject, and every metric's formula.
 
-The list is `mha_viz`'s own, so a new name is on the page without anybody's doing.
+The list is `mha_viz`'s own, so a new name is on a page without anybody's doing.
 """
 
 import inspect
 from types import ModuleType
+from typing import NamedTuple
 
 import mha_viz
 from mha_viz.core.metrics import METRICS
 
-# The room that a name lives in -> what a reader looks for there. In the order of the page.
-ROOMS = {
-    "checkpoints": "Models",
-    "engine": "A model and its runs",
-    "core": "Attention, records and metrics",
-    "reports": "Heads measured",
-    "corpus": "Many texts",
-    "circuits": "Heads that work together",
-    "prediction": "What a model says",
-    "interventions": "Heads changed",
-    "notebook": "In a notebook",
+
+class Subject(NamedTuple):
+    """A page of the reference: its title, and the folders of `mha_viz` whose names it has."""
+
+    title: str
+    folders: tuple[str, ...]
+
+
+# The page's name -> its subject, in the order of the navigation.
+SUBJECTS = {
+    "models": Subject("Models and their runs", ("checkpoints", "engine")),
+    "records": Subject(
+        "Attention and records", ("core.attention", "core.record", "text", "notebook")
+    ),
+    "heads": Subject(
+        "Heads measured and compared", ("reports", "core.compare", "core.measure", "core.metrics")
+    ),
+    "texts": Subject("Many texts", ("corpus",)),
+    "circuits": Subject("Heads that work together", ("circuits", "paper.circuit_report")),
+    "predictions": Subject("Predictions and interventions", ("prediction", "interventions")),
 }
 
 HEAD = """\
@@ -27,14 +37,16 @@ HEAD = """\
 
 `import mha_viz as mv` gives all of these names; each is imported when it is first used. Arrays have
 their axes in the order `layer head query key`, layers and heads count from 0, entropies are in
-nats.
+nats. The metrics as functions have [a page](reference/metrics.md), and so have
+[the errors](reference/errors.md). [Names that stay](python.md#names-that-stay) says which may
+change.
 """
 
 METRIC_HEAD = """\
-## The metrics as functions
+# The metrics as functions
 
-`mha_viz.METRICS` names them all, with unit, range and source; [The metrics](metrics.md) says what
-each means. The symbols are those of [One by one](metrics.md#one-by-one).
+`mha_viz.METRICS` names them all, with unit, range and source; [The metrics](../metrics.md) says
+what each means. The symbols are those of [One by one](../metrics.md#one-by-one).
 
 `pattern` is `(layer, head, query, key)`; `z` is `(layer, head, query, d_head)`, pattern times
 values; `W_O` has each layer's output weights `(head, d_head, d_model)`, `weights` each layer's
@@ -42,37 +54,61 @@ values; `W_O` has each layer's output weights `(head, d_head, d_model)`, `weight
 with `ShapeError` or `DTypeError`.
 """
 
-
-def render() -> str:
-    """The Markdown of the whole page."""
-    rooms = [*ROOMS, *sorted({_room(name) for name in public_names()} - ROOMS.keys())]
-    parts = [_section(room) for room in rooms]
-    errors = "## Errors\n\n::: mha_viz.errors\n    options: { show_root_heading: false }\n"
-    return "\n".join([HEAD, *parts, errors, METRIC_HEAD, *_metrics()])
+ERRORS = "# Errors\n\n::: mha_viz.errors\n    options: { show_root_heading: false }\n"
 
 
-def public_names() -> list[str]:
-    """List the names with entries of their own; `METRICS` and `errors` are sections."""
+def pages() -> dict[str, str]:
+    """Return the Markdown of each page of the reference, by its path in the site."""
+    subjects = {f"reference/{page}.md": _subject_page(page) for page in SUBJECTS}
+    others = {"reference/metrics.md": _metrics_page(), "reference/errors.md": ERRORS}
+    return {"reference.md": _overview()} | subjects | others
+
+
+def public_names() -> dict[str, str]:
+    """Map each name with an entry to its subject's page; `METRICS` and `errors` have pages."""
     values = {name: getattr(mha_viz, name) for name in mha_viz.__all__}
-    return [
-        name
+    return {
+        name: _page_of(value)
         for name, value in values.items()
         if callable(value) and not isinstance(value, ModuleType) and name != "MhaVizError"
-    ]
+    }
 
 
-def _room(name: str) -> str:
-    return inspect.unwrap(getattr(mha_viz, name)).__module__.split(".")[1]
+def _page_of(value: object) -> str:
+    module = inspect.unwrap(value).__module__.removeprefix("mha_viz.") + "."
+    for page, subject in SUBJECTS.items():
+        if module.startswith(tuple(f"{folder}." for folder in subject.folders)):
+            return page
+    raise LookupError(f"No subject of the reference has the folder of mha_viz.{module}")
 
 
-def _section(room: str) -> str:
-    entries = [f"::: mha_viz.{name}\n" for name in public_names() if _room(name) == room]
-    return "\n".join([f"## {ROOMS.get(room, room.capitalize())}\n", *entries]) if entries else ""
+def _overview() -> str:
+    parts = [HEAD]
+    for page, subject in SUBJECTS.items():
+        rows = [
+            f"| [`{name}`](reference/{page}.md#mha_viz.{name}) | {_first_line(name)} |"
+            for name, its_page in public_names().items()
+            if its_page == page
+        ]
+        title = f"## [{subject.title}](reference/{page}.md)\n"
+        parts.append("\n".join([title, "| Name | |", "|---|---|", *rows, ""]))
+    return "\n".join(parts)
 
 
-def _metrics() -> list[str]:
+def _first_line(name: str) -> str:
+    docstring = inspect.getdoc(getattr(mha_viz, name)) or ""
+    return docstring.partition("\n")[0].replace("|", "\\|")
+
+
+def _subject_page(page: str) -> str:
+    names = [name for name, its_page in public_names().items() if its_page == page]
+    return "\n".join([f"# {SUBJECTS[page].title}\n", *(f"::: mha_viz.{name}\n" for name in names)])
+
+
+def _metrics_page() -> str:
     by_function: dict[str, list[str]] = {}
     for metric in METRICS.values():
         function = f"{metric.function.__module__}.{metric.function.__name__}"
         by_function.setdefault(function, []).append(f"```math\n{metric.formula}\n```\n")
-    return [f"::: {name}\n\n" + "\n".join(formulas) for name, formulas in by_function.items()]
+    entries = [f"::: {name}\n\n" + "\n".join(formulas) for name, formulas in by_function.items()]
+    return "\n".join([METRIC_HEAD, *entries])

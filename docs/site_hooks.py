@@ -20,7 +20,10 @@ INLINE = re.compile(r'<span class="arithmatex">\\\((.*?)\\\)</span>', re.S)
 DELIMITERS = {r"\lVert": "‖", r"\rVert": "‖", r"\{": "{", r"\}": "}"}
 # A page of the site that is made here -> what makes its Markdown.
 MADE = {
-    "reference.md": reference_page.render,
+    **{
+        path: lambda markdown=markdown: markdown
+        for path, markdown in reference_page.pages().items()
+    },
     **{
         f"notebooks/{path.stem}.md": lambda path=path: notebook_pages.render(path)
         for path in notebook_pages.NOTEBOOKS
