@@ -24,6 +24,7 @@ from hatch_build import origin, public_address
 
 ROOT = Path(__file__).parents[1]
 NOTEBOOKS = sorted((ROOT / "docs" / "notebooks").glob("*.ipynb"))
+INSTALL = '%pip install --quiet "mha-viz[notebook]"'  # the first code of each, for Colab
 PLOTLY = "notebooks/plotly.min.js"  # once for all figures of the site
 
 
@@ -63,8 +64,8 @@ def launchers(path: Path, repository: str) -> str:
     return (
         f"[![Open in Binder](../images/badge-binder.svg)]({binder}) "
         f"[![Open in Colab](../images/badge-colab.svg)]({colab})\n\n"
-        "Binder has all that the notebook needs. In Colab, run this in a first cell: "
-        f'`!pip install "mha-viz[notebook] @ git+{repository}"`.'
+        "Binder has all that the notebook needs. Colab gets it by the first cell; before the "
+        f'release that line is `%pip install "mha-viz[notebook] @ git+{repository}"`.'
     )
 
 
@@ -72,7 +73,8 @@ def run(path: Path) -> Iterator[tuple[str, str, list[Any]]]:
     """Run the cells in one scope, in order.
 
     Args:
-        path: a notebook of Python cells without magics.
+        path: a notebook of Python cells without magics, but for the one that installs, which is
+            shown and not run.
 
     Returns:
         for each cell its kind ("markdown" or "code"), its source, and what it gives: the text that
@@ -84,8 +86,8 @@ def run(path: Path) -> Iterator[tuple[str, str, list[Any]]]:
     scope: dict[str, Any] = {"__name__": "__main__"}
     for number, cell in enumerate(json.loads(path.read_text("utf-8"))["cells"]):
         source = "".join(cell["source"])
-        is_code = cell["cell_type"] == "code"
-        results = _run_cell(source, f"{path.name}, cell {number}", scope) if is_code else []
+        runs = cell["cell_type"] == "code" and source != INSTALL
+        results = _run_cell(source, f"{path.name}, cell {number}", scope) if runs else []
         yield cell["cell_type"], source, results
 
 

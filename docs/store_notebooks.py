@@ -38,8 +38,8 @@ def with_results(path: Path) -> Notebook:
             cell |= {"execution_count": None, "outputs": []}
     with notebook_pages.empty_folder():
         ran = itertools.islice(notebook_pages.run(path), *until[:1] or [None])
-        for cell, (kind, _, results) in zip(cells, ran, strict=False):
-            if kind == "code":
+        for cell, (kind, source, results) in zip(cells, ran, strict=False):
+            if kind == "code" and source != notebook_pages.INSTALL:
                 number = next(count)
                 outputs = [_output(result, number) for result in results]
                 cell |= {"execution_count": number, "outputs": outputs}

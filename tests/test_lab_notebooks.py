@@ -31,7 +31,7 @@ def solution(key: str) -> str:
 def run(key: str, *, solved: bool) -> None:
     scope: dict[str, Any] = {"__name__": "__main__"}
     for kind, source in cells(key):
-        if kind != "markdown":
+        if kind not in ("markdown", "install"):
             code = solution(key) if solved and kind == "exercise" else source
             exec(compile(code, f"{key}.ipynb, {kind}", "exec"), scope)
 

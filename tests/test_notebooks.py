@@ -26,6 +26,7 @@ def test_a_notebook_is_stored_with_the_results_of_its_code(path: Path) -> None:
     assert not store_notebooks.differences(path), "run make notebooks"
     cells = json.loads(path.read_text("utf-8"))["cells"]
     assert cells[0]["cell_type"] == "markdown" and cells[0]["source"][0].startswith("# ")
+    assert cells[1]["source"] == [notebook_pages.INSTALL]
     assert len({cell["id"] for cell in cells}) == len(cells)
 
 
