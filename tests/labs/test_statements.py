@@ -9,6 +9,8 @@ import pytest
 import torch
 
 import mha_viz as mv
+from mha_viz.core.metrics import joint_information
+from mha_viz.core.metrics.joint_information import sampled_information
 from mha_viz.core.stored_runs import read
 from mha_viz.interventions.pruning import PruningCurve
 from mha_viz.interventions.robustness import Robustness
@@ -33,7 +35,7 @@ def pattern(layers=1, heads=3, queries=4, keys=4, seed=0, sharp=2.0):
     return (sharp * torch.randn(layers, heads, queries, keys, generator=random)).softmax(-1)
 
 
-def joint_information(A):
+def information_by_sums(A):
     """I(q; k_1 ... k_H) by going through all key^H places; A is (head, query, key) in numpy."""
     n_heads, n_query, n_key = A.shape
     total = 0.0
@@ -158,11 +160,11 @@ def test_norm_and_variance_are_those_of_the_summed_outputs(name):
 @pytest.mark.parametrize("sharp", [0.5, 2.0, 5.0])
 def test_bounds_and_draws_hold_the_joint_information(heads, sharp):
     A = pattern(heads=heads, sharp=sharp, seed=heads)
-    joint = joint_information(A[0].double().numpy())
+    joint = information_by_sums(A[0].double().numpy())
     sides = measured.of_pattern(A, n_draws=4_000)
     for key in ("best-head", *INFORMATION):
         assert float(sides[key].low) - 1e-5 <= joint <= float(sides[key].high) + 1e-5
-    low, high = measured.sampled_information(A, n_draws=4_000)
+    low, high = sampled_information(A, n_draws=4_000)
     half = float(high - low) / 2
     assert abs(float(low + high) / 2 - joint) < 2 * half + 1e-5  # four standard errors
     if heads <= 2:  # the pair is known exactly
@@ -179,13 +181,13 @@ def test_the_whole_is_the_sum_less_the_total_correlation_but_not_less_the_pairs(
     correlation = sum(entropy(p[i].mean(0)) for i in range(3)) - entropy(joint)
     sides = measured.of_pattern(A)["redundancy"]
     total = float(sides.more["sum of all heads"])
-    assert total - correlation == near(joint_information(p))
+    assert total - correlation == near(information_by_sums(p))
     pairs = sum(
         entropy(p[i].mean(0)) + entropy(p[j].mean(0)) - entropy(p[i].T @ p[j] / 4)
         for i, j in itertools.combinations(range(3), 2)
     )
     assert float(sides.right) == near(total - pairs)
-    assert abs(float(sides.right) - joint_information(p)) > 0.1
+    assert abs(float(sides.right) - information_by_sums(p)) > 0.1
     assert judge(BY_KEY["redundancy"], sides)[0].word == FAILS
 
 
@@ -197,7 +199,7 @@ def test_given_the_query_heads_share_nothing_so_the_textbook_claims_whole_is_sum
     shared = sum(entropy(p[i], -1) for i in range(3)) - entropy(given, (1, 2, 3))
     assert shared == pytest.approx(0.0, abs=1e-12)
     sides = measured.of_pattern(torch.from_numpy(p)[None])["given-query"]
-    each = [joint_information(p[[i]]) for i in range(3)]
+    each = [information_by_sums(p[[i]]) for i in range(3)]
     assert float(sides.right) == near(sum(each) - shared)
 
 
@@ -206,7 +208,7 @@ def test_capacity_below_ln_n_is_no_sum_where_heads_share():
     bit = torch.tensor([0, 0, 0, 1, 1, 1, 1])
     A = torch.nn.functional.one_hot(bit, 7).float().expand(1, 2, 7, 7)
     sides = measured.of_pattern(A)["capacity"]
-    one = joint_information(A[0, :1].numpy().clip(1e-30))
+    one = information_by_sums(A[0, :1].numpy().clip(1e-30))
     assert float(sides.left) == pytest.approx(one, abs=1e-5)
     assert float(sides.right) == pytest.approx(2 * one, abs=1e-5)
     assert float(sides.right) < math.log(7)
@@ -219,7 +221,7 @@ def test_a_query_that_looks_at_nothing_and_texts_that_are_too_long(monkeypatch):
     sides = measured.of_pattern(A)
     for key in ("best-head", "redundancy"):
         assert judge(BY_KEY[key], sides[key])[1].word == UNDEFINED
-    monkeypatch.setattr(measured, "MAX_PRODUCTS", 10)
+    monkeypatch.setattr(joint_information, "MAX_PRODUCTS", 10)
     sides = measured.of_pattern(pattern())
     assert judge(BY_KEY["redundancy"], sides["redundancy"])[0].word == UNDEFINED
     assert judge(BY_KEY["best-head"], sides["best-head"])[0].word == HOLDS

@@ -3,10 +3,11 @@
 import math
 from collections.abc import Mapping
 
+from mha_viz.core.metrics.joint_information import N_DRAWS
 from mha_viz.core.record.record import AttentionRecord
 from mha_viz.interventions.robustness import Robustness
 from mha_viz.learn.frame.texts import read_texts
-from mha_viz.learn.labs.statements.measured import HARMED, MOST, N_DRAWS
+from mha_viz.learn.labs.statements.measured import HARMED, MOST
 from mha_viz.learn.labs.statements.numbers import HOLDS, LITTLE, Sides, Statement, judge
 from mha_viz.ui.widgets.messages import words
 from mha_viz.web.theme import format_number as short

@@ -5,26 +5,26 @@ from collections.abc import Sequence
 from typing import Annotated
 
 import torch
-from jaxtyping import Float
 from torch import Tensor
 
-from mha_viz.core.metrics.checks import check_pattern
+from mha_viz.core.metrics.joint_information import (
+    N_DRAWS,
+    NO_TARGET,
+    sampled_information,
+    shared_information,
+)
 from mha_viz.core.metrics.layers import capacity, norm_statement, variance_statement
 from mha_viz.core.metrics.outputs import rank_of_gram
 from mha_viz.core.metrics.parameters import diversity, subspace_overlap
 from mha_viz.core.metrics.spread import mutual_information
-from mha_viz.errors import ArgumentError
 from mha_viz.interventions.robustness import Robustness
-from mha_viz.learn.labs.statements.numbers import Layers, Sides
+from mha_viz.learn.labs.statements.numbers import Sides
 
-N_DRAWS = 2_000
-MAX_PRODUCTS = 5e10  # of one multiplication each; longer texts are left to the bounds
 HARMED = "share of heads beyond it"
 MOST = "ln n, the most that there can be"
 # Of which shape they are is checked by the metrics, whose errors are for people.
 Pattern = Annotated[Tensor, "layer head query key"]
 Weights = Annotated[Tensor, "head d_model d_head"]
-_NOWHERE = 0.01  # a row whose weights lack more than this to 1 looks at nothing
 
 
 def of_weights(weights: Sequence[Weights]) -> dict[str, Sides]:
@@ -146,7 +146,7 @@ def of_pattern(pattern: Pattern, n_draws: int = N_DRAWS, seed: int = 0) -> dict[
         high = low
     drawn = sampled_information(pattern, n_draws, seed)
     sampled = drawn[0].clamp(low, high), drawn[1].clamp(low, high)  # to what is certain
-    lost = (pattern.sum(-1) < 1 - _NOWHERE).flatten(1).any(-1)
+    lost = (pattern.sum(-1) < 1 - NO_TARGET).flatten(1).any(-1)
     low, high, total = (torch.where(lost, torch.nan, side) for side in (low, high, total))
     less = total - shared[:, upper].sum(-1)
     parts = {"sum of all heads": total}
@@ -157,73 +157,6 @@ def of_pattern(pattern: Pattern, n_draws: int = N_DRAWS, seed: int = 0) -> dict[
         "given-query": Sides(low, high, total, sampled),
         "redundancy": Sides(low, high, less, sampled, more=parts),
     }
-
-
-def shared_information(pattern: Pattern) -> Float[Tensor, "layer head head"]:
-    """Compute I(k_i; k_j): the information in the key of one head about that of another.
-
-    One query is drawn for both heads; a head beside itself: two draws from its own row.
-
-    Returns:
-        Nats, 0 or more; NaN where the text is too long to go through all pairs.
-
-    Source: the mutual information of the pair's joint distribution, mean_q A_i(q, k) A_j(q, l).
-
-    >>> shared_information(torch.eye(2).expand(1, 2, 2, 2))[0, 0, 1]
-    tensor(0.6931)
-    """
-    pattern, wide = check_pattern(pattern)
-    n_layers, n_heads, n_query, n_key = pattern.shape
-    if n_layers * n_heads**2 * n_query * n_key**2 > MAX_PRODUCTS:
-        return torch.full((n_layers, n_heads, n_heads), torch.nan, dtype=wide)
-    found = []
-    for layer in pattern.to(wide):
-        alone = torch.special.entr(layer.mean(1)).sum(-1)
-        together = torch.stack(
-            [torch.special.entr(head.mT @ layer / n_query).sum((-2, -1)) for head in layer]
-        )
-        found.append((alone[:, None] + alone - together).clamp(min=0.0))
-    return torch.stack(found)
-
-
-def sampled_information(
-    pattern: Pattern, n_draws: int = N_DRAWS, seed: int = 0
-) -> tuple[Layers, Layers]:
-    """Estimate a 95 % interval of I(q; k_1 ... k_H), all heads' information about the query.
-
-    For every draw of a query and its keys the probabilities of all queries given those keys are
-    exact, so that only their mean entropy is estimated: I = ln(query) - E H(q | keys).
-
-    Returns:
-        Lower and upper ends, nats; NaN where a row is zero.
-
-    Raises:
-        ShapeError, DTypeError: if it is no pattern. ArgumentError: fewer than 2 draws.
-
-    >>> low, high = sampled_information(torch.full((1, 3, 4, 4), 0.25))
-    >>> bool(low.abs() < 1e-6), bool(high.abs() < 1e-6)
-    (True, True)
-    """
-    pattern, wide = check_pattern(pattern)
-    if n_draws < 2:
-        raise ArgumentError(f"2 draws are the least, got {n_draws}.")
-    random = torch.Generator().manual_seed(seed)
-    n_query, ends = pattern.shape[-2], []
-    for layer in pattern.cpu().to(wide):
-        if bool((layer.sum(-1) < 1 - _NOWHERE).any()):
-            ends.append((math.nan, math.nan))
-            continue
-        query = torch.randint(n_query, (n_draws,), generator=random)
-        likelihood = torch.zeros(n_draws, n_query, dtype=wide)
-        for head in layer:
-            key = torch.multinomial(head[query], 1, generator=random)[:, 0]
-            likelihood += head.log()[:, key].mT
-        left = torch.special.entr(likelihood.softmax(-1)).sum(-1)
-        half = 1.96 * float(left.std()) / math.sqrt(n_draws)
-        middle = math.log(n_query) - float(left.mean())
-        ends.append((middle - half, middle + half))
-    low, high = torch.tensor(ends, dtype=wide).unbind(-1)
-    return low, high
 
 
 def of_loss(found: Robustness, n_layers: int) -> dict[str, Sides]:
