@@ -1,9 +1,10 @@
 // @ts-check
-// Matrices as small pictures, a pixel for each number, made once and scaled by the canvas.
+// Matrices as small pictures, a pixel for each number, made once and scaled by the canvas. Colours and pixels are those
+// of the matrices of step by step.
 
 import { dot } from "./sentence_model.js";
-import { colourAt, make, rgbOf, scaleWeight } from "../shared/shared.js";
-/* global PALETTE */
+import { numberColour, paintPixels } from "../number_table/number_parts.js";
+import { make } from "../shared/shared.js";
 
 const SPREAD = 2.4; // root mean squares at which a colour is full: a few numbers are far larger
 
@@ -11,14 +12,12 @@ export class MatrixImages {
   /** @param {import("./sentence_model.js").SentenceModel} model */
   constructor(model) {
     this.model = model;
-    /** @type {Map<string, { canvas: HTMLCanvasElement, scale: number }>} */
+    /** @type {Map<string, { canvas: HTMLCanvasElement, scale: string, low: number, high: number }>} */
     this.made = new Map();
     this.theme = "";
-    /** @type {Record<string, Uint32Array>} */
-    this.colours = {};
   }
 
-  /** The picture of a matrix in a theme. @param {import("./sentence_model.js").Matrix} matrix */
+  /** The picture of a matrix in a theme, and its scale. @param {import("./sentence_model.js").Matrix} matrix */
   of(matrix, theme) {
     if (theme !== this.theme) this.made.clear();
     this.theme = theme;
@@ -36,40 +35,19 @@ export class MatrixImages {
 
   /** The colour of one number, as three numbers. */
   colourOf(matrix, row, col, theme) {
-    const value = this.model.at(matrix, row, col);
-    if (matrix.kind === "weight") return colourAt(scaleWeight(value, "sqrt"), PALETTE.sequential[theme]);
-    return colourAt(0.5 + value / (2 * this.of(matrix, theme).scale), PALETTE.diverging[theme]);
-  }
-
-  /** A scale's colours in 256 steps, as pixels. */
-  coloursOf(name, theme) {
-    return (this.colours[`${name} ${theme}`] ??= Uint32Array.from({ length: 256 }, (_, i) => pixel(colourAt(i / 255, PALETTE[name][theme]))));
+    return numberColour(this.of(matrix, theme), theme, this.model.at(matrix, row, col));
   }
 
   paint(matrix, changed, theme) {
     const { rows, cols, kind } = matrix;
-    const canvas = make("canvas");
+    const canvas = /** @type {HTMLCanvasElement} */ (make("canvas"));
     Object.assign(canvas, { width: cols, height: rows });
-    const context = canvas.getContext("2d");
-    const image = context.createImageData(cols, rows);
-    const pixels = new Uint32Array(image.data.buffer);
-    const values = new Float32Array(rows * cols);
-    for (let row = 0; row < rows; row++) {
-      if (changed) for (let i = row * cols; i < (row + 1) * cols; i++) values[i] = (changed[i] / 255) ** 2;
-      else values.set(this.model.rowOf(matrix, row), row * cols);
-    }
-    const scale = Math.max(SPREAD * Math.sqrt(dot(values, values) / values.length), 1e-9);
-    const colours = this.coloursOf(kind === "weight" ? "sequential" : "diverging", theme);
-    const hidden = pixel(rgbOf(PALETTE.missing[theme]));
-    for (let i = 0; i < pixels.length; i++) {
-      const place = kind === "weight" ? scaleWeight(values[i], "sqrt") : 0.5 + values[i] / (2 * scale);
-      pixels[i] = colours[Math.min(Math.max(Math.round(255 * place), 0), 255)];
-      if (kind === "weight" && i % cols > Math.floor(i / cols)) pixels[i] = hidden;
-    }
-    context.putImageData(image, 0, 0);
-    return { canvas, scale };
+    const of = (row) => (changed ? Array.from(changed.subarray(row * cols, (row + 1) * cols), (code) => (code / 255) ** 2) : [...this.model.rowOf(matrix, row)]);
+    const values = Array.from({ length: rows }, (_, row) => of(row)).flat();
+    const high = kind === "weight" ? 1 : Math.max(SPREAD * Math.sqrt(dot(values, values) / values.length), 1e-9);
+    const scale = kind === "weight" ? { scale: "sqrt", low: 0, high } : { scale: "diverging", low: -high, high };
+    const hidden = (i) => kind === "weight" && i % cols > Math.floor(i / cols);
+    paintPixels(canvas, { ...scale, numbers: values.map((value, i) => (hidden(i) ? null : value)) }, theme);
+    return { canvas, ...scale };
   }
 }
-
-/** @param {number[]} colour */
-const pixel = ([red, green, blue]) => (0xff000000 | (blue << 16) | (green << 8) | red) >>> 0;

@@ -104,7 +104,7 @@ export class SentenceModel {
   }
 }
 
-/** @type {(a: Float32Array, b: Float32Array) => number} */
+/** @type {(a: ArrayLike<number>, b: ArrayLike<number>) => number} */
 export function dot(a, b) {
   let sum = 0;
   for (let i = 0; i < a.length; i++) sum += a[i] * b[i];

@@ -25,7 +25,7 @@ export function matrixTable({ names, shown, texts, slanted }) {
     const line = body.insertRow();
     if (shown[0]) line.append(headerCell("row"));
     if (cells) for (let column = 0; column < columns; column++) cells.push(line.insertCell());
-    else if (row === 0) line.append(around(canvas, rows, columns));
+    else if (row === 0) line.append(cellAround(canvas, rows, columns));
   }
   return { table, cells, canvas };
 }
@@ -51,7 +51,7 @@ function picture(rows, columns) {
   return canvas;
 }
 
-function around(canvas, rows, columns) {
+function cellAround(canvas, rows, columns) {
   const cell = make("td", "picture");
   [cell.rowSpan, cell.colSpan] = [rows, columns];
   cell.append(canvas);
