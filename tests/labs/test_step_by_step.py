@@ -8,9 +8,10 @@ import mha_viz as mv
 from mha_viz.core.attention.multi_head import AttentionWeights, MultiHeadAttention
 from mha_viz.errors import ArgumentError, ShapeError, TextError
 from mha_viz.learn.activations import record_activations, spread
+from mha_viz.learn.frame.matrix_step import largest_products
 from mha_viz.learn.labs.step_by_step import code as step_code
 from mha_viz.learn.labs.step_by_step import numbers as lab
-from mha_viz.learn.labs.step_by_step.tables import step_table
+from mha_viz.learn.labs.step_by_step.tables import step_notes, step_text
 from mha_viz.learn.labs.step_by_step.taught import BUGS, run_taught, taught_code
 from tests.making.comparing import close
 from tests.making.families import build
@@ -33,10 +34,10 @@ def test_the_walk_ends_where_the_models_own_attention_does(shipped):
     model, record = shipped
     for layer in range(record.n_layers):
         found = walk(model, record, layer, 3)
-        assert not found.own
+        assert not found.from_model
         for name, (largest, size) in found.differences.items():
             assert largest < 1e-5 * max(size, 1), name
-        assert found.differences["output"] == lab.gap(found.output, found.seen.output)
+        assert found.differences["output"] == lab.gap(found.output, found.activations.output)
 
 
 def test_the_mask_can_be_switched_on_and_off(shipped):
@@ -52,7 +53,7 @@ def test_the_mask_can_be_switched_on_and_off(shipped):
         close(found[on].masked, raw)
         close(found[on].pattern, raw.softmax(-1))
         close(found[on].z[2], raw.softmax(-1) @ found[on].value)
-    assert not other.own and other.differences["output"][0] > 1e-2  # which the mask did
+    assert not other.from_model and other.differences["output"][0] > 1e-2  # which the mask did
     assert other.differences["pattern"][0] > 0.1
 
 
@@ -96,7 +97,7 @@ def test_the_ten_lines_of_families_that_do_more(family, part):
 def test_every_step_follows_from_the_one_before(shipped):
     model, record = shipped
     found, weights = walk(model, record, 2, 5), model.attention_weights(2)
-    X = found.seen.X.numpy()
+    X = found.activations.X.numpy()
     q, k, v = (
         X @ getattr(weights, f"W_{m}")[5].numpy() + getattr(weights, f"b_{m}")[5].numpy()
         for m in "QKV"
@@ -126,9 +127,10 @@ def test_texts_of_scale_and_output_follow_the_model(family, texts):
     model = build(family)
     record = model.trace("the cat sat on a mat", keep=EVERYTHING, part=model.parts[0])
     found = walk(model, record, 1, 1)
-    made = [step_table(key, found, record, 1) for key in ("scale", "output")]
-    assert [step.text for step in made] == texts
-    assert bool(made[0].notes) == ("sqrt" not in made[0].formula) == (family == "t5")
+    made = [step_text(key, found, record) for key in ("scale", "output")]
+    assert [name for name, _ in made] == [f"steps.{name}" for name in texts]
+    notes, formula = step_notes("scale", found, record, 1), made[0][1]["formula"]
+    assert bool(notes) == ("sqrt" not in formula) == (family == "t5")
 
 
 @pytest.mark.parametrize("causal", [True, False])
@@ -176,27 +178,24 @@ def test_what_the_matrices_alone_do_not_give_is_said_and_the_rest_still_agrees(f
     for layer in range(record.n_layers):
         found = walk(model, record, layer, 1)
         # a rotation by 0 changes nothing, a bias of equal numbers neither: not in these models
-        assert set(found.own) == own
+        assert set(found.from_model) == own
         assert found.differences["output"][0] < 1e-4 * max(found.differences["output"][1], 1)
 
 
 def test_a_cell_is_the_sum_of_its_products():
     random = torch.Generator().manual_seed(3)
-    left, right = torch.randn(5, 40, generator=random), torch.randn(40, 7, generator=random)
-    bias = torch.randn(7, generator=random)
-    for most in (1, 6, 40, 99):
-        made = lab.cell(left, right, 2, 3, bias, most=most)
-        expected = float(left[2].double() @ right[:, 3].double() + bias[3])
-        assert made.total == pytest.approx(expected, abs=1e-9)
-        told = sum(a * b for _, a, b in made.terms)
-        assert told + made.rest + made.bias == pytest.approx(made.total, abs=1e-9)
-        assert len(made.terms) + made.n_rest == 40
-        sizes = [abs(a * b) for _, a, b in made.terms]
-        assert sizes == sorted(sizes, reverse=True)
-        assert all(a == left[2, i] and b == right[i, 3] for i, a, b in made.terms)
+    left, right = torch.randn(5, 41, generator=random), torch.randn(41, 7, generator=random)
+    expected = float(left[2].double() @ right[:, 3].double())
+    factors = {tuple(pair) for pair in torch.stack([left[2], right[:, 3]], -1).tolist()}
+    for most in (1, 6, 41, 99):
+        products, rest = largest_products(left, right, 2, 3, most)
+        assert sum(a * b for a, b in products) + rest == pytest.approx(expected, abs=1e-9)
+        sizes = [abs(a * b) for a, b in products]
+        assert sizes == sorted(sizes, reverse=True) and len(products) == min(most, 41)
+        assert set(products) <= factors and len(set(products)) == len(products)
     for row, column in ((5, 0), (0, 7), (-1, 0)):
         with pytest.raises(ArgumentError, match="no cell"):
-            lab.cell(left, right, row, column)
+            largest_products(left, right, row, column)
 
 
 def test_the_order_of_what_is_read_does_not_matter():

@@ -24,6 +24,7 @@ KINDS = {  # the required and the further texts that each method takes
     "step": ({"title", "statement"}, {"formula"}),
     "fold": ({"title"}, {"statement", "formula"}),
     "predict": (QUESTION, {"right"}),
+    "question": (QUESTION, {"right"}),
     "lines": (LINES, {"name", "note", "x_axis", "y_axis", "height"}),
     "figure": ({"name", "caption", "how_to_read"}, set()),
 }
@@ -74,7 +75,7 @@ def _matching(lab: str, method: str, name: str) -> dict[str, list[str]]:
     """The texts that a call takes."""
     every = _strings(_texts(lab).tables)
     taken = ".*" if name == "*" else re.escape(name).replace(r"\*", "[^.]+")
-    if method in ("step", "fold", "predict"):  # beside which their table may hold further texts
+    if method in ("step", "fold", "predict", "question"):  # whose tables may hold more texts
         taken += rf"\.({'|'.join(KINDS[method][0] | KINDS[method][1])})"
     elif method in (*KINDS, "labels", "control", "choose"):
         taken += r"\.[^.]+"

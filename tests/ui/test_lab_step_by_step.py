@@ -59,7 +59,7 @@ def test_chosen_cell_is_written_out_as_a_sum():
     text = check(app)
     query = mv.load("tiny-bert").trace("a cat", keep=("pattern", "query")).query
     assert f"= **{format_number(query[0, 0, 2, 5])}**" in text
-    app.slider(key=f"{KEY}-column_dim").set_value(31).run()
+    app.slider(key=f"{KEY}-column_dim-31").set_value(31).run()
     check(app)
     assert link(app)["column_dim"] == "31"
 

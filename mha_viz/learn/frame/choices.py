@@ -112,18 +112,35 @@ class Choices:
         return self._bound(name, default, read, st.slider, label, low, high, step=step, **look)
 
     def place(
-        self, name: str, label: str, low: int, high: int, default: int, *, most: int, width: int
+        self,
+        name: str,
+        label: str,
+        low: int,
+        high: int,
+        default: int,
+        *,
+        most: int,
+        step: int = 1,
+        called: Sequence[str] = (),
+        width: int = 260,
     ) -> int:
         """Draw a slider over places of something whose size depends on other choices.
 
         A choice beyond its end is kept for when there are as many places; until then it is the end.
 
         `high` is the last place that there is now, `most` the last one that there can ever be.
+        Places are called by their number, or as `called` has it.
         """
-        value = min(self.get(name, default, views.whole(low, most)), high)
+        value = min(self.get(name, default, views.whole(low, most)) // step * step, high)
         # With the end in its key: to Streamlit, a slider with another end is another slider.
         key, take = self.key(f"{name}-{high}"), partial(self.set, name)
-        state.control(key, st.slider, label, low, high, value=value, take=take, width=width)
+        shown: dict[str, Any] = {"value": value, "take": take, "width": width}
+        if called:
+            options = list(range(low, high + 1))
+            shown["format_func"] = called.__getitem__
+            state.control(key, st.select_slider, label, options, **shown)
+        else:
+            state.control(key, st.slider, label, low, high, step=step, **shown)
         return value
 
     def play(self, name: str, value: float, frames: Sequence[float], what: str) -> None:

@@ -5,7 +5,7 @@ from mha_viz.learn.labs.step_by_step.numbers import Steps
 
 
 def pytorch_code(
-    found: Steps, record: AttentionRecord, model: str, layer: int, head: int, dtype: str = "float32"
+    steps: Steps, record: AttentionRecord, model: str, layer: int, head: int, dtype: str = "float32"
 ) -> str:
     """Write a program that loads the model and computes in ten lines what the lab shows.
 
@@ -14,11 +14,11 @@ def pytorch_code(
     >>> from mha_viz.learn.labs.step_by_step.numbers import step_by_step
     >>> model = mv.load("tiny-bert")
     >>> record = model.trace("A cat.", keep=("pattern", "z", "query", "key", "value"))
-    >>> found = step_by_step(model, record, 0, 0, record_activations(model, record, 0))
-    >>> print(pytorch_code(found, record, "tiny-bert", 0, 0).splitlines()[-4])
+    >>> steps = step_by_step(model, record, 0, 0, record_activations(model, record, 0))
+    >>> print(pytorch_code(steps, record, "tiny-bert", 0, 0).splitlines()[-4])
     z = weights @ V
     """
-    return "\n".join([*_loading(record, model, layer, dtype), "", *ten_lines(found, layer, head)])
+    return "\n".join([*_loading(record, model, layer, dtype), "", *ten_lines(steps, layer, head)])
 
 
 def _loading(record: AttentionRecord, model: str, layer: int, dtype: str) -> list[str]:
@@ -38,20 +38,20 @@ def _loading(record: AttentionRecord, model: str, layer: int, dtype: str) -> lis
     ]
 
 
-def ten_lines(found: Steps, layer: int, head: int) -> list[str]:
+def ten_lines(steps: Steps, layer: int, head: int) -> list[str]:
     """Write all heads of the layer at once, from X to the attention output."""
     hidden = "torch.ones_like(scores).triu(1).bool()"
-    masked = f"scores.masked_fill({hidden}, -torch.inf)" if found.causal else "scores"
+    masked = f"scores.masked_fill({hidden}, -torch.inf)" if steps.causal else "scores"
     weights = "scores.softmax(-1)"
-    if "pattern" in found.own:
+    if "pattern" in steps.from_model:
         weights = f"record.pattern[{layer}]  # the model adds more to its scores"
-    d_k = found.query.shape[-1]
-    scale = f"/ {d_k} ** 0.5" if abs(found.scale - d_k**-0.5) <= 1e-6 else f"* {found.scale!r}"
-    bias = "" if found.weights.b_O is None else " + W.b_O"
+    d_k = steps.query.shape[-1]
+    scale = f"/ {d_k} ** 0.5" if steps.has_usual_scale else f"* {steps.scale!r}"
+    bias = "" if steps.weights.b_O is None else " + W.b_O"
     return [
-        *(_projected(found, letter, layer) for letter in "QKV"),
+        *(_projected(steps, letter, layer) for letter in "QKV"),
         f"scores = Q @ K.mT {scale}",
-        f"scores = {masked}" + ("" if found.causal else "  # no mask"),
+        f"scores = {masked}" + ("" if steps.causal else "  # no mask"),
         f"weights = {weights}",
         "z = weights @ V",
         "joined = z.transpose(0, 1).flatten(1)  # all heads side by side",
@@ -60,10 +60,10 @@ def ten_lines(found: Steps, layer: int, head: int) -> list[str]:
     ]
 
 
-def _projected(found: Steps, letter: str, layer: int) -> str:
+def _projected(steps: Steps, letter: str, layer: int) -> str:
     name = {"Q": "query", "K": "key", "V": "value"}[letter]
-    if name in found.own:
-        own = f"record.for_query_heads({name!r}, {layer})"
-        return f"{letter} = {own}  # changed once more after its matrix"
-    bias = "" if getattr(found.weights, f"b_{letter}") is None else f" + W.b_{letter}[:, None]"
+    if name in steps.from_model:
+        theirs = f"record.for_query_heads({name!r}, {layer})"
+        return f"{letter} = {theirs}  # changed once more after its matrix"
+    bias = "" if getattr(steps.weights, f"b_{letter}") is None else f" + W.b_{letter}[:, None]"
     return f"{letter} = seen.{'X' if letter == 'Q' else 'Y'} @ W.W_{letter}{bias}"

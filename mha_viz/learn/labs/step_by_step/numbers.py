@@ -23,7 +23,7 @@ class Steps:
     """Every number from X to the attention output, for one head; where heads meet, for all.
 
     Args:
-        seen: what the model's layer was given and gave.
+        activations: the input and the output of the model's layer.
         weights: the layer's, float32, key heads repeated for the query heads that share them.
         query, key: (token, d_head), value: (token, d_value); where the model turns or scales its
             queries and keys after the matrices (rotary positions, norms), the model's own.
@@ -36,11 +36,11 @@ class Steps:
         switched: whether the mask is another one than the model's own.
         n_kv_heads: how many key and value heads the query heads share.
         differences: what was compared with the model's own -> (largest difference, largest size).
-        own: which of "query", "key", "value", "pattern" are the model's own, because the matrices
-            alone do not give them.
+        from_model: which of "query", "key", "value", "pattern" are the model's own, because the
+            matrices alone do not give them.
     """
 
-    seen: LayerActivations
+    activations: LayerActivations
     weights: AttentionWeights
     query: Tensor
     key: Tensor
@@ -58,7 +58,12 @@ class Steps:
     switched: bool
     n_kv_heads: int
     differences: dict[str, tuple[float, float]]
-    own: tuple[str, ...]
+    from_model: tuple[str, ...]
+
+    @property
+    def has_usual_scale(self) -> bool:
+        """True where scores are divided by the square root of d_k."""
+        return abs(self.scale - self.query.shape[1] ** -0.5) <= 1e-6
 
     @property
     def W_O(self) -> Tensor:
@@ -72,13 +77,13 @@ def step_by_step(
     record: AttentionRecord,
     layer: int,
     head: int,
-    seen: LayerActivations,
+    activations: LayerActivations,
     causal: bool | None = None,
 ) -> Steps:
     """Compute one layer's attention from its input and its matrices, and compare on the way.
 
-    The record has query, key, value and z kept, `seen` is from `record_activations`. With `causal`
-    True or False later tokens are hidden or not, whatever the model does.
+    The record has query, key, value and z kept; `activations` are from `record_activations`. With
+    `causal` True or False later tokens are hidden or not, whatever the model does.
 
     Raises:
         ArgumentError: no such head; another mask where the model adds more to its scores than a
@@ -96,26 +101,30 @@ def step_by_step(
     """
     if not 0 <= head < record.n_heads:
         raise ArgumentError(f"head must lie in 0..{record.n_heads - 1}, got {head}.")
-    given = model.attention_weights(layer, record.part)
-    weights = spread(given)
+    layer_weights = model.attention_weights(layer, record.part)
+    weights = spread(layer_weights)
     near = 1e-3 if model.dtype in (torch.float32, torch.float64) else 0.05
     differences: dict[str, tuple[float, float]] = {}
-    own: list[str] = []
+    from_model: list[str] = []
 
-    def model_or_computed(name: str, made: Tensor, theirs: Tensor) -> Tensor:
+    def model_or_computed(name: str, computed: Tensor, theirs: Tensor) -> Tensor:
         """Return what the matrices make, or the model's own where that is something else."""
-        differences[name] = gap(made, theirs)
+        differences[name] = gap(computed, theirs)
         if differences[name][0] <= near * max(differences[name][1], 1e-6):
-            return made
-        own.append(name)
+            return computed
+        from_model.append(name)
         return theirs
 
     query, key, value = (
-        model_or_computed(name, project(tokens, W, b), record.for_query_heads(name, layer))
+        model_or_computed(
+            name,
+            tokens @ W if b is None else tokens @ W + b[:, None],
+            record.for_query_heads(name, layer),
+        )
         for name, tokens, W, b in (
-            ("query", seen.X, weights.W_Q, weights.b_Q),
-            ("key", seen.Y, weights.W_K, weights.b_K),
-            ("value", seen.Y, weights.W_V, weights.b_V),
+            ("query", activations.X, weights.W_Q, weights.b_Q),
+            ("key", activations.Y, weights.W_K, weights.b_K),
+            ("value", activations.Y, weights.W_V, weights.b_V),
         )
     )
     scale = query.shape[-1] ** -0.5 if weights.scale is None else float(weights.scale)
@@ -123,7 +132,7 @@ def step_by_step(
     pattern = model_or_computed("pattern", softmax(masked), record.pattern[layer])
     switched = causal is not None and causal != record.causal
     if switched:
-        if "pattern" in own or record.is_cross:
+        if "pattern" in from_model or record.is_cross:
             raise ArgumentError(
                 "The mask can be switched only where scores are all that softmax takes, and where "
                 "queries and keys are the same tokens: take the model’s own mask here."
@@ -136,9 +145,9 @@ def step_by_step(
     joined = mixed.transpose(0, 1).flatten(1)
     output = joined @ weights.W_O.flatten(0, 1)
     output = output if weights.b_O is None else output + weights.b_O
-    differences["output"] = gap(output, seen.output)
+    differences["output"] = gap(output, activations.output)
     return Steps(
-        seen,
+        activations,
         weights,
         query[head],
         key[head],
@@ -154,85 +163,21 @@ def step_by_step(
         scale=scale,
         causal=record.causal != switched,
         switched=switched,
-        n_kv_heads=len(given.W_K),
+        n_kv_heads=len(layer_weights.W_K),
         differences=differences,
-        own=tuple(own),
+        from_model=tuple(from_model),
     )
 
 
-def project(
-    tokens: Float[Tensor, "token d_in"],
-    weight: Float[Tensor, "head d_in width"],
-    bias: Float[Tensor, "head width"] | None,
-) -> Float[Tensor, "head token width"]:
-    """Compute X W_i + b_i for every head i.
-
-    >>> project(torch.ones(1, 2), torch.ones(1, 2, 1), torch.ones(1, 1))
-    tensor([[[3.]]])
-    """
-    made = tokens @ weight
-    return made if bias is None else made + bias[:, None]
-
-
-def gap(made: Float[Tensor, "*made"], theirs: Float[Tensor, "*theirs"]) -> tuple[float, float]:
+def gap(ours: Float[Tensor, "*ours"], theirs: Float[Tensor, "*theirs"]) -> tuple[float, float]:
     """Return the largest difference of any two numbers, and the largest size of the second ones.
 
     >>> gap(torch.tensor([1.0, 2.0]), torch.tensor([1.0, -4.0]))
     (6.0, 4.0)
     """
-    if made.shape != theirs.shape:
-        raise ShapeError(f"{tuple(made.shape)} cannot be compared with {tuple(theirs.shape)}.")
-    return float((made - theirs).abs().max()), float(theirs.abs().max())
-
-
-# -- one cell, written out -------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Cell:
-    """One number of a matrix product as the sum that it is.
-
-    Args:
-        terms: (place, left, right) of the largest products, largest first.
-        rest, n_rest: sum and number of the products that are left out.
-        bias: what is added in the end; 0 if nothing. total: all of it.
-    """
-
-    terms: tuple[tuple[int, float, float], ...]
-    rest: float
-    n_rest: int
-    bias: float
-    total: float
-
-
-def cell(
-    left: Float[Tensor, "row inner"],
-    right: Float[Tensor, "inner column"],
-    row: int,
-    column: int,
-    bias: Float[Tensor, " column"] | None = None,
-    most: int = 6,
-) -> Cell:
-    """Compute (left right + bias)[row, column], product by product.
-
-    `most` products are listed one by one, the others as a sum.
-
-    Raises:
-        ArgumentError: there is no such cell.
-
-    >>> cell(torch.tensor([[2.0, 3.0]]), torch.tensor([[5.0], [7.0]]), 0, 0, most=1)
-    Cell(terms=((1, 3.0, 7.0),), rest=10.0, n_rest=1, bias=0.0, total=31.0)
-    """
-    if not (0 <= row < len(left) and 0 <= column < right.shape[1]):
-        raise ArgumentError(f"There is no cell {row}, {column}.")
-    products = left[row].double() * right[:, column].double()
-    # Zeros of a masked row say nothing, but are products all the same.
-    largest = products.abs().argsort(descending=True, stable=True)[:most].tolist()
-    added = 0.0 if bias is None else float(bias[column])
-    total = float(products.sum()) + added
-    terms = tuple((i, float(left[row, i]), float(right[i, column])) for i in largest)
-    rest = total - added - sum(a * b for _, a, b in terms)
-    return Cell(terms, rest, len(products) - len(terms), added, total)
+    if ours.shape != theirs.shape:
+        raise ShapeError(f"{tuple(ours.shape)} cannot be compared with {tuple(theirs.shape)}.")
+    return float((ours - theirs).abs().max()), float(theirs.abs().max())
 
 
 # -- cross-attention -------------------------------------------------------------------------------
@@ -257,18 +202,19 @@ def cross(
         if not 1 <= len(words) <= MAX_WORDS:
             raise TextError(f"A sentence here has 1 to {MAX_WORDS} words, this one {len(words)}.")
     random, d_head = torch.Generator().manual_seed(seed), d_model // n_heads
-    W_Q, W_K, W_V, W_O = (
+    projections = (
         torch.randn(n_heads, *shape, generator=random) * shape[0] ** -0.5
         for shape in (*((d_model, d_head),) * 3, (d_head, d_model))
     )
-    mha = MultiHeadAttention.from_weights(AttentionWeights(W_Q, W_K, W_V, W_O))
-    mha.eval().requires_grad_(False)
-    vectors = [torch.stack([_vector(word, d_model) for word in words]) for words in (queries, keys)]
-    found: AttentionOutput = mha(*vectors)
-    return found
+    layer = MultiHeadAttention.from_weights(AttentionWeights(*projections))
+    layer.eval().requires_grad_(False)
 
+    def vector(word: str) -> Tensor:
+        """Draw what depends on the word alone; larger than usual, so that weights differ."""
+        drawn = torch.Generator().manual_seed(zlib.crc32(word.encode("utf-8", "replace")))
+        return 2 * torch.randn(d_model, generator=drawn)
 
-def _vector(word: str, width: int) -> Tensor:
-    """Draw a vector that depends on the word alone; larger than usual, so that weights differ."""
-    seed = zlib.crc32(word.encode("utf-8", "replace"))
-    return 2 * torch.randn(width, generator=torch.Generator().manual_seed(seed))
+    crossed: AttentionOutput = layer(
+        *(torch.stack([vector(word) for word in words]) for words in (queries, keys))
+    )
+    return crossed

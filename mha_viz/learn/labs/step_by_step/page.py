@@ -1,23 +1,29 @@
 """Lab 4 on screen: one head of the user's model, step by step; every cell can be written out."""
 
-from collections.abc import Sequence
 from functools import partial
+from typing import Any
 
 import pandas as pd
 import streamlit as st
 import torch
 
 from mha_viz.core.attention.multi_head import MultiHeadAttention
+from mha_viz.core.record.record import AttentionRecord
 from mha_viz.engine.model import AttentionModel
 from mha_viz.learn.activations import LayerActivations, record_activations
-from mha_viz.learn.frame import charts, frame, questions
+from mha_viz.learn.frame import charts, frame, matrix_step, questions
 from mha_viz.learn.frame.choices import Choices, among
-from mha_viz.learn.frame.questions import Question
 from mha_viz.learn.labs.step_by_step.code import pytorch_code
 from mha_viz.learn.labs.step_by_step.numbers import Steps, cross, gap, step_by_step
-from mha_viz.learn.labs.step_by_step.tables import STEPS, TEXTS, step_table
+from mha_viz.learn.labs.step_by_step.tables import (
+    STEPS,
+    TEXTS,
+    step_matrices,
+    step_notes,
+    step_text,
+)
 from mha_viz.learn.labs.step_by_step.taught import BUGS, run_taught, taught_code
-from mha_viz.learn.labs.step_by_step.windows import one_step
+from mha_viz.plots.pictures import MatrixLook
 from mha_viz.plots.vectors import layer_picture
 from mha_viz.ui.heads import picking
 from mha_viz.ui.run import memory
@@ -29,8 +35,12 @@ from mha_viz.ui.widgets.controls import controls
 from mha_viz.ui.widgets.exports import figures
 from mha_viz.ui.widgets.messages import words
 from mha_viz.ui.widgets.messages.messages import continue_on_error
+from mha_viz.web.theme import format_number
 
 MASKS = {"own": "the model’s own", "causal": "causal: on", "none": "off: all tokens"}
+STAGES = ("PROJECT", "COMPUTE", "CONCATENATE", "PROJECT")
+# The number of the stage of a step, by its key; all others are COMPUTE, 1.
+_STAGES = {"x": 0, "q": 0, "k": 0, "v": 0, "concat": 2, "output": 3, "compare": 3}
 _HIDES = {"own": None, "causal": True, "none": False}
 
 
@@ -56,112 +66,114 @@ def _walk(choices: Choices, scene: Scene, model: AttentionModel) -> None:
         controls.head_menus(record.n_layers, record.n_heads)
         mask = "own" if record.is_cross else choices.segments("mask", "Mask", MASKS, "own")
     view = state.current()
-    seen = activations_of(scene, model, view.layer)
-    found = step_by_step(model, record, view.layer, view.head, seen, _HIDES[mask])
+    activations = activations_of(scene, model, view.layer)
+    steps = step_by_step(model, record, view.layer, view.head, activations, _HIDES[mask])
     with picture, cover():
-        _whole(choices, scene, found)
+        _whole(choices, scene, steps)
     TEXTS.step("statement")
-    step = _chosen_step(choices)
-    one_step(choices, scene, step_table(step, found, record, view.head), found)
-    code = pytorch_code(found, record, view.model, view.layer, view.head, view.dtype)
-    TEXTS.fold(choices, "code", partial(_code, found, code))
-    names = record.labels, record.key_labels
-    TEXTS.fold(choices, "bugs", partial(_bugs, choices, found, names))
+    _chosen_step(choices, scene, steps)
+    code = pytorch_code(steps, record, view.model, view.layer, view.head, view.dtype)
+    TEXTS.fold(choices, "code", partial(_code, steps, code))
+    TEXTS.fold(choices, "bugs", partial(_bugs, choices, steps, record))
 
 
-def _whole(choices: Choices, scene: Scene, found: Steps) -> None:
+def _whole(choices: Choices, scene: Scene, steps: Steps) -> None:
     """Draw the layer from its input to its output, with the shape of every tensor in the table."""
-    view, names = state.current(), TEXTS.labels("tensors")
-    X, joined, output = found.seen.X, found.joined, found.output
-    own = [found.query, found.key, found.value, found.pattern, found.z[view.head]]
-    tensors = [X, *own, joined, found.W_O, output]
-    blocks = ("X", X), ("side by side", joined), ("output", output)
-    rows = [(name, *made.shape) for name, made in zip(names.values(), tensors, strict=True)]
+    view, X = state.current(), steps.activations.X
+    of_head = steps.query, steps.key, steps.value, steps.pattern, steps.z[view.head]
+    tensors = X, *of_head, steps.joined, steps.W_O, steps.output
+    blocks = ("X", X), ("side by side", steps.joined), ("output", steps.output)
+    names = TEXTS.labels("tensors").values()
+    rows = [(name, *tensor.shape) for name, tensor in zip(names, tensors, strict=True)]
+    settings = words.settings(scene, words.layer_name(view.layer))
     figures.show(
-        layer_picture(blocks, found.patterns, view.head, dark=look.dark()),
+        layer_picture(blocks, steps.patterns, view.head, dark=look.dark()),
         key=choices.key("layer"),
         table=pd.DataFrame(rows, columns=["tensor", "rows", "columns"]),
-        **TEXTS.figure(
-            "whole", head=view.head, settings=words.settings(scene, words.layer_name(view.layer))
-        ),
+        **TEXTS.figure("whole", head=view.head, settings=settings),
     )
 
 
-def _code(found: Steps, code: str) -> None:
+def _chosen_step(choices: Choices, scene: Scene, steps: Steps) -> None:
+    """Choose a step by the slider (arrow keys, when it has the focus) or by a button, and draw it.
+
+    The row above it says at which stage of the layer it is.
+    """
+    keys = list(STEPS)
+    key = choices.get("step", keys[0], among(keys))
+    place = keys.index(key)
+    with frame.row():
+        for label, icon, to in (("Back", "arrow_back", -1), ("Next", "arrow_forward", 1)):
+            next_key = keys[min(max(place + to, 0), len(keys) - 1)]
+            st.button(
+                label,
+                icon=f":material/{icon}:",
+                key=choices.key(label),
+                disabled=next_key == key,
+                on_click=guarded(choices.set),
+                args=("step", next_key),
+            )
+        called = {key: f"{i}. {title}" for i, (key, title) in enumerate(STEPS.items(), 1)}
+        help_text = "With the focus on it, the arrow keys go back and forth."
+        choices.slide("step", "Step", called, keys[0], width=420, help=help_text)
+    view, record, stage = state.current(), scene.record, _STAGES.get(key, 1)
+    st.markdown(" → ".join(f"**{at}**" if i == stage else at for i, at in enumerate(STAGES)))
+    name, values = step_text(key, steps, record)
+    TEXTS.step(name, head=words.head_name(*view.chosen), **values)
+    for note in step_notes(key, steps, record, view.head):
+        st.info(note, icon=":material/info:")
+    matrix_step.draw(choices, step_matrices(key, steps, record, view.head))
+    if key == "compare":
+        _compared(scene, steps)
+
+
+def _compared(scene: Scene, steps: Steps) -> None:
+    rows = []
+    for name, title in TEXTS.labels("compared").items():
+        apart, largest = steps.differences[name]
+        is_computed = "no" if name in steps.from_model else "yes"
+        rows.append((title, format_number(apart, digits=2), format_number(largest), is_computed))
+    columns = ["What", "Largest difference", "Largest number", "From the matrices"]
+    table = pd.DataFrame(rows, columns=columns)
+    st.dataframe(table, hide_index=True, width="content", key="step-by-step-compared")
+    st.caption(words.settings(scene))
+
+
+def _code(steps: Steps, code: str) -> None:
     """Draw the layer with one matrix per head beside the usual code, and how far they differ."""
     for name, text in (("per-head", code), ("taught", taught_code())):
         TEXTS.markdown(f"code.{name}")
         st.code(text, wrap_lines=True)  # else it scrolls, which the keyboard cannot
-    weights, seen = found.weights, found.seen
-    output, pattern = run_taught(weights, seen.X, seen.Y, found.causal)
+    inputs = steps.activations.X, steps.activations.Y
+    output, pattern = run_taught(steps.weights, *inputs, steps.causal)
     with torch.no_grad():
-        ours = MultiHeadAttention.from_weights(weights)(seen.X, seen.Y, causal=found.causal)
-    apart = gap(pattern, ours.pattern), gap(output, ours.output)
-    TEXTS.markdown("code.measured", pattern=apart[0][0], output=apart[1][0], size=apart[1][1])
+        layer = MultiHeadAttention.from_weights(steps.weights)(*inputs, causal=steps.causal)
+    of_pattern, (of_output, size) = gap(pattern, layer.pattern), gap(output, layer.output)
+    TEXTS.markdown("code.measured", pattern=of_pattern[0], output=of_output, size=size)
 
 
-def _bugs(choices: Choices, found: Steps, names: tuple[Sequence[str], Sequence[str]]) -> None:
+def _bugs(choices: Choices, steps: Steps, record: AttentionRecord) -> None:
     """Draw the outcome of the usual code with a mistake, and ask for the mistake."""
     called = {bug: f"Code {letter}" for bug, letter in zip(BUGS, "ABC", strict=True)}
     bug = choices.segments("bug", "Code with one mistake", called, next(iter(BUGS)))
-    run = partial(run_taught, found.weights, found.seen.X, found.seen.Y, True)
-    head = state.current().head
-    output, pattern = run()
+    run = partial(run_taught, steps.weights, steps.activations.X, steps.activations.Y, True)
+    head, (output, pattern) = state.current().head, run()
     try:
         wrong, wrong_pattern = run(bug)
     except AttributeError as error:
         st.code(f"AttributeError: {error}", language=None, wrap_lines=True)
     else:
+        names = record.labels, record.key_labels
+        shares: dict[str, Any] = {"diverging": False, "limits": (0.0, 1.0)}
         with st.container(horizontal=True):
-            for title, made in (("right", pattern[head]), ("wrong", wrong_pattern[head])):
-                key, title = choices.key(f"bug-{title}"), f"weights, {title}"
-                charts.corner(key, made, title, *names, diverging=False, limits=(0.0, 1.0))
+            for title, weights in (("right", pattern), ("wrong", wrong_pattern)):
+                key = choices.key(f"bug-{title}")
+                charts.corner(key, weights[head], f"weights, {title}", *names, **shares)
         apart, largest = gap(wrong, output)
         TEXTS.markdown("bugs.measured", apart=apart, largest=largest)
-    question = Question(
-        TEXTS("bugs.question"),
-        tuple(TEXTS.labels("bugs.options").values()),
-        list(BUGS).index(bug),
-        TEXTS(f"bugs.because.{bug}"),
-        tuple(TEXTS.tables["bugs"]["wrong"]),
-    )
+    reason = TEXTS(f"bugs.reasons.{bug}")
+    question = TEXTS.question("bugs", right=list(BUGS).index(bug), reason=reason)
     questions.predict(choices, f"bug-{bug}", question)
-
-
-def activations_of(scene: Scene, model: AttentionModel, layer: int) -> LayerActivations:
-    """Return a layer's inputs and output in this run; kept for a while."""
-    return memory.cache().get(
-        (scene.key, "activations", layer),
-        lambda: record_activations(model, scene.record, layer),
-        lambda seen: 4 * sum(part.numel() for part in (seen.X, seen.Y, seen.output)),
-    )
-
-
-def _chosen_step(choices: Choices) -> str:
-    """Choose a step by the slider (arrow keys, when it has the focus) or by two buttons."""
-    keys = list(STEPS)
-    step = choices.get("step", keys[0], among(keys))
-    place = keys.index(step)
-    with frame.row():
-        for label, icon, to in (("Back", "arrow_back", -1), ("Next", "arrow_forward", 1)):
-            inside_range = 0 <= place + to < len(keys)
-            st.button(
-                label,
-                icon=f":material/{icon}:",
-                key=choices.key(label),
-                disabled=not inside_range,
-                on_click=guarded(choices.set),
-                args=("step", keys[place + to] if inside_range else step),
-            )
-        choices.slide(
-            "step",
-            "Step",
-            {key: f"{i}. {title}" for i, (key, title) in enumerate(STEPS.items(), 1)},
-            keys[0],
-            width=420,
-            help="With the focus on it, the arrow keys go back and forth.",
-        )
-    return step
 
 
 def _cross(choices: Choices) -> None:
@@ -170,16 +182,25 @@ def _cross(choices: Choices) -> None:
         text = partial(choices.text, most=200, width=260)
         queries = text("write", "Queries from", "le chat dort").split()
         keys = text("read", "Keys and values from", "the cat sleeps on the mat").split()
-        turned = choices.toggle("turned", "Reverse what is read")
-    keys = keys[::-1] if turned else keys
-    found, cell = cross(queries, keys), charts.window().cell
-    assert found.pattern is not None
-    n_rows, width = found.output.shape
-    rows, columns, shape = queries, [str(i) for i in range(width)], f"{n_rows} × {len(keys)}"
+        keys = keys[::-1] if choices.toggle("turned", "Reverse what is read") else keys
+    crossed, cell = cross(queries, keys), charts.window().cell
+    assert crossed.pattern is not None
+    n_rows, width = crossed.output.shape
+    columns, shape = [str(i) for i in range(width)], f"{n_rows} × {len(keys)}"
     with cover(), st.container(horizontal=True):
-        for i, made in enumerate(found.pattern):
+        for i, weights in enumerate(crossed.pattern):
             key, title = choices.key(f"cross-{i}"), f"weights, H{i}"
-            charts.weights(key, made, title, rows, keys, shape=shape, cell=cell)
-        key, made, shape = choices.key("cross-output"), found.output, f"{n_rows} × {width}"
-        charts.matrix(key, made, "output", rows=rows, columns=columns, shape=shape, cell=cell)
+            charts.weights(key, weights, title, queries, keys, shape=shape, cell=cell)
+        key, shape = choices.key("cross-output"), f"{n_rows} × {width}"
+        look_of: MatrixLook = {"rows": queries, "columns": columns, "shape": shape, "cell": cell}
+        charts.matrix(key, crossed.output, "output", **look_of)
     TEXTS.caption("crossed.caption")
+
+
+def activations_of(scene: Scene, model: AttentionModel, layer: int) -> LayerActivations:
+    """Return a layer's inputs and output in this run; kept for a while."""
+    return memory.cache().get(
+        (scene.key, "activations", layer),
+        lambda: record_activations(model, scene.record, layer),
+        lambda made: 4 * sum(part.numel() for part in (made.X, made.Y, made.output)),
+    )
