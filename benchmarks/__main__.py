@@ -6,16 +6,15 @@ A subject that this machine cannot measure (no Chromium, no BertViz) says so; th
 from __future__ import annotations
 
 import argparse
-import re
+import os
 from collections.abc import Sequence
+from datetime import date
 from importlib import import_module
-from pathlib import Path
 from typing import Any
 
-from benchmarks.measure import Result, Skipped, gflops, machine
-from mha_viz.core.output_file import write_file
+from benchmarks.measure import Skipped, gflops, machine
+from benchmarks.page import update_page
 
-PAGE = Path(__file__).parents[1] / "docs" / "benchmarks.md"
 SUBJECTS = (
     *("trace", "long", "report", "importance", "grid", "workbench"),
     *("study", "study_size", "start", "opening", "app", "labs", "memory"),
@@ -23,7 +22,6 @@ SUBJECTS = (
 )
 ALONE = ("soak", "siege")  # run for long, and only where they are asked for
 ON_DEVICE = "cards"  # what `--device` measures
-HEAD = ("measure", "value", "beside", "ratio", "aim", "")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -46,43 +44,29 @@ def main(arguments: Sequence[str] | None = None) -> None:
         fetch()
     on_device = {"device": options.device} if options.device else {}
     for name in (ON_DEVICE,) if on_device else options.subjects or SUBJECTS:
-        text = measured(name, **on_device)
-        print(text, flush=True)
-        if not options.dry:
-            write(name, text)
+        run_bench(name, options.dry, **on_device)
 
 
-def measured(name: str, **options: Any) -> str:
-    """One subject's section of the page."""
-    subject = import_module(f"benchmarks.{name}")
+def run_bench(name: str, dry: bool, **options: Any) -> None:
+    """Measure one bench, print all of its results, and write those with an aim to the page."""
+    bench = import_module(f"benchmarks.{name}")
     before = gflops()
+    device = f", {bench.name_of(**options)}" if options else ""
+    print(f"\n{bench.TITLE}\n\n{bench.ABOUT}\n")
     try:
-        body = table(subject.measure(**options))
+        results = bench.measure(**options)
     except Skipped as reason:
-        body = f"Not measured here: {reason}."
-    speed = f"{before:,.0f} GFLOP/s before and {gflops():,.0f} after"
-    about = f"Product of two 2048 x 2048 float32 matrices: {speed}.\n{machine()}."
-    if options:
-        about = f"Measured on {subject.name_of(**options)}; beside it:\n{about}"
-    return f"## {subject.TITLE}\n\n{subject.ABOUT}\n\n{body}\n\n{about}"
-
-
-def table(results: Sequence[Result]) -> str:
-    rows = [HEAD, ("---",) * len(HEAD)]
-    rows += [(r.measure, r.ours, r.beside, r.ratio, r.aim, r.verdict) for r in results]
-    return "\n".join("| " + " | ".join(row) + " |" for row in rows)
-
-
-def write(name: str, text: str, page: Path = PAGE) -> None:
-    """Put a section between its markers; the page's other words stay."""
-    begin, end = f"<!-- begin {name} -->", f"<!-- end {name} -->"
-    section = f"{begin}\n{text}\n{end}"
-    found = page.read_text(encoding="utf-8")
-    pattern = re.compile(re.escape(begin) + ".*?" + re.escape(end), re.DOTALL)
-    new, n = pattern.subn(lambda _: section, found)
-    if n != 1:
-        raise SystemExit(f"{page.name} must hold {begin} ... {end} once")
-    write_file(page, new.encode())
+        print(f"Not measured here: {reason}.", flush=True)
+        return
+    for r in results:
+        print(*(cell for cell in (r.measure, r.ours, r.beside, r.ratio, r.aim, r.verdict) if cell),
+              sep=" | ")  # fmt: skip
+    speed = f"{before:,.0f} to {gflops():,.0f} GFLOP/s"
+    print(f"\n{machine()}; {speed}", flush=True)
+    if not dry:
+        load = f", load {os.getloadavg()[0]:.1f}" if hasattr(os, "getloadavg") else ""
+        day = f"{date.today():%d %b %Y}"
+        update_page(name, results, f"{day}, {os.cpu_count()} cores{load}, {speed}{device}")
 
 
 if __name__ == "__main__":
