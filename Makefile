@@ -40,7 +40,8 @@ RUN_STAMP := $(VENV)/.run-$(shell cat $(LISTS) | cksum | tr ' ' -)
 TEST_STAMP := $(VENV)/.test-$(shell cat $(LISTS) requirements-dev.txt | cksum | tr ' ' -)
 DOCS_STAMP := $(VENV)/.docs-$(shell cat $(LISTS) requirements-dev.txt requirements-docs.txt | cksum | tr ' ' -)
 
-# Types, style and tests of the JavaScript come from npm (node 18.18 or newer); NPM= does without.
+# Types, style and tests of the JavaScript, and what the docs' live page runs, come from npm (node
+# 18.18 or newer); NPM= does without.
 NPM := $(shell command -v npm 2>/dev/null)
 NODE_STAMP := $(if $(NPM),node_modules/.installed-$(shell cat package.json package-lock.json | cksum | tr ' ' -))
 
@@ -164,9 +165,11 @@ newest-tests: $(NODE_STAMP) | $(PY)
 AS_USERS := -o addopts="--import-mode=importlib --strict-markers --strict-config"
 
 # What the warning is about, and what is planned, stands in docs/architecture.md, "The site".
-docs: $(DOCS_STAMP) ## build the documentation into site/, test its links and its code
+# Without npm the site has no live page (docs/live_files.py).
+docs: $(DOCS_STAMP) $(NODE_STAMP) ## build the documentation into site/, test its links and its code
 	NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict
-	BUILT_SITE=site $(PY) -m pytest $(AS_USERS) -n 0 tests/test_docs.py tests/test_site.py
+	BUILT_SITE=site $(PY) -m pytest $(AS_USERS) -n 0 tests/test_docs.py tests/test_site.py \
+	    tests/browser/test_live_page.py
 
 notebooks: $(TEST_STAMP) ## run the notebooks of the documentation and store their results anew
 	$(PY) -m docs.store_notebooks $(ARGS)
