@@ -13,7 +13,7 @@ from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
-from docs import atlases, notebook_pages, reference_page, rooms_picture
+from docs import atlases, live_files, notebook_pages, reference_page, rooms_picture
 from docs.site_links import ROOT, CarriedFiles, origin_of
 
 INLINE = re.compile(r'<span class="arithmatex">\\\((.*?)\\\)</span>', re.S)
@@ -38,7 +38,8 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     carried = CarriedFiles(ROOT)
     for path, text in carried.pages().items():
         files.append(File.generated(config, path, content=text))
-    for path, content in [*notebook_pages.assets().items(), *atlases.site_files().items()]:
+    made = notebook_pages.assets() | atlases.site_files() | live_files.site_files()
+    for path, content in made.items():
         files.append(File.generated(config, path, content=content))
     return files
 
@@ -48,12 +49,16 @@ def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
     path = page.file.src_uri
     if path in MADE:
         return markdown
-    markdown = markdown.replace(atlases.PLACE, atlases.LINKS)
+    if path == "live.md":
+        page.meta["hide"] = ["navigation", "toc"]  # the workbench takes the width
+    links = f"{live_files.LINK}\n{atlases.LINKS}" if live_files.is_built() else atlases.LINKS
+    markdown = markdown.replace(atlases.PLACE, links)
     return CarriedFiles(ROOT).relink(markdown, origin_of(path), path)
 
 
 def on_page_content(content: str, **_: Any) -> str:
-    """Write formulas as MathML, which browsers draw by themselves: no script, no other host."""
+    """Put in the live workbench, and write formulas as MathML: no script, no other host."""
+    content = content.replace(live_files.PLACE, live_files.page_html())
     return INLINE.sub(lambda found: _formula(html.unescape(found[1]), "inline"), content)
 
 
