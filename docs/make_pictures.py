@@ -1,11 +1,12 @@
-"""Take the README's pictures of the app: `python -m docs.make_pictures` (needs a Chromium).
+"""Take the README's pictures of the app: `python -m docs.make_pictures [NAME ...]`.
 
-With `--check` nothing is written: it fails where a picture no longer shows what the app shows.
+All of them, or those that are named; it needs a Chromium. With `--check` nothing is written: it
+fails where a picture no longer shows what the app shows.
 """
 
 import io
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Literal, NamedTuple
 from urllib.parse import urlencode
@@ -19,6 +20,7 @@ from docs.real_app import CHROMIUM, answer_questions, app_and_browser, open_page
 from mha_viz.core.output_file import write_file
 
 FOLDER = Path(__file__).parent / "images"
+COLOURS = 128  # of a picture: more are not seen, and take a fifth more bytes
 SHARED = {
     "model": "tiny-gpt2",
     "text": f"{film.TEXT} box",
@@ -37,6 +39,7 @@ class Picture(NamedTuple):
     drawn: str
 
 
+FILM = "film"
 BERT = {"model": "tiny-bert", "text": film.TEXT, "layer": "1", "head": "0"}
 PICTURES = {
     "explore": Picture("", {}, {"width": 1280, "height": 900}, ".summary b"),
@@ -88,15 +91,19 @@ PICTURES = {
 def main() -> None:
     """Write docs/images/NAME.png and NAME-dark.png for each of PICTURES, and the moving one."""
     checking = sys.argv[1:] == ["--check"]
+    names = [name for name in sys.argv[1:] if not checking] or [*PICTURES, FILM]
+    if unknown := sorted(set(names) - {*PICTURES, FILM}):
+        sys.exit(f"No picture is called {', '.join(unknown)}; there are {', '.join(PICTURES)}.")
     if CHROMIUM is None:
         sys.exit("Taking pictures needs a Chromium on PATH (apt install chromium); none is there.")
     with app_and_browser() as (address, browser):
         if checking:
-            check(taken(address, browser))
+            check(taken(address, browser, names))
             return
-        for name, png in taken(address, browser):
+        for name, png in taken(address, browser, names):
             write_file(FOLDER / f"{name}.png", png)
-        write_file(film.PATH, film.shoot(address, browser))
+        if FILM in names:
+            write_file(film.PATH, film.shoot(address, browser))
 
 
 def check(pictures: Iterable[tuple[str, bytes]]) -> None:
@@ -110,9 +117,11 @@ def check(pictures: Iterable[tuple[str, bytes]]) -> None:
         sys.exit("\n".join([*changed, again]))
 
 
-def taken(address: str, browser: Browser) -> Iterator[tuple[str, bytes]]:
-    """The name of each picture and the PNG file that the app gives for it now."""
+def taken(address: str, browser: Browser, names: Sequence[str]) -> Iterator[tuple[str, bytes]]:
+    """The name of each of these pictures and the PNG file that the app gives for it now."""
     for name, picture in PICTURES.items():
+        if name not in names:
+            continue
         for scheme, ending in SCHEMES.items():
             context = browser.new_context(color_scheme=scheme, viewport=picture.size)
             page = context.new_page()
@@ -123,7 +132,7 @@ def taken(address: str, browser: Browser) -> Iterator[tuple[str, bytes]]:
             seen.add_itxt(SEEN, lasting(page.locator("body").aria_snapshot()), zip=True)
             shot = Image.open(io.BytesIO(page.screenshot())).convert("RGB")
             png = io.BytesIO()
-            shot.quantize(256).save(png, "PNG", optimize=True, pnginfo=seen)
+            shot.quantize(COLOURS).save(png, "PNG", optimize=True, pnginfo=seen)
             yield f"{name}{ending}", png.getvalue()
             context.close()
 
