@@ -72,6 +72,11 @@ class LayerProjections:
             raise self._unknown()
         return known
 
+    @property
+    def is_by_head(self) -> bool:
+        """Whether one module makes the query, key and value of each head side by side (NeoX)."""
+        return self.find(("query_key_value",)) is not None
+
     def modules(self) -> tuple[nn.Module, nn.Module, nn.Module]:
         """Return the modules that make queries, keys and the output."""
         query, key, _ = self.readers()
@@ -125,8 +130,7 @@ class LayerProjections:
         if all(projection is not None for projection in separate):
             return tuple((in_out(p), _bias(p)) for p in separate if p is not None)
         fused = self.find(_FUSED)
-        # GPT-NeoX interleaves q, k and v by head; only the plain [q | k | v] layout is read here.
-        if fused is None or fused is self.find(("query_key_value",)):
+        if fused is None or self.is_by_head:  # only the plain [q | k | v] layout is read here
             raise self._unknown()
         matrix, bias = in_out(fused), _bias(fused)
         d_head = matrix.shape[1] // (self.n_heads + 2 * self.n_kv_heads)

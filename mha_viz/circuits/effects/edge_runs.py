@@ -156,21 +156,18 @@ class EdgeRuns:
                 )
         n_senders = 1 + model.n_layers * (model.n_heads + 1)
         n_numbers = MAX_BYTES // (n_senders * model.d_model * model.dtype.itemsize)
-        corrupt_targets, sites = targets_of(examples, "corrupt"), None
+        corrupt_targets, self.sites = targets_of(examples, "corrupt"), EdgeSites(model)
         for part in passes(examples, n_numbers):
             runs = ReplayingPass(model, part)
-            sites = sites or EdgeSites(model, runs)
-            recorded = sites.record(runs)
-            other = sites.record(ReplayingPass(model, corrupt_targets.part(part.text)))
+            recorded = self.sites.record(runs)
+            other = self.sites.record(ReplayingPass(model, corrupt_targets.part(part.text)))
             right, wrong = (
                 torch.tensor([getattr(examples[i], name) for i in part.text])
                 for name in ("right", "wrong")
             )
             behaviour = Behaviour(metric, right, wrong, recorded.logits)
             self.pairs.append(PairRuns(part.text, runs, behaviour, recorded, other))
-        assert sites is not None  # there are examples
-        self.sites = sites
-        self.graph = EdgeGraph(model.n_layers, model.n_heads, sites.parallel)
+        self.graph = EdgeGraph(model.n_layers, model.n_heads, self.sites.parallel)
         n_tokens = max(pairs.clean.final[..., 0].numel() for pairs in self.pairs)  # in one setting
         self.n_settings = max(1, min(n_numbers // n_tokens, MAX_SETTINGS))
         self.clean, self.corrupt = (
@@ -205,6 +202,7 @@ class EdgeRuns:
     def _check(self) -> None:
         """Raise AttentionUnavailableError unless what is read is the sum of what was written."""
         clean, corrupt, graph = self.pairs[0].clean, self.pairs[0].corrupt, self.graph
+        self.sites.check_values(clean)
         written = clean.change_to(corrupt, self.sites.layers)
         ends = [(clean.final, corrupt.final, len(written))]
         for i in range(graph.n_layers):

@@ -1,4 +1,4 @@
-"""Modules at the ends of edges: those of a pre-norm network, found by what one run gave them."""
+"""Modules at the ends of edges of a pre-norm network, and what they read and wrote in a run."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,7 +9,8 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from transformers.pytorch_utils import Conv1D
 
-from mha_viz.circuits.attribution.layout import Site, layout_of
+from mha_viz.circuits.attribution.layout import Layout, Site, layout_of
+from mha_viz.circuits.attribution.stream_norms import LayerNorms, stream_norms
 from mha_viz.circuits.effects.patched_run import INPUTS
 from mha_viz.engine.layer_activations import ModuleProxy
 from mha_viz.engine.model import AttentionModel
@@ -128,103 +129,87 @@ class Recording:
 
 
 class EdgeSites:
-    """All modules at the ends of edges, found in a first run of a text."""
+    """All modules at the ends of edges of a pre-norm network."""
 
-    def __init__(self, model: AttentionModel, runs: ReplayingPass) -> None:
-        self.model, self._layout, self._layers = model, layout_of(model), model.layers()
+    def __init__(self, model: AttentionModel) -> None:
+        norms, layout = stream_norms(model), layout_of(model)
+        self.model, self._projections = model, model.layers()
         self._paths = {module: path for path, module in model.network.named_modules()}
-        self._attention = [self._paths[layer.module] for layer in self._layers]
-        inside = tuple(f"{path}." for path in self._attention)
-        self._norms = [site for site in self._layout.norms if not site.path.startswith(inside)]
-        calls, probe, _ = self._run(runs)
-        self._norms = [site for site in self._norms if len(calls[site.path]) == 1]
-        last = [site for site in self._norms if site.writes[0].startswith("final")]
-        if len(last) != 1:
+        if len(norms.final) != 1 or norms.final[0] is None:
             raise no_edges(model, "no single norm is behind the last layer")
-        self.final = last[0]
-        self.layers = [self._layer(calls, probe, layer) for layer in range(model.n_layers)]
-        # The same tensor, not the same numbers: an attention that writes zeros changes none.
-        same = [
-            calls[layer.norm.path][0][0][0] is calls[layer.mlp_norm.path][0][0][0]
-            for layer in self.layers
-        ]
-        if any(same) and not all(same):
+        self.final: Site = norms.final[0]
+        # A layer whose attention writes nothing is like both kinds.
+        kinds = {layer.parallel for layer in norms.layers} - {None}
+        if len(kinds) > 1:
             raise no_edges(model, "some of its layers are parallel, others are not")
-        self.parallel = all(same)
+        self.parallel = kinds == {True}
+        self.layers = [self._layer(layout, norms.layers[i], i) for i in range(model.n_layers)]
 
     def record(self, runs: ReplayingPass) -> Recording:
         """Run texts, and keep both ends of every edge."""
-        calls, probe, logits = self._run(runs)
+        attentions = [self._paths[layer.attention] for layer in self.layers]
+        sites = {self.final} | {
+            site for layer in self.layers for site in (layer.norm, layer.mlp_norm, layer.mlp)
+        }
+        network, probe = self.model.network, Probe(("z", *INPUTS))
+        calls: dict[str, list[Any]] = {
+            path: [] for path in (*(site.path for site in sites), *attentions)
+        }
+        recorders = {
+            path: CallKept(network.get_submodule(path), calls=calls[path]) for path in calls
+        }
+        with torch.inference_mode(False), torch.no_grad():
+            logits = runs.logits(1, probe, inside=recorders)[0]
         z = list(probe.kept["z"])
         rows, _, position, _ = z[0].shape
         shape = rows, position, -1
 
-        def given(site: Site) -> Tensor:
+        def input_of(site: Site) -> Tensor:
             return calls[site.path][0][0][0].reshape(shape)
 
         return Recording(
             logits=logits,
-            attention=[given(layer.norm) for layer in self.layers],
-            mlp=[given(layer.mlp_norm) for layer in self.layers],
-            final=given(self.final),
+            attention=[input_of(layer.norm) for layer in self.layers],
+            mlp=[input_of(layer.mlp_norm) for layer in self.layers],
+            final=input_of(self.final),
             z=z,
             mlp_output=[first(calls[layer.mlp.path][0][2]).reshape(shape) for layer in self.layers],
             heads=list(zip(*(probe.kept[name] for name in INPUTS), strict=True)),
-            calls=[calls[path][0][:2] for path in self._attention],
+            calls=[calls[path][0][:2] for path in attentions],
         )
 
-    def _run(self, runs: ReplayingPass) -> tuple[dict[str, list[Any]], Probe, Tensor]:
-        paths = [site.path for site in (*self._norms, *self._layout.mlps)] + self._attention
-        calls: dict[str, list[Any]] = {path: [] for path in paths}
-        network, probe = self.model.network, Probe(("z", *INPUTS))
-        recorders = {
-            path: CallKept(network.get_submodule(path), calls=calls[path]) for path in paths
-        }
-        with torch.inference_mode(False), torch.no_grad():
-            logits = runs.logits(1, probe, inside=recorders)[0]
-        return calls, probe, logits
+    @torch.no_grad()
+    def check_values(self, recording: Recording) -> None:
+        """Raise AttentionUnavailableError unless the weights make the values of a run."""
+        for layer, site in enumerate(self.layers):
+            values = recording.heads[layer][2]
+            normed = site.norm.module(recording.attention[layer])
+            made_values = site.read(normed[None])[:, :, 2].transpose(1, 2)
+            apart = made_values - repeat_heads(values, made_values.shape[1])
+            if float(apart.abs().max()) > rounding(values.dtype) * float(values.abs().max()):
+                raise no_edges(self.model, f"its values in layer {layer} do not split by heads")
 
-    def _layer(self, calls: dict[str, list[Any]], probe: Probe, layer: int) -> LayerSites:
-        """Find the modules of a layer; AttentionUnavailableError where they are not as known."""
-        args, kwargs, _ = calls[self._attention[layer]][0]
-        hidden = args[0] if args else kwargs["hidden_states"]
-        start, modules = f"{self._layout.layers[layer]}.", self._layers[layer].readers()
-        norms = {
-            site: calls[site.path][0][2] for site in self._norms if site.path.startswith(start)
-        }
-        # Two norms of one stream give the same numbers before they are trained.
-        before = [site for site, output in norms.items() if output is hidden]
-        before = before or [site for site, output in norms.items() if output.equal(hidden)]
-        later = [site for site in norms if site not in before]
-        mlps = [site for site in self._layout.mlps if site.path.startswith(start)]
-        W_O = self._layers[layer].output()
-        if len(before) != 1 or len(later) > 1 or len(mlps) != 1 or W_O is None:
+    def _layer(self, layout: Layout, norms: LayerNorms, layer: int) -> LayerSites:
+        """Return the modules of a layer; AttentionUnavailableError where they are not as known."""
+        projections, start = self._projections[layer], f"{layout.layers[layer]}."
+        mlps = [site for site in layout.mlps if site.path.startswith(start)]
+        beside = norms.writing is None and not norms.passing and norms.factor == 1
+        W_O, reading, mlp_norm = projections.output(), norms.reading, norms.mlp
+        if not beside or reading is None or mlp_norm is None or len(mlps) != 1 or W_O is None:
             raise no_edges(
                 self.model,
                 f"layer {layer} has not just one norm before attention and at most one before the "
                 "MLP, so that what is read is not a sum of what was written",
             )
-        attention, mlp_norm = self._layers[layer].module, (later or before)[0]
+        modules = projections.readers()
         fused = modules[0] is modules[1]
-        for by_head in (False, True):
-            projections = tuple(
-                Projection(self._paths[module], module, None if fused else i, by_head)
-                for i, module in enumerate(modules[:1] if fused else modules)
-            )
-            sites = LayerSites(attention, before[0], mlp_norm, mlps[0], projections, W_O)
-            if self._gives_values(sites, hidden, probe.kept["value"][layer]):
-                return sites
-        raise no_edges(self.model, f"its values in layer {layer} do not split by heads")
-
-    def _gives_values(self, sites: LayerSites, hidden: Tensor, value: Tensor) -> bool:
-        """Tell whether the weights, split by heads, make the values of the run."""
-        try:
-            made_values = sites.read(hidden[None])[:, :, 2].transpose(1, 2)
-        except RuntimeError:  # widths of another split
-            return False
-        value = repeat_heads(value, made_values.shape[1])
-        apart = float((made_values - value).abs().max())
-        return apart <= rounding(value.dtype) * float(value.abs().max())
+        if fused and in_out(modules[0]).shape[1] != 3 * W_O[..., 0].numel():
+            raise no_edges(self.model, f"its values in layer {layer} do not split by heads")
+        readers = tuple(
+            Projection(self._paths[module], module, None if fused else i, projections.is_by_head)
+            for i, module in enumerate(modules[:1] if fused else modules)
+        )
+        return LayerSites(projections.module, reading, mlp_norm, mlps[0], readers, W_O)
 
 
 def first(output: Any) -> Tensor:
