@@ -13,8 +13,8 @@ import torch
 from benchmarks.browser import VIEWPORT, chromium, until_painted
 from benchmarks.grid import served
 from benchmarks.measure import Result, at_most, spread
-from mha_viz.circuits.attribution.query_key_map import map_of_records
 from mha_viz.core.attention.scoring import Scoring, Sight
+from mha_viz.core.compare.query_key_map import map_of_records
 from mha_viz.core.record.fields import Token
 from mha_viz.core.record.patterns import ComputedPatterns
 from mha_viz.core.record.record import AttentionRecord

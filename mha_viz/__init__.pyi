@@ -7,12 +7,10 @@ from mha_viz.checkpoints.loading import load as load
 from mha_viz.checkpoints.wrapping import wrap as wrap
 from mha_viz.circuits.attribution.flow_graph import FlowGraph as FlowGraph
 from mha_viz.circuits.attribution.flow_graph import flow_graph as flow_graph
-from mha_viz.circuits.attribution.head_spaces import HeadSpaces as HeadSpaces
 from mha_viz.circuits.attribution.head_spaces import head_spaces as head_spaces
 from mha_viz.circuits.attribution.head_spaces import spaces_of_heads as spaces_of_heads
 from mha_viz.circuits.attribution.logit_attribution import logit_attribution as logit_attribution
 from mha_viz.circuits.attribution.prediction_graph import prediction_graph as prediction_graph
-from mha_viz.circuits.attribution.query_key_map import QueryKeyMap as QueryKeyMap
 from mha_viz.circuits.attribution.query_key_map import query_key_map as query_key_map
 from mha_viz.circuits.attribution.score_attribution import score_attribution as score_attribution
 from mha_viz.circuits.attribution.signed_graph import PredictionGraph as PredictionGraph
@@ -54,6 +52,8 @@ from mha_viz.core.attention.multi_head import (
     MultiHeadAttention as MultiHeadAttention,
 )
 from mha_viz.core.compare.matching import match_heads as match_heads
+from mha_viz.core.compare.query_key_map import QueryKeyMap as QueryKeyMap
+from mha_viz.core.compare.token_spaces import HeadSpaces as HeadSpaces
 from mha_viz.core.measure import head_similarity as head_similarity
 from mha_viz.core.metrics import METRICS as METRICS
 from mha_viz.core.metrics.table import register_metric as register_metric

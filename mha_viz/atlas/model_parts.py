@@ -9,8 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from mha_viz.circuits.attribution.head_spaces import SPACES, HeadSpaces, spaces_of_heads
+from mha_viz.circuits.attribution.head_spaces import spaces_of_heads
 from mha_viz.circuits.composition.head_vocabulary import head_vocabulary
+from mha_viz.core.compare.token_spaces import SPACES, HeadSpaces
 from mha_viz.corpus.query.study import Study
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import MhaVizError

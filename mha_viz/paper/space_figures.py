@@ -8,8 +8,8 @@ from functools import partial
 
 import numpy as np
 
-from mha_viz.circuits.attribution.head_spaces import SPACES, HeadSpaces
 from mha_viz.core.amounts import format_number
+from mha_viz.core.compare.token_spaces import SPACES, HeadSpaces
 from mha_viz.core.layer_numbers import head_name
 from mha_viz.core.reprs import count
 from mha_viz.corpus.measure.padded import is_punctuation

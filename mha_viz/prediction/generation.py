@@ -8,6 +8,7 @@ from jaxtyping import Float
 from torch import Tensor
 from transformers import GenerationConfig, PreTrainedTokenizerBase
 
+from mha_viz.core.arguments import check_whole_number
 from mha_viz.core.attention.checks import Number
 from mha_viz.core.record.record import AttentionRecord, Token
 from mha_viz.engine.attention_function import probing_a_library
@@ -16,7 +17,6 @@ from mha_viz.engine.intervention import Intervention
 from mha_viz.engine.model import AttentionModel
 from mha_viz.engine.probe import Probe
 from mha_viz.errors import ArgumentError, MhaVizError
-from mha_viz.prediction.arguments import check_whole_number
 from mha_viz.prediction.logits import check_predicts, logits
 from mha_viz.text.encoding import continuing, encode_texts, label_of
 from mha_viz.text.tokens import Encoded, encode, tokenizer_errors

@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterator
 from random import SystemRandom
 
+from mha_viz.core.arguments import check_whole_number
 from mha_viz.core.attention.checks import Number
 from mha_viz.core.record.record import AttentionRecord, Token
 from mha_viz.engine.cached_run import CachedRun
@@ -13,7 +14,6 @@ from mha_viz.engine.model import AttentionModel
 from mha_viz.engine.recording import record_of
 from mha_viz.engine.run import OnLayer
 from mha_viz.errors import ArgumentError
-from mha_viz.prediction.arguments import check_whole_number
 from mha_viz.prediction.generation import (
     GeneratedToken,
     describe_token,

@@ -12,6 +12,7 @@ from transformers.models.llama.modeling_llama import apply_rotary_pos_emb
 
 import mha_viz as mv
 from mha_viz.circuits.attribution import head_spaces as module
+from mha_viz.core.compare.token_spaces import SPACES
 from mha_viz.errors import ArgumentError
 
 TEXTS = ["The old cat saw a small dog.", "Once upon a time there was a dog.", "Lily ran home."]
@@ -41,7 +42,7 @@ def eager(network, model) -> dict[str, np.ndarray]:
     block, left = own.transformer.h[LAYER].attn, []
     block.c_attn.register_forward_hook(lambda module, inputs, output: left.append(output[0]))
     part = slice(HEAD * D_HEAD, (HEAD + 1) * D_HEAD)
-    found: dict[str, list[np.ndarray]] = {name: [] for name in (*module.SPACES, "received")}
+    found: dict[str, list[np.ndarray]] = {name: [] for name in (*SPACES, "received")}
     for text in TEXTS:
         with torch.no_grad():
             output = own(**model.tokenizer(text, return_tensors="pt"), output_attentions=True)
@@ -59,7 +60,7 @@ def eager(network, model) -> dict[str, np.ndarray]:
 def test_coordinates_are_those_of_numpys_singular_vectors(model, eager) -> None:
     found = mv.head_spaces(model, TEXTS, LAYER, HEAD, n_components=5)
     places = _places(found, model)
-    for space, name in enumerate(module.SPACES):
+    for space, name in enumerate(SPACES):
         vectors = eager[name] - eager[name].mean(0)
         left, sizes, _ = np.linalg.svd(vectors, full_matrices=False)
         expected = (left * sizes)[places, :5]

@@ -3,10 +3,10 @@
 import pytest
 import streamlit as st
 
+from mha_viz.core.arguments import check_index
 from mha_viz.learn.frame import choices as choices_module
 from mha_viz.learn.frame.choices import Choices
 from mha_viz.learn.frame.contents import BY_KEY
-from mha_viz.prediction.arguments import check_index
 from mha_viz.ui.state.session import session
 
 

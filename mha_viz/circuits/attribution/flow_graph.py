@@ -13,12 +13,12 @@ from mha_viz.circuits.attribution.graph_tables import edge_table, name_nodes, no
 from mha_viz.circuits.attribution.part_shares import MEASURES, Measure, part_shares
 from mha_viz.circuits.attribution.residual_stream import ResidualStream
 from mha_viz.circuits.attribution.residual_sums import Parts, ResidualSum, residual_sums
+from mha_viz.core.arguments import one_of
 from mha_viz.core.attention.checks import Given, Number
 from mha_viz.core.record.fields import Token
 from mha_viz.core.reprs import table_html
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import ArgumentError
-from mha_viz.prediction.arguments import one_of
 from mha_viz.text.encoding import encode_texts, text_notes
 
 if TYPE_CHECKING:

@@ -5,27 +5,23 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
 
-import pandas as pd
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from mha_viz.core.arguments import check_index
 from mha_viz.core.attention.scoring import row_blocks
 from mha_viz.core.cancellation import check_cancelled
-from mha_viz.core.compare.query_key_space import principal_directions
-from mha_viz.core.layer_numbers import checked_position, head_name
+from mha_viz.core.compare.token_spaces import HeadSpaces, principal_components
+from mha_viz.core.layer_numbers import checked_position
 from mha_viz.core.record.record import AttentionRecord, Token
 from mha_viz.core.record.visible import visible_keys
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import ArgumentError, NotKeptError
-from mha_viz.prediction.arguments import check_index
 from mha_viz.prediction.replay import OnProgress, Progress
 from mha_viz.text.encoding import encode_texts
 
-T = TypeVar("T", bound=Sequence[int])
-SPACES = ("queries", "keys", "values", "outputs")
 N_COMPONENTS = 8
 MAX_TOKENS = 2_000
 _KEEP = ("pattern", "query", "key", "value", "z")
@@ -33,71 +29,6 @@ _READ_FOR_EACH = 4  # tokens of texts that are run, for each that is drawn
 _BATCH_BYTES = 128 * 2**20  # of what one batch leaves behind
 _VECTOR_BYTES = 512 * 2**20  # of the vectors of all tokens; of more heads the texts run again
 _ROTARY = "Queries and keys are turned by their positions (rotary), as the scores saw them."
-
-
-@dataclass(frozen=True, eq=False)
-class HeadSpaces:
-    """Queries, keys, values and outputs of one head, on the principal components of each space.
-
-    Args:
-        coordinates: of each token in each of `SPACES`, around the mean over all tokens; the unit is
-            that of the vectors, and the sign of a component is arbitrary. Queries and keys are as
-            the scores saw them; an output is z W_O, what the head writes to the residual stream
-            where it looks from that token.
-        explained: the share of a space's variance on each component, in [0, 1], the largest first;
-            NaN where nothing varies.
-        received: the mean weight that the head gives each token as a key, over the queries that
-            see it.
-        tokens, text, position: of each token, the number of its text, and its place in it.
-        texts: that the tokens were drawn from. layer, head: the layer by its own number.
-
-    >>> import mha_viz as mv
-    >>> found = mv.head_spaces(mv.load("tiny-gpt2"), ["The cat sat on the mat."], 1, 3)
-    >>> found.coordinates.shape, found.explained.shape
-    (torch.Size([4, 7, 8]), torch.Size([4, 8]))
-    """
-
-    coordinates: Float[Tensor, "space token component"]
-    explained: Float[Tensor, "space component"]
-    received: Float[Tensor, " token"]
-    tokens: tuple[Token, ...]
-    text: Int[Tensor, " token"]
-    position: Int[Tensor, " token"]
-    texts: tuple[str, ...]
-    layer: int
-    head: int
-    model: str = ""
-    notes: tuple[str, ...] = ()
-
-    def check_components(self, components: T) -> T:
-        """Return components, counted from 0; ArgumentError where there is none of a number."""
-        for component in components:
-            check_index("component", component, self.coordinates.shape[-1])
-        return components
-
-    def table(self, components: Sequence[int] = (0, 1)) -> pd.DataFrame:
-        """Make a row for each token, with its coordinates on some components in every space.
-
-        ArgumentError: no such component.
-        """
-        self.check_components(components)
-        columns: dict[str, object] = {
-            "token": [token.text for token in self.tokens],
-            "text": self.text.numpy(),
-            "position": self.position.numpy(),
-            "received": self.received.numpy(),
-        }
-        for space, places in zip(SPACES, self.coordinates, strict=True):
-            columns |= {f"{space} {i + 1}": places[:, i].numpy() for i in components}
-        return pd.DataFrame(columns)
-
-    def __repr__(self) -> str:
-        n_tokens, n_components = self.coordinates.shape[1:]
-        name = head_name(self.layer, self.head)
-        return (
-            f"HeadSpaces({self.model!r}, {name}, {n_tokens:,} tokens of {len(self.texts):,} texts "
-            f"on {n_components} components)"
-        )
 
 
 def head_spaces(
@@ -198,7 +129,7 @@ def _spaces(
         # z W_O = (z R') Q' with orthonormal columns of Q: the same distances in fewer dimensions
         outputs = z @ torch.linalg.qr(weights[position][head].float().cpu().mT).R.mT
         n = min(n_components, queries.shape[-1], values.shape[-1])
-        found = [_projected(space, n) for space in (queries, keys, values, outputs)]
+        found = [principal_components(space, n) for space in (queries, keys, values, outputs)]
         coordinates, explained = (torch.stack(part) for part in zip(*found, strict=True))
         first = head - head % group
         shared = f"Heads {first} to {first + group - 1} of the layer share their keys and values."
@@ -347,12 +278,3 @@ def _received(record: AttentionRecord, layer: int, heads: list[int]) -> Float[Te
         weight[:, : part.shape[-1]] += part
         seen += visible_keys(record, layer, rows).sum(0).cpu()
     return weight / seen.clamp(min=1)
-
-
-def _projected(
-    vectors: Float[Tensor, "token d"], n_components: int
-) -> tuple[Float[Tensor, "token component"], Float[Tensor, " component"]]:
-    """Return coordinates on the principal components, and their shares of the variance."""
-    centred = vectors.double() - vectors.double().mean(0)
-    directions, explained = principal_directions(centred.mT @ centred, n_components)
-    return (centred @ directions.double()).float(), explained

@@ -12,12 +12,12 @@ import numpy as np
 import pandas as pd
 
 from mha_viz.circuits.attribution.graph_tables import KINDS, name_nodes, node_table, whole_numbers
+from mha_viz.core.arguments import one_of
 from mha_viz.core.json_file import JsonKind, is_finite, is_text, is_whole
 from mha_viz.core.output_file import write_file
 from mha_viz.core.record.fields import Token, merge
 from mha_viz.core.reprs import table_html
 from mha_viz.errors import ArgumentError
-from mha_viz.prediction.arguments import one_of
 
 COLUMNS = ("level", "kind", "layer", "head", "query", "key", "weight", "contribution", "flow")
 ENDS = ("low", "high")  # of a graph over pairs: columns behind the others

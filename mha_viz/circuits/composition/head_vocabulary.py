@@ -16,10 +16,10 @@ from mha_viz.circuits.composition.factored_matrix import (
     product_blocks,
 )
 from mha_viz.circuits.composition.token_circuits import TokenCircuit, token_circuits
+from mha_viz.core.arguments import check_index
 from mha_viz.core.reprs import table_html
 from mha_viz.engine.model import AttentionModel
 from mha_viz.interventions.importance import t_interval
-from mha_viz.prediction.arguments import check_index
 from mha_viz.prediction.replay import OnProgress, Progress
 from mha_viz.text.encoding import label_of
 

@@ -17,10 +17,10 @@ from mha_viz.circuits.composition.factored_matrix import (
 )
 from mha_viz.circuits.composition.norm_placement import NormPlacement
 from mha_viz.circuits.composition.token_circuits import ov_ends, vocabulary_ends
+from mha_viz.core.arguments import check_index
 from mha_viz.core.reprs import head_rows, table_html
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import ArgumentError
-from mha_viz.prediction.arguments import check_index
 from mha_viz.text.encoding import label_of
 
 CELLS = 2**26  # pairs of tokens that are looked at: all of 8,192 x 8,192

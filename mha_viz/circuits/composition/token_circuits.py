@@ -13,9 +13,9 @@ from torch import Tensor
 
 from mha_viz.circuits.composition.factored_matrix import FactoredMatrix, folded
 from mha_viz.circuits.composition.norm_placement import NormPlacement, norm_placement
+from mha_viz.core.arguments import check_index
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import ArgumentError, AttentionUnavailableError, NotKeptError
-from mha_viz.prediction.arguments import check_index
 from mha_viz.prediction.logits import check_predicts
 from mha_viz.text.encoding import id_of, label_of
 

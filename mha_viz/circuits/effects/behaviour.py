@@ -7,8 +7,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from mha_viz.core.arguments import one_of
 from mha_viz.errors import ArgumentError
-from mha_viz.prediction.arguments import one_of
 
 Metric = Literal["logit_difference", "logit", "loss", "log_probability", "kl"]
 METRICS: tuple[Metric, ...] = ("logit_difference", "logit", "loss", "kl")  # of paths and maps

@@ -20,11 +20,11 @@ from mha_viz.circuits.effects.edge_runs import (
 )
 from mha_viz.circuits.tasks.make_task import task_of
 from mha_viz.circuits.tasks.task import Task
+from mha_viz.core.arguments import one_of
 from mha_viz.core.reprs import table_html
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import ArgumentError
 from mha_viz.interventions.importance import agreement, t_interval
-from mha_viz.prediction.arguments import one_of
 from mha_viz.prediction.replay import OnProgress, Progress
 
 Method = Literal["exact", "eap", "eap-ig"]

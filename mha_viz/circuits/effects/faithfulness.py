@@ -15,12 +15,12 @@ from mha_viz.circuits.effects.path_runs import Head
 from mha_viz.circuits.effects.tested_heads import Faithfulness, Outcome
 from mha_viz.circuits.tasks.make_task import task_of
 from mha_viz.circuits.tasks.task import Task
+from mha_viz.core.arguments import check_index
 from mha_viz.core.attention.checks import Number
 from mha_viz.core.layer_numbers import head_name, is_counted
 from mha_viz.engine.head_changes import head_place
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import ArgumentError
-from mha_viz.prediction.arguments import check_index
 from mha_viz.prediction.replay import OnProgress, Progress
 
 N_RANDOM = 20

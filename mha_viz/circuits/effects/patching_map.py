@@ -11,10 +11,10 @@ from mha_viz.circuits.effects.activation_runs import PARTS, ActivationRuns, Part
 from mha_viz.circuits.effects.behaviour import Metric
 from mha_viz.circuits.effects.experiment import Other, Tracked, as_run, patching_experiment
 from mha_viz.core.amounts import format_number
+from mha_viz.core.arguments import one_of
 from mha_viz.core.reprs import table_html
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import ArgumentError
-from mha_viz.prediction.arguments import one_of
 from mha_viz.prediction.replay import OnProgress, Progress
 
 Direction = Literal["denoise", "noise"]

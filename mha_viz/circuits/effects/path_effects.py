@@ -17,10 +17,10 @@ from mha_viz.circuits.effects.experiment import (
     patching_experiment,
 )
 from mha_viz.circuits.effects.patched_run import INPUTS, Input
+from mha_viz.core.arguments import one_of
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import ArgumentError
 from mha_viz.interventions.importance import agreement, t_interval
-from mha_viz.prediction.arguments import one_of
 from mha_viz.prediction.replay import OnProgress, Progress
 
 Way = Literal["direct", "total"]

@@ -11,10 +11,10 @@ from math import ceil
 from mha_viz.circuits.tasks.pairs import Source, encode_pair, read_pairs
 from mha_viz.circuits.tasks.task import Example, Task
 from mha_viz.circuits.tasks.templates import DRAWN, ROWS, DrawsPair, Pair, filled
+from mha_viz.core.arguments import check_index
 from mha_viz.engine.head_changes import part_size
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import ArgumentError, TextError
-from mha_viz.prediction.arguments import check_index
 from mha_viz.prediction.logits import check_predicts, mask_token_at
 from mha_viz.reports.induction import own_tokens, plain_tokens, sample_text, with_tokens
 

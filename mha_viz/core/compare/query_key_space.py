@@ -143,22 +143,6 @@ def one_space(
     return queries - middle, keys - middle
 
 
-def principal_directions(
-    covariance: Float[Tensor, "*head d d"], n: int
-) -> tuple[Float[Tensor, "*head d direction"], Float[Tensor, "*head direction"]]:
-    """Return the n directions of most variance, the first first, and their shares of it in [0, 1].
-
-    There are d of them at the most. The largest part of each direction is positive, so that the
-    same vectors give the same map. Shares are NaN where nothing varies.
-    """
-    values, vectors = torch.linalg.eigh(covariance.double())
-    directions = vectors.flip(-1)[..., :n]
-    largest = directions.gather(-2, directions.abs().argmax(-2, keepdim=True))
-    directions = directions * torch.where(largest < 0, -1.0, 1.0)
-    values = values.clamp(min=0.0).flip(-1)
-    return directions.float(), (values[..., :n] / values.sum(-1, keepdim=True)).float()
-
-
 def nearness(
     queries: Places, keys: Places, query: Int[Tensor, " pair"], key: Int[Tensor, " pair"]
 ) -> Float[Tensor, "head pair"]:

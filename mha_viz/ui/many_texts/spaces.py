@@ -6,7 +6,8 @@ from typing import Any
 
 import streamlit as st
 
-from mha_viz.circuits.attribution.head_spaces import HeadSpaces, spaces_of_heads
+from mha_viz.circuits.attribution.head_spaces import spaces_of_heads
+from mha_viz.core.compare.token_spaces import HeadSpaces
 from mha_viz.corpus.query.study import Study
 from mha_viz.paper.space_figures import (
     colourings,

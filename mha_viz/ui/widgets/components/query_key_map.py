@@ -8,7 +8,7 @@ from typing import Any
 
 import streamlit as st
 
-from mha_viz.circuits.attribution.query_key_map import QueryKeyMap
+from mha_viz.core.compare.query_key_map import QueryKeyMap
 from mha_viz.ui.widgets.components.component import LateComponent
 from mha_viz.ui.widgets.components.head_grid import Head, draw_heads
 from mha_viz.web.payload import map_payload

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import streamlit as st
 
-from mha_viz.circuits.attribution.head_spaces import HeadSpaces
+from mha_viz.core.compare.token_spaces import HeadSpaces
 from mha_viz.plots.space_scatter import N_COLOURS, SpacePanel, TokenColours
 from mha_viz.ui.state.faults import guarded
 from mha_viz.ui.state.session import from_browser
