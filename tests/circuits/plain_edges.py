@@ -4,84 +4,23 @@ Nothing of mha_viz runs here. A receiver is made to read another stream by hooks
 an MLP or the logits, or on the projection of one head's query, key or value.
 """
 
-import copy
 from functools import partial
 
 import torch
-import transformers as tf
+
+from tests.circuits.plain_paths import EagerNetwork
 
 INPUTS = ("query", "key", "value")
 
 
-class PlainEdges:
-    """GPT-2, Llama or GPT-NeoX; `receivers` are named as in the project."""
-
-    def __init__(self, network: tf.PreTrainedModel) -> None:
-        self.network = copy.deepcopy(network)
-        self.network.set_attn_implementation("eager")
-        config, kind = self.network.config, network.config.model_type
-        self.n_heads, d_model = config.num_attention_heads, config.hidden_size
-        self.d_head = getattr(config, "head_dim", None) or d_model // self.n_heads
-        width = self.d_head
-        if kind == "gpt2":
-            body = self.network.transformer
-            self.layers, self.final = body.h, body.ln_f
-            self.parts = [
-                (one.ln_1, one.ln_2, [one.attn.c_attn] * 3, one.attn.c_proj, one.mlp)
-                for one in self.layers
-            ]
-            self.column = lambda i, head: i * d_model + head * width
-        elif kind == "llama":
-            body = self.network.model
-            self.layers, self.final = body.layers, body.norm
-            for one in self.layers:
-                self._unshare_keys(one.self_attn)
-            self.parts = [
-                (
-                    one.input_layernorm,
-                    one.post_attention_layernorm,
-                    [getattr(one.self_attn, f"{name}_proj") for name in "qkv"],
-                    one.self_attn.o_proj,
-                    one.mlp,
-                )
-                for one in self.layers
-            ]
-            self.column = lambda i, head: head * width
-        else:
-            body = self.network.gpt_neox
-            self.layers, self.final = body.layers, body.final_layer_norm
-            self.parts = [
-                (
-                    one.input_layernorm,
-                    one.post_attention_layernorm,
-                    [one.attention.query_key_value] * 3,
-                    one.attention.dense,
-                    one.mlp,
-                )
-                for one in self.layers
-            ]
-            self.column = lambda i, head: (3 * head + i) * width
-        self.parallel = kind == "gpt_neox"
-
-    def _unshare_keys(self, attention) -> None:
-        """Give each query head a key and a value head of its own, with the same weights."""
-        group, attention.num_key_value_groups = attention.num_key_value_groups, 1
-        for module in (attention.k_proj, attention.v_proj):
-            heads = module.weight.detach().unflatten(0, (-1, self.d_head))
-            module.weight = torch.nn.Parameter(heads.repeat_interleave(group, 0).flatten(0, 1))
+class PlainEdges(EagerNetwork):
+    """GPT-2, Llama or GPT-NeoX; receivers are named as in the project."""
 
     def run(self, ids, reads=None, also=()):
         """Logits (position, d_vocab); `reads` names receivers, and what makes their stream."""
         hooks = [hook for name, make in (reads or {}).items() for hook in self._reading(name, make)]
-        handles = [
-            module.register_forward_pre_hook(hook) if before else module.register_forward_hook(hook)
-            for module, hook, before in [*also, *hooks]
-        ]
-        try:
+        with self.hooked([*also, *hooks]):
             return self.network(torch.tensor([ids])).logits[0]
-        finally:
-            for handle in handles:
-                handle.remove()
 
     def _reading(self, receiver, make):
         """Hooks that give one receiver make(the stream)."""

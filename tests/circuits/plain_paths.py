@@ -12,42 +12,86 @@ import torch
 import transformers as tf
 
 
-class PlainPaths:
-    """GPT-2, Llama, GPT-NeoX or BERT; hooks for every layer, its z, its MLP and what it reads."""
+class EagerNetwork:
+    """A copy of GPT-2, Llama, GPT-NeoX or BERT with transformers' own attention.
+
+    `parts` are of each layer: the norms before attention and before the MLP (none of BERT), the
+    projections of queries, keys and values, that of the output, and the MLP. `column` is where a
+    projection has one of the three (0 to 2) of a head.
+    """
 
     def __init__(self, network: tf.PreTrainedModel) -> None:
         self.network = copy.deepcopy(network)
         self.network.set_attn_implementation("eager")
-        config = self.network.config
+        config, kind = self.network.config, network.config.model_type
         self.n_heads, d_model = config.num_attention_heads, config.hidden_size
-        self.d_head = getattr(config, "head_dim", None) or d_model // self.n_heads
-        if config.model_type == "gpt2":
-            layers = self.network.transformer.h
-            self.outputs = [layer.attn.c_proj for layer in layers]
-            self.mlps = [layer.mlp for layer in layers]
-            self.readers = [dict.fromkeys("qkv", layer.attn.c_attn) for layer in layers]
-            self.offset = {"q": 0, "k": d_model, "v": 2 * d_model}
-        elif config.model_type == "llama":
-            layers = self.network.model.layers
-            self.outputs = [layer.self_attn.o_proj for layer in layers]
-            self.mlps = [layer.mlp for layer in layers]
-            self.readers = [{"q": layer.self_attn.q_proj} for layer in layers]  # keys are shared
-            self.offset = {"q": 0}
-        elif config.model_type == "gpt_neox":
-            layers = self.network.gpt_neox.layers
-            self.outputs = [layer.attention.dense for layer in layers]
-            self.mlps = [layer.mlp for layer in layers]
+        self.d_head = width = getattr(config, "head_dim", None) or d_model // self.n_heads
+        self.parallel = kind == "gpt_neox"
+        self.column = lambda i, head: head * width
+        norms = ("input_layernorm", "post_attention_layernorm")
+        if kind == "gpt2":
+            body = self.network.transformer
+            self.layers, self.final, norms = body.h, body.ln_f, ("ln_1", "ln_2")
+            inner = [([one.attn.c_attn] * 3, one.attn.c_proj, one.mlp) for one in body.h]
+            self.column = lambda i, head: i * d_model + head * width
+        elif kind == "llama":
+            self.layers, self.final = self.network.model.layers, self.network.model.norm
+            for one in self.layers:
+                self._unshare_keys(one.self_attn)
+            inner = [
+                ([at.q_proj, at.k_proj, at.v_proj], at.o_proj, mlp)
+                for at, mlp in ((one.self_attn, one.mlp) for one in self.layers)
+            ]
+        elif kind == "gpt_neox":
+            body = self.network.gpt_neox
+            self.layers, self.final = body.layers, body.final_layer_norm
+            inner = [
+                ([one.attention.query_key_value] * 3, one.attention.dense, one.mlp)
+                for one in self.layers
+            ]
+            self.column = lambda i, head: (3 * head + i) * width
         else:
-            layers = self.network.bert.encoder.layer
-            self.outputs = [layer.attention.output.dense for layer in layers]
-            self.mlps = [layer.output.dense for layer in layers]
-            own = [layer.attention.self for layer in layers]
-            self.readers = [{"q": one.query, "k": one.key, "v": one.value} for one in own]
-            self.offset = dict.fromkeys("qkv", 0)
-        self.layers = layers
+            self.layers, self.final, norms = self.network.bert.encoder.layer, None, ("", "")
+            inner = [
+                ([at.self.query, at.self.key, at.self.value], at.output.dense, mlp)
+                for at, mlp in ((one.attention, one.output.dense) for one in self.layers)
+            ]
+        both = ([getattr(one, name, None) for name in norms] for one in self.layers)
+        self.parts = [(*two, *three) for two, three in zip(both, inner, strict=True)]
+
+    def _unshare_keys(self, attention) -> None:
+        """Give each query head a key and a value head of its own, with the same weights."""
+        group, attention.num_key_value_groups = attention.num_key_value_groups, 1
+        for module in (attention.k_proj, attention.v_proj):
+            heads = module.weight.detach().unflatten(0, (-1, self.d_head))
+            module.weight = torch.nn.Parameter(heads.repeat_interleave(group, 0).flatten(0, 1))
+
+    @contextmanager
+    def hooked(self, hooks):
+        handles = [
+            module.register_forward_pre_hook(hook) if before else module.register_forward_hook(hook)
+            for module, hook, before in hooks
+        ]
+        try:
+            yield
+        finally:
+            for handle in handles:
+                handle.remove()
+
+
+class PlainPaths(EagerNetwork):
+    """Hooks for every layer, its z, its MLP and what it reads."""
+
+    @property
+    def outputs(self):
+        return [part[3] for part in self.parts]
+
+    @property
+    def mlps(self):
+        return [part[4] for part in self.parts]
 
     def run(self, ids: list[int], *hooks) -> torch.Tensor:
-        with torch.no_grad(), self._hooked(hooks):
+        with torch.no_grad(), self.hooked(hooks):
             return self.network(torch.tensor([ids])).logits[0]
 
     def noted(self, ids: list[int]):
@@ -75,7 +119,7 @@ class PlainPaths:
         reading = self._reading(ids, z_of_sender, sender, receiver, direct)
         self.run(ids, reading, note(module, heard, 0, inputs=True))
         leaf = clean.clone().requires_grad_()
-        with torch.enable_grad(), self._hooked([put(module, leaf, inputs=True)]):
+        with torch.enable_grad(), self.hooked([put(module, leaf, inputs=True)]):
             (gradient,) = torch.autograd.grad(
                 number(self.network(torch.tensor([ids])).logits[0]), leaf
             )
@@ -86,7 +130,7 @@ class PlainPaths:
         layer, head = sender
         columns = slice(head * self.d_head, (head + 1) * self.d_head)
         leaf = self.noted(ids)[0][layer][..., columns].clone().requires_grad_()
-        with torch.enable_grad(), self._hooked(self._sending(ids, leaf, sender, direct)):
+        with torch.enable_grad(), self.hooked(self._sending(ids, leaf, sender, direct)):
             value = number(self.network(torch.tensor([ids])).logits[0])
             (gradient,) = torch.autograd.grad(value, leaf)
         return float(((z_of_sender - leaf.detach()) * gradient).sum())
@@ -105,25 +149,13 @@ class PlainPaths:
     def _reading(self, ids, z_of_sender, sender, receiver, direct):
         """A hook that gives the receiver what it would read of that sender."""
         at, reader, name = receiver
-        module = self.readers[at][name[0]]
-        heard = [None]
+        which = ("query", "key", "value").index(name)
+        module, heard = self.parts[at][2][which], [None]
         hooks = self._sending(ids, z_of_sender, sender, direct)
         self.run(ids, *hooks, note(module, heard, 0))
-        start = self.offset[name[0]] + reader * self.d_head
+        start = self.column(which, reader)
         read = slice(start, start + self.d_head)
         return put(module, heard[0][..., read], read)
-
-    @contextmanager
-    def _hooked(self, hooks):
-        handles = [
-            module.register_forward_pre_hook(hook) if inputs else module.register_forward_hook(hook)
-            for module, hook, inputs in hooks
-        ]
-        try:
-            yield
-        finally:
-            for handle in handles:
-                handle.remove()
 
 
 def note(module, into, index, inputs=False):

@@ -36,7 +36,7 @@ def test_run_patched_gives_each_text_and_setting_what_hooks_give():
     outputs = []
     for row, text in enumerate(rows):
         output = plain.noted(text.input_ids)[1][0].clone()
-        hooks = [put(plain.readers[1]["k"], key[0, row, 0], keys), None]
+        hooks = [put(plain.parts[1][2][1], key[0, row, 0], keys), None]
         hooks.append(put(plain.outputs[2], z[0, row, 0], columns, inputs=True))
         for setting in on.tolist():
             # The MLP's other positions stay; nothing earlier changes what they read.

@@ -11,6 +11,7 @@ from mha_viz.circuits.effects.experiment import patching_experiment
 from mha_viz.circuits.effects.path_effect import path_effect
 from mha_viz.engine.head_changes import reference_means
 from mha_viz.engine.model import AttentionModel
+from mha_viz.errors import ArgumentError, AttentionUnavailableError, MhaVizError, TextError
 from mha_viz.prediction import replay
 from tests.circuits.plain_paths import PlainPaths
 from tests.engine.test_families import CAUSAL, FALLBACK, SINGLE, small_tokenizer
@@ -56,8 +57,6 @@ def ids_of(model: AttentionModel, text: str, position: int | None) -> list[int]:
 @pytest.mark.parametrize("name", ["gpt2", "bert", "llama"])
 @pytest.mark.parametrize(("sender", "receiver"), PATHS)
 def test_effects_are_those_of_hooks_on_the_eager_model(name, sender, receiver):
-    if name == "llama" and receiver[2] in ("key", "value"):
-        receiver = (*receiver[:2], "query")
     tolerance = 1e-5 if name == "llama" else 1e-10  # it takes its norms in float32
     model = predicting(name, double=True)
     options = asked(model)
@@ -231,3 +230,44 @@ def test_the_model_is_left_as_it_was(models):
     after = model.network.state_dict()
     assert all(torch.equal(after[key], value) for key, value in before.items())
     assert [len(part._forward_hooks) for part in model.network.modules()] == hooks
+
+
+# -- refusals --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "message"),
+    [
+        (dict(corrupt="the cat sat"), TextError, "6"),
+        (dict(sender=(0, 9)), ArgumentError, "has no L0 H9"),
+        (dict(receiver=(0, 1, "key")), ArgumentError, "later layer"),
+        (dict(receiver=(1, 1, "pattern")), ArgumentError, "receiver"),
+        (dict(metric="magic"), ArgumentError, "metric"),
+        (dict(metric="logit", against="cat"), ArgumentError, "against"),
+        (dict(metric="kl", target="cat"), ArgumentError, "target"),
+        (dict(target="zebra"), MhaVizError, "zebra"),
+        (dict(position=99), ArgumentError, "position"),
+        (dict(clean=""), TextError, "empty"),
+    ],
+)
+def test_what_cannot_be_patched_is_said_in_a_sentence(models, change, error, message):
+    path = dict(clean=CLEAN, corrupt=CORRUPT, sender=(0, 3), receiver=(1, 2, "key"))
+    with pytest.raises(error, match=message):
+        path_effect(models["gpt2"], **(path | change))
+
+
+def test_mlps_that_run_in_pieces_cannot_be_held():
+    model = predicting("bert")
+    config = copy.deepcopy(model.network.config)
+    config.chunk_size_feed_forward = 1  # each layer's MLP is called for one token at a time
+    network = tf.BertForMaskedLM(config).requires_grad_(False)
+    network.load_state_dict(model.network.state_dict())
+    pieces = mv.wrap(network, model.tokenizer)
+    with pytest.raises(AttentionUnavailableError):
+        path_effect(pieces, CLEAN, CORRUPT, (0, 1), (1, 2, "key"), **asked(model))
+
+
+def test_means_of_another_model(models):
+    means = reference_means(predicting("llama"), ["a dog ran"])
+    with pytest.raises(ArgumentError):
+        path_effect(models["gpt2"], CLEAN, means, (0, 1), "logits")
