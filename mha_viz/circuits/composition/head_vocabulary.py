@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 import pandas as pd
 import torch
@@ -27,6 +27,13 @@ N_RANDOM = 8  # matrices that chance is taken from
 N_DIRECTIONS = 8
 N_TOKENS = 8  # at each end of a direction
 ENDS = {"QK": ("query", "key"), "OV": ("source", "destination")}  # what the tokens of a pair are
+
+
+class Chance(TypedDict, total=False):
+    """The random matrices that a head is compared with."""
+
+    n_random: int
+    seed: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,10 +83,9 @@ def head_vocabulary(
     head: int,
     *,
     top_k: int = 20,
-    n_random: int = N_RANDOM,
-    seed: int = 0,
     tokens: Sequence[int] | None = None,
     on_progress: OnProgress | None = None,
+    **chance: Unpack[Chance],
 ) -> HeadVocabulary:
     """Read a head's QK and OV circuits as tokens, by its weights alone.
 
@@ -103,8 +109,8 @@ def head_vocabulary(
         layer: from 0.
         head: from 0.
         top_k: how many pairs.
-        n_random: how many random matrices, 2 or more.
-        seed: of these.
+        n_random: how many random matrices chance is taken from, 2 or more, 8 if not given.
+        seed: of these, 0 if not given.
         tokens: numbers of the tokens that are read, two or more, which a large vocabulary takes
             less time with; None reads all. Means stay those of the vocabulary; pairs, their unit
             and the ends of directions are of these.
@@ -128,6 +134,7 @@ def head_vocabulary(
     (['QK', 'OV'], 3)
     """
     check_index("top_k", top_k, model.d_vocab**2, first=1)
+    n_random, seed = chance.get("n_random", N_RANDOM), chance.get("seed", 0)
     check_index("n_random", n_random, 10_000, first=2)
     with torch.inference_mode():
         circuits, notes = token_circuits(model, layer, head)
