@@ -28,7 +28,7 @@ def test_importance_is_that_of_the_library_by_both_methods():
     assert table(app, "importance", "low")["importance"].tolist() == near(
         both[0].mean.flatten().tolist()
     )
-    app.segmented_control(key="ask_method").set_value("gradient")
+    app.selectbox(key="ask_method").set_value("gradient")
     press(app, "measure")
     check(app)
     close(table(app, "importance", "low")["high"], both[1].high.flatten())
@@ -93,7 +93,7 @@ def test_importance_of_an_outcome_is_that_of_the_library(kind, models):
     assert "ask_against" not in {part.key for part in app.selectbox}
     app.selectbox(key="ask_target").select("").run()
     check(app)
-    assert "ask_method" in {part.key for part in app.segmented_control}
+    assert "ask_method" in {part.key for part in app.selectbox}
     assert not [shown for shown in app.dataframe if "importance" in shown.value]  # of another loss
 
 

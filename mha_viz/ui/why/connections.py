@@ -19,22 +19,37 @@ from mha_viz.ui.widgets.messages.messages import continue_on_error
 
 def draw(scene: Scene, view: Why) -> None:
     """Draw one matrix of heads by heads; over a task also the edges that carry it."""
-    with st.container(horizontal=True, vertical_alignment="bottom"):
-        titles = TITLES["connections"]
-        choosing.segments("connections", "Connections", titles, label_visibility="collapsed")
-        choosing.segments("through", "The later head reads into", THROUGH)
     has_pairs = scene.record.n_layers > 1
     if view.connections == "task":
-        chosen = tasks.choose(scene, view, effects.task_controls)
+        chosen = tasks.choose(scene, view, _task_row)
         if has_pairs:
             effects.draw_task(scene, view, chosen)
         edges.draw(scene, view, chosen)
-    elif not has_pairs:
+        return
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        _switches()
+        place = effects.choices(scene, view) if view.connections == "effect" else 0
+    if not has_pairs:
         pairs.say_no_pairs()
     elif view.connections == "effect":
-        effects.draw(scene, view)
+        effects.draw(scene, view, place)
     else:
         _by_weights(scene, view)
+
+
+def _switches() -> None:
+    """Draw the choices of the matrix, and of what the later head of its pairs reads into."""
+    titles = TITLES["connections"]
+    choosing.segments("connections", "Connections", titles, label_visibility="collapsed")
+    inputs = {name: title.removeprefix("its ") for name, title in THROUGH.items()}
+    choosing.menu("through", "Reads into", inputs, width=130)
+
+
+def _task_row() -> None:
+    _switches()
+    tasks.menu()
+    with choosing.more("effect-more"):
+        effects.behaviour_and_way()
 
 
 def _by_weights(scene: Scene, view: Why) -> None:

@@ -54,13 +54,18 @@ class PathSettings:
         return {"target": self.target, "against": self.against, "position": self.position}
 
 
-def draw(scene: Scene, view: Why) -> None:
-    """Draw all paths on the sentence, one of them, and the estimates' worth."""
-    with st.container(horizontal=True, vertical_alignment="bottom"):
-        place = targets.pickers(scene, view)
+def choices(scene: Scene, view: Why) -> int:
+    """Draw the menu of the prediction that paths change and of the other text; return its place."""
+    with st.popover("Prediction", icon=":material/tune:", key="effect-prediction"):
+        with st.container(horizontal=True, vertical_alignment="bottom"):
+            place = targets.pickers(scene, view)
         state.bound("source", st.text_input, **TEXTS.control("source", n=N_TEXTS))
-        with choosing.more("effect-more"):
-            behaviour_and_way()
+        behaviour_and_way()
+    return place
+
+
+def draw(scene: Scene, view: Why, place: int) -> None:
+    """Draw all paths to a prediction of the sentence, one of them, and the estimates' worth."""
     none = tuple(example.text for example in EXAMPLES[:N_TEXTS])
     settings = settings_of(view, place, view.source if view.source.strip() else none)
     paths = _paths(scene, view, settings)
@@ -76,12 +81,6 @@ def draw_task(scene: Scene, view: Why, chosen: tasks.Chosen) -> None:
     paths = _paths(scene, view, chosen)
     if paths is not None:
         _draw(scene, view, paths, paths)
-
-
-def task_controls() -> None:
-    """Draw the row of choices over a task."""
-    tasks.menu()
-    behaviour_and_way()
 
 
 def behaviour_and_way() -> None:

@@ -1,6 +1,6 @@
 """Importance of each head over several texts, by ablation or by gradient, beside other scores."""
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -42,17 +42,19 @@ N_LEAST = 8  # heads that can be switched off as the least important
 REDUNDANCY = "redundancy"  # beside the metrics: likeness of outputs to the nearest twin
 
 
-def draw(scene: Scene, view: Why) -> None:
+def draw(scene: Scene, view: Why, draw_switch: Callable[[], object]) -> None:
     """Draw the choice of method and outcome, the measured importance, and other scores beside it.
 
-    Raises AttentionUnavailableError: heads of this model cannot be changed.
+    `draw_switch` draws what stands before them. Raises AttentionUnavailableError: heads of this
+    model cannot be changed.
     """
     model = memory.model(*view.checkpoint)
-    if reason := refusal(model):
-        raise AttentionUnavailableError(reason)
     with st.container(horizontal=True, vertical_alignment="bottom"):
+        draw_switch()
+        if reason := refusal(model):
+            raise AttentionUnavailableError(reason)
         ways = {"ablation": "Each head off, one at a time", "gradient": "Gradient of the loss"}
-        choosing.segments("method", "Method", ways)
+        choosing.menu("method", "Method", ways, width=250)
         if not is_language_model(model):
             boxes(scene, model, view, has_against=False)
         with st.popover("Texts to measure on", icon=":material/notes:", key="measured-texts"):

@@ -59,7 +59,8 @@ def choose(scene: Scene, view: Why, draw_more: Callable[[], object] = menu) -> C
             lambda task: 500 * sum(len(example.clean.tokens) for example in task.examples),
         )
     chosen = Chosen(task, source)
-    with examples, st.popover(f"{len(task.examples)} pairs", key="task-pairs"):
+    label, icon = f"{len(task.examples)} pairs", ":material/list:"
+    with examples, st.popover(label, icon=icon, key="task-pairs-more"):
         _examples(loaded, task)
     accuracy = of_task(view, "accuracy", chosen, task_accuracy, lambda accuracy: 500)
     if accuracy.share >= LEAST:

@@ -37,8 +37,7 @@ def draw(scene: Scene, view: Why) -> None:
     if view.test == "circuit":
         _draw_circuit(scene, view, tasks.choose(scene, view, _circuit_row))
         return
-    _switch()
-    importance.draw(scene, view)
+    importance.draw(scene, view, _switch)
     pruning.draw(scene, view)
     with st.expander("What an ablation tells, and what it does not"):
         st.markdown(TEXTS("importance.tells"))
