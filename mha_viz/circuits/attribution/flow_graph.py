@@ -73,8 +73,8 @@ class FlowGraph:
 
     def inputs(self) -> pd.DataFrame:
         """Make a row for each input token that is reached: position, token, flow; largest first."""
-        found = self.nodes[(self.nodes.stage == "in") & (self.nodes.layer == 0)]
-        columns = found[["position", "token", "flow"]]
+        inputs = self.nodes[(self.nodes.stage == "in") & (self.nodes.layer == 0)]
+        columns = inputs[["position", "token", "flow"]]
         return columns.sort_values("flow", ascending=False, ignore_index=True)
 
     def networkx(self) -> networkx.DiGraph[str]:
@@ -100,8 +100,8 @@ class FlowGraph:
 
     def _repr_html_(self) -> str:
         """Show where most of the state comes from; `nodes` and `edges` have it all."""
-        rest = " ".join(("All is in .nodes and .edges.", *self.notes))
-        return table_html(repr(self), self.inputs().head(_SHOWN), rest)
+        note = " ".join(("All is in .nodes and .edges.", *self.notes))
+        return table_html(repr(self), self.inputs().head(_SHOWN), note)
 
 
 @torch.no_grad()
@@ -156,7 +156,7 @@ def flow_graph(
     >>> round(graph.kept + graph.cut, 5)
     1.0
     """
-    known = one_of("measure", measure, MEASURES)
+    checked_measure = one_of("measure", measure, MEASURES)
     if isinstance(threshold, bool) or not isinstance(threshold, int | float):
         raise ArgumentError(f"threshold must be a number in [0, 1], got {threshold!r}.")
     if not 0 <= threshold <= 1:
@@ -166,7 +166,7 @@ def flow_graph(
     n = at + 1 if model.causal else len(encoded.input_ids)
     _check_size(model, n)
     stream = ResidualStream(model, encoded, range(n))
-    parts, kept, cut, notes = _walk(stream, at, float(threshold), known)
+    parts, kept, cut, notes = _walk(stream, at, float(threshold), checked_measure)
     nodes = node_table(parts, ("residual", "source", "MLP"), (at, 1.0), encoded.tokens)
     nodes.insert(2, "stage", nodes.node.str.extract(r"\b(in|mid|out) @", expand=False).fillna(""))
     nodes = nodes.sort_values("layer", ascending=False, na_position="first", kind="stable")
@@ -177,7 +177,7 @@ def flow_graph(
         cut=cut,
         position=at,
         threshold=float(threshold),
-        measure=known,
+        measure=checked_measure,
         tokens=encoded.tokens,
         n_layers=model.n_layers,
         n_heads=model.n_heads,
@@ -201,13 +201,13 @@ def _walk(
     biases, cut, by_norm, n_tokens = 0.0, 0.0, 0, 0
     for layer in reversed(range(stream.model.n_layers)):
         sums = residual_sums(stream, layer)
-        for one in reversed(sums):
+        for addition in reversed(sums):
             tokens = reached.nonzero().flatten().tolist()
-            shares, lost = part_shares(stream, one, tokens, measure)
+            shares, lost = part_shares(stream, addition, tokens, measure)
             by_norm, n_tokens = by_norm + lost, n_tokens + len(tokens)
-            marked = _at_least(threshold, stream, one, shares).times(reached)
+            marked = _at_least(threshold, stream, addition, shares).times(reached)
             flows = shares.times(flow).where(marked)
-            blocks.append(_rows_of(stream, one, len(sums) == 1, marked, (shares, flows)))
+            blocks.append(_rows_of(stream, addition, len(sums) == 1, marked, (shares, flows)))
             n_parts += len(blocks[-1])
             if n_parts > MAX_PARTS:
                 raise ArgumentError(
@@ -227,17 +227,25 @@ def _walk(
     return named, float(flow.sum()) + biases, cut, (note,) * (by_norm > 0)
 
 
-def _at_least(threshold: float, stream: ResidualStream, one: ResidualSum, shares: Parts) -> Parts:
+def _at_least(
+    threshold: float, stream: ResidualStream, addition: ResidualSum, shares: Parts
+) -> Parts:
     """Mark the parts that a sum has, with a share of `threshold` or more."""
     residual, heads, mlp, bias = (share >= threshold for share in shares)
-    seen, n = stream.run.probe.allowed[one.layer], len(residual)
-    if seen is not None:
-        heads &= seen[0, list(stream.positions), :n]
-    return Parts(residual, heads, mlp & (one.mlp is not None), bias & bool(one.bias.any()))
+    allowed, n = stream.run.probe.allowed[addition.layer], len(residual)
+    if allowed is not None:
+        heads &= allowed[0, list(stream.positions), :n]
+    return Parts(
+        residual, heads, mlp & (addition.mlp is not None), bias & bool(addition.bias.any())
+    )
 
 
 def _rows_of(
-    stream: ResidualStream, one: ResidualSum, both: bool, marked: Parts, values: tuple[Parts, Parts]
+    stream: ResidualStream,
+    addition: ResidualSum,
+    both: bool,
+    marked: Parts,
+    values: tuple[Parts, Parts],
 ) -> pd.DataFrame:
     """Make the rows of a sum, which attention and MLP both write into or one of them.
 
@@ -247,9 +255,9 @@ def _rows_of(
     none = torch.full_like(shares.residual, torch.nan)
     heads = shares.heads.sum(2, keepdim=True).expand_as(shares.heads)
     columns = {"share": shares, "head_share": Parts(none, heads, none, none), "flow": flows}
-    level = 2 * one.layer + (1 if one.norms is not None and not both else 2)
-    weight = stream.run.attention("pattern", one.layer)[: len(heads), :, : len(none)]
-    return part_rows(marked, columns, weight, layer=one.layer, level=level, step=1 + both)
+    level = 2 * addition.layer + (1 if addition.norms is not None and not both else 2)
+    weight = stream.run.attention("pattern", addition.layer)[: len(heads), :, : len(none)]
+    return part_rows(marked, columns, weight, layer=addition.layer, level=level, step=1 + both)
 
 
 # -- checks ----------------------------------------------------------------------------------------

@@ -44,18 +44,18 @@ class Recorder(ModuleProxy):
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """Call the original, and record."""
         output = self.original(*args, **kwargs)
-        given = args[0] if args else next(iter(kwargs.values()))
+        hidden = args[0] if args else next(iter(kwargs.values()))
         self.__dict__["gives_more"] = isinstance(output, tuple)
         first = output[0] if isinstance(output, tuple) else output
-        self.calls.append((self._at(given, given), self._at(first, given)))
+        self.calls.append((self._at(hidden, hidden), self._at(first, hidden)))
         return output
 
-    def _at(self, tensor: Any, given: Any) -> Tensor | None:
+    def _at(self, tensor: Any, hidden: Any) -> Tensor | None:
         """Select the positions on the tokens' axis; None for a tensor without one."""
         if not isinstance(tensor, Tensor):
             return None
         # Memory tells axes apart: what has the input's shape has its axes, whatever its memory.
-        like = given if isinstance(given, Tensor) and given.shape == tensor.shape else tensor
+        like = hidden if isinstance(hidden, Tensor) and hidden.shape == tensor.shape else tensor
         if tensor.ndim > 2 and len(tensor) == 1:
             tensor, like = tensor[0], like[0]
         axes = [axis for axis in range(tensor.ndim - 1) if tensor.shape[axis] == self.n_tokens]
@@ -71,9 +71,9 @@ class PositionRecorder(Recorder):
 
     def forward(self, hidden: Tensor) -> Tensor:
         """Call the original at the positions."""
-        given = hidden[..., list(self.positions), :]
-        output: Tensor = self.original(given)
-        self.calls.append((given.flatten(0, -2), output.flatten(0, -2)))
+        chosen = hidden[..., list(self.positions), :]
+        output: Tensor = self.original(chosen)
+        self.calls.append((chosen.flatten(0, -2), output.flatten(0, -2)))
         return output
 
 
@@ -115,9 +115,9 @@ class AtPositions(Probe):
     def take(self, module: nn.Module, scale: float, **tensors: Tensor | None) -> None:
         """Keep the chosen queries alone."""
         for name in ("pattern", "z", "query"):
-            whole = tensors[name]
-            assert whole is not None  # all is kept
-            tensors[name] = whole[..., list(self.positions), :]
+            of_all_queries = tensors[name]
+            assert of_all_queries is not None  # all is kept
+            tensors[name] = of_all_queries[..., list(self.positions), :]
         super().take(module, scale, **tensors)
 
 
@@ -161,7 +161,7 @@ class FrozenRun:
             self.output = _call(network if beyond else stack_of(network), inputs, self.probe)
         self.calls = {module: recorder.calls for module, recorder in self._recorders.items()}
         self._check_calls()
-        self.entering = self.layout.entering({path: one.calls for path, one in layers.items()})
+        self.entering = self.layout.entering({path: layer.calls for path, layer in layers.items()})
         self.last_gives_more: bool = layers[self.layout.layers[-1]].gives_more
 
     def attention(self, name: str, layer: int) -> Tensor:
@@ -191,18 +191,18 @@ class FrozenRun:
             )
             for site, calls in self._affine(values, n_rows, read)
         }
-        made = with_replaced(self.model.network, affine)
+        linear_network = with_replaced(self.model.network, affine)
         layer_calls: dict[str, list[Any]] = {path: [] for path in self.layout.layers}
         layers = {
-            path: CallRecorder(made.get_submodule(path), calls=calls)
+            path: CallRecorder(linear_network.get_submodule(path), calls=calls)
             for path, calls in layer_calls.items()
         }
         ids = torch.tensor([[self.encoded.input_ids[i] for i in self.positions]])
         inputs = {"input_ids": ids.repeat(n_rows, 1).to(self.model.device)}
-        stack = stack_of(replace_modules(made, layers))
+        stack = stack_of(replace_modules(linear_network, layers))
         if "position_ids" in inspect.signature(stack.forward).parameters:
-            places = torch.tensor([self.positions]).repeat(n_rows, 1)
-            inputs["position_ids"] = places.to(self.model.device)
+            position_ids = torch.tensor([self.positions]).repeat(n_rows, 1)
+            inputs["position_ids"] = position_ids.to(self.model.device)
         with _in_layout(self.model), within_memory(self.model.network):
             output = _call(stack, inputs, probe)
         return self.layout.entering(layer_calls), output.last_hidden_state
@@ -215,7 +215,10 @@ class FrozenRun:
         for site in layout.embeddings + layout.mlps + layout.outputs:
             of_heads = site in layout.outputs
             names = [self._of_attention(name) if of_heads else [name] for name in site.writes]
-            written = [{one: values[one] for one in call if one in values} for call in names]
+            written = [
+                {name_of_row: values[name_of_row] for name_of_row in call if name_of_row in values}
+                for call in names
+            ]
             rows = n_rows if isinstance(site.module, nn.Embedding) else None
             yield site, iter([(partial(_nothing, call, rows), call) for call in written if call])
         for site in layout.norms:

@@ -67,9 +67,9 @@ def edge_table(parts: pd.DataFrame) -> pd.DataFrame:
     straight.loc[straight.kind.isin(["MLP", "bias"]), "source"] = straight.through
     both = pd.concat([straight, out])
     both["contribution"] = both.share
-    found = pd.concat([both, into], ignore_index=True)
-    found = found.sort_values(["layer", "flow"], ascending=[False, False], ignore_index=True)
-    return whole_numbers(found[[*_COLUMNS, "contribution", "flow"]])
+    edges = pd.concat([both, into], ignore_index=True)
+    edges = edges.sort_values(["layer", "flow"], ascending=[False, False], ignore_index=True)
+    return whole_numbers(edges[[*_COLUMNS, "contribution", "flow"]])
 
 
 def node_table(
@@ -93,11 +93,11 @@ def node_table(
     at, flow = top
     first = pd.DataFrame([dict(node=f"out @{at}", kind="residual", position=at, flow=flow)])
     columns = ["node", "kind", "layer", "head", "position", "flow"]
-    whole = pd.concat([one.reindex(columns=columns) for one in (first, inner, below)])
-    grouped = whole.groupby("node", as_index=False, sort=False)
-    found = grouped.agg({**dict.fromkeys(columns[1:-1], "first"), "flow": "sum"})
-    found.insert(5, "token", [tokens[int(at)].text for at in found.position])
-    return whole_numbers(found)
+    nodes = pd.concat([table.reindex(columns=columns) for table in (first, inner, below)])
+    grouped = nodes.groupby("node", as_index=False, sort=False)
+    summed = grouped.agg({**dict.fromkeys(columns[1:-1], "first"), "flow": "sum"})
+    summed.insert(5, "token", [tokens[int(at)].text for at in summed.position])
+    return whole_numbers(summed)
 
 
 def name_nodes(
@@ -134,10 +134,10 @@ def name_nodes(
 def _in_stream(level: NDArray[Any], at: NDArray[Any], n_layers: int) -> list[str]:
     """Name positions of the stream before layers, or between attention and MLP."""
     return [
-        f"out @{place}"
-        if one == 2 * n_layers
-        else f"L{one // 2} {'mid' if one % 2 else 'in'} @{place}"
-        for one, place in zip(level.tolist(), at.tolist(), strict=True)
+        f"out @{position}"
+        if number == 2 * n_layers
+        else f"L{number // 2} {'mid' if number % 2 else 'in'} @{position}"
+        for number, position in zip(level.tolist(), at.tolist(), strict=True)
     ]
 
 

@@ -65,10 +65,10 @@ def head_spaces(
         NotKeptError: a family whose queries, keys or output weights are not known.
     """
     heads = [(layer, head)]
-    (found,) = spaces_of_heads(
+    (space,) = spaces_of_heads(
         model, texts, heads, n_components=n_components, max_tokens=max_tokens, seed=seed
     )
-    return found
+    return space
 
 
 def spaces_of_heads(
@@ -94,8 +94,8 @@ def spaces_of_heads(
         heads = [(layer, head) for layer in numbers for head in range(model.n_heads)]
     if not model.output_weights(model.parts[0]):
         raise NotKeptError(f"The output weights of {model.name} are not known.")
-    places = [(checked_position(model.layer_numbers, layer), head) for layer, head in heads]
-    for layer, head in places:
+    positions = [(checked_position(model.layer_numbers, layer), head) for layer, head in heads]
+    for layer, head in positions:
         check_index("layer", layer, model.n_layers)
         check_index("head", head, model.n_heads)
     sample = _TokenSample.draw(
@@ -108,7 +108,7 @@ def spaces_of_heads(
     return [
         space
         for group in groups
-        for space in _spaces(model, sample, heads[group], places[group], n_components, progress)
+        for space in _spaces(model, sample, heads[group], positions[group], n_components, progress)
     ]
 
 
@@ -116,21 +116,21 @@ def _spaces(
     model: AttentionModel,
     sample: _TokenSample,
     heads: Sequence[tuple[int, int]],
-    places: Sequence[tuple[int, int]],
+    positions: Sequence[tuple[int, int]],
     n_components: int,
     progress: Progress,
 ) -> Iterator[HeadSpaces]:
     """Yield the spaces of heads, by number and by position of their layers, after one run."""
-    read = _Vectors.read(model, sample, places, progress)
+    read = _Vectors.read(model, sample, positions, progress)
     weights = model.output_weights(model.parts[0])
     group = model.n_heads // model.n_kv_heads
-    for number, ((layer, head), (position, _)) in enumerate(zip(heads, places, strict=True)):
+    for number, ((layer, head), (position, _)) in enumerate(zip(heads, positions, strict=True)):
         queries, keys, values, z = (read.vectors[name][number] for name in _KEEP[1:])
         # z W_O = (z R') Q' with orthonormal columns of Q: the same distances in fewer dimensions
         outputs = z @ torch.linalg.qr(weights[position][head].float().cpu().mT).R.mT
         n = min(n_components, queries.shape[-1], values.shape[-1])
-        found = [principal_components(space, n) for space in (queries, keys, values, outputs)]
-        coordinates, explained = (torch.stack(part) for part in zip(*found, strict=True))
+        projected = [principal_components(space, n) for space in (queries, keys, values, outputs)]
+        coordinates, explained = (torch.stack(part) for part in zip(*projected, strict=True))
         first = head - head % group
         shared = f"Heads {first} to {first + group - 1} of the layer share their keys and values."
         yield HeadSpaces(
@@ -177,16 +177,18 @@ class _TokenSample:
         chosen = torch.randperm(total, generator=generator)[:max_tokens]
         is_chosen = torch.zeros(total, dtype=torch.bool)
         is_chosen[chosen] = True
-        parts = [part.nonzero()[:, 0] for part in is_chosen.split([len(one) for one in tokens])]
-        kept = [i for i, part in enumerate(parts) if len(part)]
+        parts = [
+            part.nonzero()[:, 0] for part in is_chosen.split([len(of_text) for of_text in tokens])
+        ]
+        with_tokens = [i for i, part in enumerate(parts) if len(part)]
         notes = []
         if len(chosen) < total or len(read) < len(texts):
-            notes.append(f"{len(chosen):,} tokens of {len(kept):,} texts, drawn at random.")
+            notes.append(f"{len(chosen):,} tokens of {len(with_tokens):,} texts, drawn at random.")
         return cls(
-            tuple(read[i] for i in kept),
-            tuple(parts[i] for i in kept),
-            tuple(len(tokens[i]) for i in kept),
-            tuple(tokens[i][at] for i in kept for at in parts[i].tolist()),
+            tuple(read[i] for i in with_tokens),
+            tuple(parts[i] for i in with_tokens),
+            tuple(len(tokens[i]) for i in with_tokens),
+            tuple(tokens[i][at] for i in with_tokens for at in parts[i].tolist()),
             tuple(notes),
         )
 
@@ -227,13 +229,13 @@ class _Vectors:
         cls,
         model: AttentionModel,
         sample: _TokenSample,
-        places: Sequence[tuple[int, int]],
+        positions: Sequence[tuple[int, int]],
         progress: Progress,
     ) -> _Vectors:
         """Run the texts of a sample and keep what these heads, by position, made of its tokens."""
-        found = cls({}, torch.zeros(len(places), sample.n_tokens))
+        read = cls({}, torch.zeros(len(positions), sample.n_tokens))
         of_layer: dict[int, list[int]] = defaultdict(list)
-        for number, (layer, _) in enumerate(places):
+        for number, (layer, _) in enumerate(positions):
             of_layer[layer].append(number)
         ends = torch.tensor([len(part) for part in sample.drawn]).cumsum(0).tolist()
         for batch in sample.batches(model):
@@ -246,10 +248,10 @@ class _Vectors:
             for i, record in zip(batch, records, strict=True):
                 at = slice(ends[i] - len(sample.drawn[i]), ends[i])
                 for layer, numbers in of_layer.items():
-                    heads = [places[number][1] for number in numbers]
-                    found._take(record, layer, heads, (numbers, at, sample.drawn[i]))
+                    heads = [positions[number][1] for number in numbers]
+                    read._take(record, layer, heads, (numbers, at, sample.drawn[i]))
                 progress.add(1)
-        return found
+        return read
 
     def _take(
         self,
@@ -272,9 +274,9 @@ class _Vectors:
 def _received(record: AttentionRecord, layer: int, heads: list[int]) -> Float[Tensor, "head key"]:
     """Return the mean weight of each key over the queries that see it."""
     n_queries, n_keys = record.shape[2:]
-    weight, seen = torch.zeros(len(heads), n_keys), torch.zeros(n_keys)
+    weight, n_queries_of_key = torch.zeros(len(heads), n_keys), torch.zeros(n_keys)
     for rows in row_blocks(n_queries, 4 * len(heads) * n_keys):
         part = record.patterns.rows(layer, rows, heads).sum(1).cpu()
         weight[:, : part.shape[-1]] += part
-        seen += visible_keys(record, layer, rows).sum(0).cpu()
-    return weight / seen.clamp(min=1)
+        n_queries_of_key += visible_keys(record, layer, rows).sum(0).cpu()
+    return weight / n_queries_of_key.clamp(min=1)

@@ -50,9 +50,9 @@ class Layout:
     def entering(self, calls: Mapping[str, Sequence[tuple[Any, Any]]]) -> list[Tensor]:
         """Return what enters each layer, and at the end what leaves the last one."""
         turns = [self.layers[:i].count(path) for i, path in enumerate(self.layers)]
-        found = [calls[path][turn][0] for path, turn in zip(self.layers, turns, strict=True)]
+        inputs = [calls[path][turn][0] for path, turn in zip(self.layers, turns, strict=True)]
         last = calls[self.layers[-1]][-1][1]
-        return [*found, last[0] if isinstance(last, tuple) else last]
+        return [*inputs, last[0] if isinstance(last, tuple) else last]
 
 
 @dataclass(frozen=True)
@@ -80,14 +80,16 @@ def components_of(layout: Layout, n_heads: int) -> tuple[Component, ...]:
         layer = int(start[1:]) if start[0] == "L" else None
         return [Component(name, kind, layer) for name in dict.fromkeys(names)]
 
-    found = [Component(site.writes[0], "embedding") for site in layout.embeddings]
-    found += biases(layout.norms, "embedding ") + biases(layout.projections, "embedding ")
+    components = [Component(site.writes[0], "embedding") for site in layout.embeddings]
+    components += biases(layout.norms, "embedding ") + biases(layout.projections, "embedding ")
     for layer in range(len(layout.layers)):
-        found += [Component(f"L{layer} H{head}", "head", layer, head) for head in range(n_heads)]
-        found.append(Component(f"L{layer} attention bias", "attention bias", layer))
-        found.append(Component(f"L{layer} MLP", "MLP", layer))
-        found += biases(layout.norms, f"L{layer} ")
-    return tuple(found + biases(layout.norms, "final "))
+        components += [
+            Component(f"L{layer} H{head}", "head", layer, head) for head in range(n_heads)
+        ]
+        components.append(Component(f"L{layer} attention bias", "attention bias", layer))
+        components.append(Component(f"L{layer} MLP", "MLP", layer))
+        components += biases(layout.norms, f"L{layer} ")
+    return tuple(components + biases(layout.norms, "final "))
 
 
 def stack_of(network: Any) -> Any:
@@ -109,9 +111,9 @@ def layout_of(model: AttentionModel) -> Layout:
 
     def site(module: nn.Module, name: str) -> Site:
         path = paths[module]
-        mine = [i for i, layer in enumerate(layers) if path.startswith(f"{layer}.")]
-        if mine:
-            return Site(path, module, tuple(f"L{i} {name}" for i in mine))
+        numbers = [i for i, layer in enumerate(layers) if path.startswith(f"{layer}.")]
+        if numbers:
+            return Site(path, module, tuple(f"L{i} {name}" for i in numbers))
         return Site(path, module, (("embedding " if "emb" in path else "final ") + name,))
 
     def of_embeddings(module: nn.Module) -> bool:
@@ -143,16 +145,16 @@ def layer_and_mlp_paths(model: AttentionModel) -> tuple[list[str], list[str]]:
     paths = {module: path for path, module in model.network.named_modules()}
     layers = [layer_path(model, paths[layer.module]) for layer in model.layers()]
     inside = (set(layer.module.modules()) for layer in model.layers())
-    mlps = (mlp_of(model, *one) for one in zip(layers, inside, strict=True))
+    mlps = (mlp_of(model, *of_layer) for of_layer in zip(layers, inside, strict=True))
     return layers, [paths[mlp] for mlp in mlps]
 
 
 def layer_path(model: AttentionModel, path: str) -> str:
     """Return the path of the layer that a module stands in: up to the first number."""
-    found = re.match(r"(.*?\.)?\d+(?=\.)", path)
-    if found is None:
+    match = re.match(r"(.*?\.)?\d+(?=\.)", path)
+    if match is None:
         raise unknown_layout(model, f"its attention stands at {path!r}, in no numbered layer")
-    return found[0]
+    return match[0]
 
 
 def mlp_of(model: AttentionModel, layer: str, attention: set[nn.Module]) -> nn.Module:
@@ -160,12 +162,12 @@ def mlp_of(model: AttentionModel, layer: str, attention: set[nn.Module]) -> nn.M
 
     BERT and its relatives spread it over modules that also hold a norm.
     """
-    whole = model.network.get_submodule(layer)
+    module_of_layer = model.network.get_submodule(layer)
     for name in _MLP:
-        module = getattr(whole, name, None)
+        module = getattr(module_of_layer, name, None)
         if isinstance(module, nn.Module) and not isinstance(module, nn.Linear | Conv1D):
             return module
-    last = [module for module in _linear(whole.modules()) if module not in attention]
+    last = [module for module in _linear(module_of_layer.modules()) if module not in attention]
     if not last:
         raise unknown_layout(model, f"no MLP was found in its layer {layer!r}")
     return last[-1]

@@ -36,7 +36,9 @@ class LinearNorm:
         number.
         """
         parameters = (getattr(module, name, None) for name in ("weight", "bias"))
-        weight, bias = (None if one is None else one.detach() for one in parameters)
+        weight, bias = (
+            None if parameter is None else parameter.detach() for parameter in parameters
+        )
         shifted = y if bias is None else y - bias
         gains = [1.0] if weight is None else [weight, 1 + weight]
         allowed = rounding(y.dtype) * float(y.abs().max())

@@ -157,24 +157,24 @@ def logit_attribution(
     if kind == "regression" and token is not None:
         raise ArgumentError(f"{model.name} predicts one number: leave out token.")
     end = {"end": token} if kind == "answer" else {}
-    made, place = read_at(model, text, position, classes=True, text_pair=text_pair, **end)
-    encoded = made.stream.encoded
-    chosen, against = token_pair(made, place, token, versus)
-    weights = logit_weights(made.logits, chosen, against, of)
-    direction = made.W_U @ weights
-    components, shares = component_shares(made, weights, direction, of)
-    value = made.logits if of == "logit" else made.logits.log_softmax(-1)
+    run, at = read_at(model, text, position, classes=True, text_pair=text_pair, **end)
+    encoded = run.stream.encoded
+    chosen, against = token_pair(run, at, token, versus)
+    weights = logit_weights(run.logits, chosen, against, of)
+    direction = run.W_U @ weights
+    components, shares = component_shares(run, weights, direction, of)
+    value = run.logits if of == "logit" else run.logits.log_softmax(-1)
     return LogitAttribution(
         components=components,
         shares=shares,
-        sources=_sources(made, direction),
+        sources=_sources(run, direction),
         value=float(value[chosen]) - (0.0 if against is None else float(value[against])),
         of="logit" if of == "logit" else "log_probability",
         token=ENDS[chosen] if kind == "answer" else labels_of(model, [chosen])[0],
         token_id=chosen,
         versus=None if against is None else labels_of(model, [against])[0],
         versus_id=against,
-        position=place,
+        position=at,
         tokens=encoded.tokens,
         model=model.name,
         text=encoded.text,
@@ -184,47 +184,47 @@ def logit_attribution(
 
 def component_table(components: tuple[Component, ...]) -> pd.DataFrame:
     """Make a row for each component: component, kind, layer, head."""
-    found = pd.DataFrame(map(astuple, components), columns=_COLUMNS)
-    return found.astype({"layer": "Int64", "head": "Int64"})
+    table = pd.DataFrame(map(astuple, components), columns=_COLUMNS)
+    return table.astype({"layer": "Int64", "head": "Int64"})
 
 
 def logit_weights(
     logits: Float[Tensor, " d_vocab"], token: int, versus: int | None, of: str
 ) -> Float[Tensor, " d_vocab"]:
     """Return the weight of each logit in the number's first-order part."""
-    found = torch.zeros_like(logits)
-    found[token] = 1
+    weights = torch.zeros_like(logits)
+    weights[token] = 1
     if versus is not None:
-        found[versus] = -1
-    return found if of == "logit" else found - logits.softmax(-1)
+        weights[versus] = -1
+    return weights if of == "logit" else weights - logits.softmax(-1)
 
 
 @torch.no_grad()
 def component_shares(
-    made: Readout,
+    run: Readout,
     weights: Float[Tensor, " d_vocab"],
     direction: Float[Tensor, " d"],
     of: str,
 ) -> tuple[tuple[Component, ...], Tensor]:
     """Compute every component's share, those behind the stream included."""
-    shares = [made.linear(made.stream.final[:, 0]) @ direction]
+    shares = [run.linear(run.stream.final[:, 0]) @ direction]
     beyond: dict[str, Tensor] = {}
-    if made.bias is not None:
-        beyond["prediction head bias"] = made.bias @ direction
-    if made.b_U is not None:
-        beyond["unembedding bias"] = made.b_U @ weights
-    if getattr(made.stream.model.config, "final_logit_softcapping", None) is not None:
-        beyond["soft cap"] = made.bend @ weights
+    if run.bias is not None:
+        beyond["prediction head bias"] = run.bias @ direction
+    if run.b_U is not None:
+        beyond["unembedding bias"] = run.b_U @ weights
+    if getattr(run.stream.model.config, "final_logit_softcapping", None) is not None:
+        beyond["soft cap"] = run.bend @ weights
     if of == "log_probability":
-        beyond["entropy"] = -torch.special.entr(made.logits.softmax(-1)).sum()
-    components = made.stream.components + tuple(Component(name, name) for name in beyond)
-    return components, on_cpu(torch.cat([*shares, *(one[None] for one in beyond.values())]))
+        beyond["entropy"] = -torch.special.entr(run.logits.softmax(-1)).sum()
+    components = run.stream.components + tuple(Component(name, name) for name in beyond)
+    return components, on_cpu(torch.cat([*shares, *(share[None] for share in beyond.values())]))
 
 
-def _sources(made: Readout, direction: Float[Tensor, " d"]) -> Float[Tensor, "layer head key"]:
+def _sources(run: Readout, direction: Float[Tensor, " d"]) -> Float[Tensor, "layer head key"]:
     """Compute each head's share by the token that it comes from."""
-    stream = made.stream
-    *by_layer, _ = stream.gradients(lambda output: made.linear(output)[0] @ direction)
+    stream = run.stream
+    *by_layer, _ = stream.gradients(lambda output: run.linear(output)[0] @ direction)
     with torch.no_grad():
-        layers = [stream.source_shares(i, one)[:, 0] for i, one in enumerate(by_layer)]
+        layers = [stream.source_shares(i, gradient)[:, 0] for i, gradient in enumerate(by_layer)]
     return on_cpu(torch.stack(layers))

@@ -16,7 +16,7 @@ _BLOCK = 2**20  # numbers that are compared at a time, which stay in the process
 
 
 def part_shares(
-    stream: ResidualStream, one: ResidualSum, at: Sequence[int], measure: Measure
+    stream: ResidualStream, addition: ResidualSum, at: Sequence[int], measure: Measure
 ) -> tuple[Parts, int]:
     """Compute the share of each part of a sum at some tokens; at each they sum to 1.
 
@@ -24,14 +24,14 @@ def part_shares(
     share is that over its sum over all parts. Where no part lies nearer to the sum than zero,
     shares are by norm; the second value is the number of such tokens. Other tokens' shares are 0.
     """
-    raw = _sizes(stream, one, at, measure)
+    raw = _sizes(stream, addition, at, measure)
     lost = raw.sum(1) <= 0
     if bool(lost.any()):
         again = [token for token, without in zip(at, lost.tolist(), strict=True) if without]
-        raw[lost] = _sizes(stream, one, again, "norm")
+        raw[lost] = _sizes(stream, addition, again, "norm")
     total = raw.sum(1, keepdim=True)
     raw[total[:, 0] <= 0, 0] = 1.0  # a sum of nothing but zeros
-    shares = raw.new_zeros(len(one.whole), raw.shape[1])
+    shares = raw.new_zeros(len(addition.whole), raw.shape[1])
     shares[list(at)] = raw / torch.where(total <= 0, 1.0, total)
     residual, bias, mlp = shares[:, :3].unbind(1)
     n_keys = len(stream.encoded.input_ids)
@@ -41,25 +41,25 @@ def part_shares(
 
 
 def _sizes(
-    stream: ResidualStream, one: ResidualSum, at: Sequence[int], measure: Measure
+    stream: ResidualStream, addition: ResidualSum, at: Sequence[int], measure: Measure
 ) -> Float[Tensor, "position part"]:
     """Compute how much the stream, biases, MLP and each (head, key) count at some tokens."""
-    single = torch.zeros_like(one.whole) if one.mlp is None else one.mlp
-    alone = torch.stack([one.residual, one.bias, single])[:, list(at)].to(stream.wide)
-    y = one.whole[list(at)].to(stream.wide)
+    single = torch.zeros_like(addition.whole) if addition.mlp is None else addition.mlp
+    alone = torch.stack([addition.residual, addition.bias, single])[:, list(at)].to(stream.wide)
+    y = addition.whole[list(at)].to(stream.wide)
     sizes = [_size(alone, y, measure).T]
-    if one.norms is not None:
-        sizes.append(_of_heads(stream, one, at, y, measure))
+    if addition.norms is not None:
+        sizes.append(_of_heads(stream, addition, at, y, measure))
     return torch.cat(sizes, dim=1).double()  # so that thousands of shares sum to 1
 
 
 def _of_heads(
-    stream: ResidualStream, one: ResidualSum, at: Sequence[int], y: Tensor, measure: Measure
+    stream: ResidualStream, addition: ResidualSum, at: Sequence[int], y: Tensor, measure: Measure
 ) -> Float[Tensor, "position head_and_key"]:
-    carried = stream.carried(one.layer)
-    pattern = stream.run.attention("pattern", one.layer)
+    carried = stream.carried(addition.layer)
+    pattern = stream.run.attention("pattern", addition.layer)
     n_heads, n_keys, _ = carried.shape
-    found = y.new_empty(len(at), n_heads, n_keys)
+    sizes = y.new_empty(len(at), n_heads, n_keys)
     step = max(1, _BLOCK // carried.numel())
     for start in range(0, len(at), step):
         block = list(at[start : start + step])
@@ -67,11 +67,11 @@ def _of_heads(
         weights = pattern[:, block, :last].transpose(0, 1)  # (position, head, key)
         written = carried[:, :last].flatten(0, 1)
         rows = weights.flatten(1).T[..., None] * written[:, None]  # (head * key, position, d)
-        rows = one.from_heads(rows, block).to(y.dtype)
+        rows = addition.from_heads(rows, block).to(y.dtype)
         size = _size(rows, y[start : start + step], measure)
-        found[start : start + step, :, :last] = size.T.unflatten(1, (n_heads, last))
-        found[start : start + step, :, last:] = 0.0
-    return found.flatten(1)
+        sizes[start : start + step, :, :last] = size.T.unflatten(1, (n_heads, last))
+        sizes[start : start + step, :, last:] = 0.0
+    return sizes.flatten(1)
 
 
 def _size(parts: Tensor, y: Tensor, measure: Measure) -> Float[Tensor, "row position"]:

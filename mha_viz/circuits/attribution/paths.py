@@ -26,43 +26,43 @@ class PathSum:
     values: LinearMap | None = None  # of the stream; None where heads write elsewhere
 
     @classmethod
-    def of(cls, stream: ResidualStream, one: ResidualSum, values: LinearMap) -> "PathSum":
+    def of(cls, stream: ResidualStream, parts: ResidualSum, values: LinearMap) -> "PathSum":
         """Put to a sum what its heads need; a norm's bias that they read goes to the biases."""
-        layer, n = one.layer, len(stream.positions)
+        layer, n = parts.layer, len(stream.positions)
         pattern = stream.run.attention("pattern", layer)[:, :, :n]
         W_O = stream.W_O(layer)
-        if one.norms is None:
-            return cls(one, one.bias, pattern[:0].to(stream.wide), W_O[:0].to(stream.wide))
-        made = stream.run.attention("value", layer)[:, :n] - stream.b_V[layer][:, None]
-        constant = made - values.carry(stream.whole(layer))[0]
+        if parts.norms is None:
+            return cls(parts, parts.bias, pattern[:0].to(stream.wide), W_O[:0].to(stream.wide))
+        values_of_run = stream.run.attention("value", layer)[:, :n] - stream.b_V[layer][:, None]
+        constant = values_of_run - values.carry(stream.whole(layer))[0]
         bias = constant.mean(1, keepdim=True)
-        allowed = rounding(made.dtype) * float(made.abs().max())
+        allowed = rounding(values_of_run.dtype) * float(values_of_run.abs().max())
         if not float((constant - bias).abs().max()) <= allowed:
             why = f"layer {layer}'s values are no linear map of its input"
             raise unknown_layout(stream.model, why)
         moved = repeat_heads(bias[None], len(pattern))[0]
         written = torch.einsum("hqk,hkd,hdm->qm", pattern, moved.expand(-1, n, -1), W_O)
-        norms = one.from_heads(written[None], range(n))[0]
-        return cls(one, one.bias + norms, pattern.to(stream.wide), W_O.to(stream.wide), values)
+        norms = parts.from_heads(written[None], range(n))[0]
+        return cls(parts, parts.bias + norms, pattern.to(stream.wide), W_O.to(stream.wide), values)
 
     def every(self) -> Parts:
         """Mark all parts."""
-        ones = torch.ones_like(self.bias[:, 0], dtype=torch.bool)
+        every = torch.ones_like(self.bias[:, 0], dtype=torch.bool)
         return Parts(
-            ones, torch.ones_like(self.pattern, dtype=torch.bool), ones.clone(), ones.clone()
+            every, torch.ones_like(self.pattern, dtype=torch.bool), every.clone(), every.clone()
         )
 
     def forward(
         self, x: Float[Tensor, "position d_model"], kept: Parts
     ) -> Float[Tensor, "position d_model"]:
         """Add up the parts that are kept of a stream x."""
-        found = self._residual(x) * kept.residual[:, None] + self.bias * kept.bias[:, None]
-        found = found + self._mlp * kept.mlp[:, None]
+        stream = self._residual(x) * kept.residual[:, None] + self.bias * kept.bias[:, None]
+        stream = stream + self._mlp * kept.mlp[:, None]
         if self.values is None:
-            return found
+            return stream
         z = torch.einsum("hqk,hkd->hqd", self.pattern * kept.heads, self._value(x))
         written = torch.einsum("hqd,hdm->qm", z, self.W_O)
-        return found + self.parts.from_heads(written[None], range(len(written)))[0]
+        return stream + self.parts.from_heads(written[None], range(len(written)))[0]
 
     def contributions(
         self, x: Float[Tensor, "position d_model"], gradient: Float[Tensor, "position d_model"]
@@ -124,9 +124,9 @@ class FrozenPaths:
         self.sums: list[PathSum] = []
         for layer, values in enumerate(stream.value_maps()):
             sums = residual_sums(stream, layer)
-            self.sums += [PathSum.of(stream, one, values) for one in sums]
-        for made, found in zip(self.sums, self.forward(self.every())[1:], strict=True):
-            stream.check_sum(found, made.parts.whole)
+            self.sums += [PathSum.of(stream, parts, values) for parts in sums]
+        for path_sum, summed in zip(self.sums, self.forward(self.every())[1:], strict=True):
+            stream.check_sum(summed, path_sum.parts.whole)
 
     @property
     def step(self) -> int:
@@ -135,14 +135,14 @@ class FrozenPaths:
 
     def every(self) -> list[Parts]:
         """Mark all parts of each sum."""
-        return [one.every() for one in self.sums]
+        return [path_sum.every() for path_sum in self.sums]
 
     def forward(self, kept: Sequence[Parts]) -> list[Float[Tensor, "position d_model"]]:
         """Compute the stream before each sum and behind the last, over what is kept."""
-        found = [self.start]
-        for one, parts in zip(self.sums, kept, strict=True):
-            found.append(one.forward(found[-1], parts))
-        return found
+        streams = [self.start]
+        for path_sum, parts in zip(self.sums, kept, strict=True):
+            streams.append(path_sum.forward(streams[-1], parts))
+        return streams
 
     def contributions(
         self, gradient: Float[Tensor, "position d_model"], kept: Sequence[Parts]
@@ -152,14 +152,14 @@ class FrozenPaths:
         The gradient is that of the number by the stream behind the last layer.
         """
         streams = self.forward(kept)
-        found: list[Parts] = []
-        for one, parts, x in reversed(list(zip(self.sums, kept, streams, strict=False))):
-            found.append(one.contributions(x, gradient).where(parts))
-            gradient = one.backward(gradient, parts)
-        return found[::-1]
+        contributions: list[Parts] = []
+        for path_sum, parts, x in reversed(list(zip(self.sums, kept, streams, strict=False))):
+            contributions.append(path_sum.contributions(x, gradient).where(parts))
+            gradient = path_sum.backward(gradient, parts)
+        return contributions[::-1]
 
 
-def strongest(found: Sequence[Parts], top: int, share: float) -> list[Parts]:
+def strongest(contributions: Sequence[Parts], top: int, share: float) -> list[Parts]:
     """Choose the largest parts that hold a share of all, on paths from a beginning to the top.
 
     The parts that count are those of heads, MLPs and biases, and what input tokens pass past the
@@ -167,33 +167,33 @@ def strongest(found: Sequence[Parts], top: int, share: float) -> list[Parts]:
     least size of a part is the largest one with which the kept parts' absolute values sum to
     `share` of those of all; with 1 all that are not 0 are kept.
     """
-    sizes = torch.cat([part.flatten() for parts in _counted(found) for part in parts]).abs()
+    sizes = torch.cat([part.flatten() for parts in _counted(contributions) for part in parts]).abs()
     total = float(sizes.double().sum())
     least = sizes[sizes > 0].unique()  # ascending
     low, high = 0, 0 if share >= 1 else len(least) - 1
     while low < high:  # the last one that holds enough
         middle = (low + high + 1) // 2
-        kept = _connected(found, top, float(least[middle]))
-        held = sum(
+        kept = _connected(contributions, top, float(least[middle]))
+        size_of_kept = sum(
             float(part[mask].abs().double().sum())
-            for parts, masks in zip(_counted(found), _counted(kept), strict=True)
+            for parts, masks in zip(_counted(contributions), _counted(kept), strict=True)
             for part, mask in zip(parts, masks, strict=True)
         )
-        low, high = (middle, high) if held >= share * total else (low, middle - 1)
-    return _connected(found, top, float(least[low]) if len(least) else 0.0)
+        low, high = (middle, high) if size_of_kept >= share * total else (low, middle - 1)
+    return _connected(contributions, top, float(least[low]) if len(least) else 0.0)
 
 
-def _counted(found: Sequence[Parts]) -> list[tuple[Tensor, ...]]:
+def _counted(contributions: Sequence[Parts]) -> list[tuple[Tensor, ...]]:
     """Leave out the streams past all sums but the first."""
-    return [tuple(parts if i == 0 else parts[1:]) for i, parts in enumerate(found)]
+    return [tuple(parts if i == 0 else parts[1:]) for i, parts in enumerate(contributions)]
 
 
-def _connected(found: Sequence[Parts], top: int, least: float) -> list[Parts]:
+def _connected(contributions: Sequence[Parts], top: int, least: float) -> list[Parts]:
     """Mark the parts of some size that paths from a beginning to the top have, and these paths."""
-    reached = torch.zeros_like(found[0].residual, dtype=torch.bool)
+    reached = torch.zeros_like(contributions[0].residual, dtype=torch.bool)
     reached[top] = True
     kept: list[Parts] = []
-    for i, parts in reversed(list(enumerate(found))):
+    for i, parts in reversed(list(enumerate(contributions))):
         large = [(part.abs() >= least) & (part != 0) for part in parts]
         passing = large[0] if i == 0 else parts.residual != 0
         kept.append(Parts(passing, *large[1:]).times(reached))

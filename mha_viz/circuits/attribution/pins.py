@@ -29,13 +29,13 @@ class Pin(NamedTuple):
     @classmethod
     def of(cls, name: object) -> "Pin":
         """Read a node's name; ArgumentError where it is none."""
-        found = _NAME.fullmatch(name) if isinstance(name, str) else None
-        if found is None:
+        match = _NAME.fullmatch(name) if isinstance(name, str) else None
+        if match is None:
             raise ArgumentError(
                 "A pin is the name of a node, such as “L2 H3 @5”, “L1 MLP @4”, “L0 in @2” or “L1 "
                 f"mid @*” (at any token); got {name!r:.60}."
             )
-        layer, what, head, position = found.groups()
+        layer, what, head, position = match.groups()
         return cls(
             int(layer),
             "H" if head else what,
@@ -60,8 +60,8 @@ def on_pinned_paths(paths: FrozenPaths, pins: Sequence[Pin]) -> list[Parts]:
         by_sum[_sum_of(paths, pin)].append(pin)
     marked: list[Parts] = []
     open_below = False  # whether a level below has pins that a path from here would miss
-    for i, one in enumerate(paths.sums):
-        residual, heads, mlp, bias = one.every()
+    for i, path_sum in enumerate(paths.sums):
+        residual, heads, mlp, bias = path_sum.every()
         before = [pin for pin in by_sum[i] if pin.what in ("in", "mid")]
         if before:
             at = _at(torch.zeros_like(residual), before)

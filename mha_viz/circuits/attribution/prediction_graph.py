@@ -84,12 +84,12 @@ def prediction_graph(
     True
     """
     chosen_pins = checked(share, pins)
-    made, place = read_at(model, text, position)
-    chosen, against = token_pair(made, place, token, versus)
-    encoded = made.stream.encoded
+    run, at = read_at(model, text, position)
+    chosen, against = token_pair(run, at, token, versus)
+    encoded = run.stream.encoded
     return graph_of(
         model,
-        [PathsToLogit(model, made, place, chosen, against)],
+        [PathsToLogit(model, run, at, chosen, against)],
         float(share),
         chosen_pins,
         token=label_of(model.tokenizer, chosen),
@@ -117,19 +117,19 @@ class PathsToLogit:
     """
 
     def __init__(
-        self, model: AttentionModel, made: Readout, place: int, token: int, versus: int | None
+        self, model: AttentionModel, run: Readout, place: int, token: int, versus: int | None
     ) -> None:
-        encoded = made.stream.encoded
+        encoded = run.stream.encoded
         n = place + 1 if model.causal else len(encoded.input_ids)
         _check_size(model, n)
-        weights = logit_weights(made.logits, token, versus, "logit")
+        weights = logit_weights(run.logits, token, versus, "logit")
         self.paths, self.place = FrozenPaths(ResidualStream(model, encoded, range(n))), place
         # Of the number by what leaves the last layer, at the token that predicts.
-        self.gradient, direction = torch.zeros_like(self.paths.start), made.W_U @ weights
-        *_, behind = made.stream.gradients(lambda output: made.linear(output)[0] @ direction)
+        self.gradient, direction = torch.zeros_like(self.paths.start), run.W_U @ weights
+        *_, behind = run.stream.gradients(lambda output: run.linear(output)[0] @ direction)
         self.gradient[place] = behind[0]
-        value = made.logits[token] - (0.0 if versus is None else made.logits[versus])
-        self.value, self.rest = float(value), _behind_the_stack(made, weights)
+        value = run.logits[token] - (0.0 if versus is None else run.logits[versus])
+        self.value, self.rest = float(value), _behind_the_stack(run, weights)
 
 
 def graph_of(
@@ -145,22 +145,22 @@ def graph_of(
     pooled, and the graph has one position. `named` are fields of the graph.
     """
     first = runs[0]
-    pooled = len({(one.paths.n, one.place) for one in runs}) > 1
+    pooled = len({(run.paths.n, run.place) for run in runs}) > 1
     place = 0 if pooled else first.place
 
     def contributions(kept: Sequence[Parts] | None) -> list[list[Parts]]:
         """Compute each run's contributions, by the positions of the graph."""
-        found = []
-        for one in runs:
-            mine = on_pinned_paths(one.paths, pins) if kept is None else kept
-            parts = one.paths.contributions(one.gradient, mine)
-            found.append([part.pooled() for part in parts] if pooled else parts)
-        return found
+        by_run = []
+        for run in runs:
+            parts_of_run = on_pinned_paths(run.paths, pins) if kept is None else kept
+            parts = run.paths.contributions(run.gradient, parts_of_run)
+            by_run.append([part.pooled() for part in parts] if pooled else parts)
+        return by_run
 
     every = contributions(None)
-    whole = _over(every, 0)
-    kept = strongest(whole, place, share)
-    columns = {"contribution": whole, "flow": _over(contributions(kept), 0)}
+    contribution = _over(every, 0)
+    kept = strongest(contribution, place, share)
+    columns = {"contribution": contribution, "flow": _over(contributions(kept), 0)}
     if len(runs) > 1:
         columns |= {"low": _over(every, 1), "high": _over(every, 2)}
     edges = _edges(first.paths, columns, kept, weighted=len(runs) == 1)
@@ -171,8 +171,8 @@ def graph_of(
         )
     return PredictionGraph(
         edges=named_edges(edges, model.n_layers, first.paths.step),
-        value=float(np.mean([one.value for one in runs])),
-        rest=float(np.mean([one.rest for one in runs])),
+        value=float(np.mean([run.value for run in runs])),
+        rest=float(np.mean([run.rest for run in runs])),
         position=place,
         share=share,
         pins=tuple(map(str, pins)),
@@ -184,22 +184,26 @@ def graph_of(
     )
 
 
-def _over(found: Sequence[Sequence[Parts]], which: int) -> list[Parts]:
+def _over(by_run: Sequence[Sequence[Parts]], end: int) -> list[Parts]:
     """Return the mean over runs of each sum's parts, or the lower or upper end of its interval."""
-    if len(found) == 1:
-        return list(found[0])
-    by_sum = [zip(*parts, strict=True) for parts in zip(*found, strict=True)]
+    if len(by_run) == 1:
+        return list(by_run[0])
+    by_sum = [zip(*parts, strict=True) for parts in zip(*by_run, strict=True)]
 
-    def of(one: tuple[Tensor, ...]) -> Tensor:
-        return t_interval(torch.stack(one))[which] if one[0].numel() else one[0]
+    def of(parts_of_runs: tuple[Tensor, ...]) -> Tensor:
+        return (
+            t_interval(torch.stack(parts_of_runs))[end]
+            if parts_of_runs[0].numel()
+            else parts_of_runs[0]
+        )
 
     return [Parts(*map(of, parts)) for parts in by_sum]
 
 
-def _behind_the_stack(made: Readout, weights: Tensor) -> float:
+def _behind_the_stack(run: Readout, weights: Tensor) -> float:
     """Sum what is added behind the last layer: biases of the final norm and the unembedding."""
-    components, shares = component_shares(made, weights, made.W_U @ weights, "logit")
-    n_stream = len(made.stream.components)
+    components, shares = component_shares(run, weights, run.W_U @ weights, "logit")
+    n_stream = len(run.stream.components)
     added = [
         share
         for i, (component, share) in enumerate(zip(components, shares.tolist(), strict=True))
@@ -219,11 +223,11 @@ def _edges(
     Attention weights are those of the paths' run, where `weighted`.
     """
     blocks = []
-    for i, one in reversed(list(enumerate(paths.sums))):
+    for i, path_sum in reversed(list(enumerate(paths.sums))):
         values = {name: parts[i] for name, parts in columns.items()}
-        weight = one.pattern if weighted else None
+        weight = path_sum.pattern if weighted else None
         level = (i + 1) * paths.step
-        blocks.append(part_rows(kept[i], values, weight, level=level, layer=one.parts.layer))
+        blocks.append(part_rows(kept[i], values, weight, level=level, layer=path_sum.parts.layer))
     return pd.concat(blocks, ignore_index=True)
 
 

@@ -57,11 +57,11 @@ def query_key_map(
     >>> found.points.shape[:3], found.table().columns[2]
     (torch.Size([4, 8, 2]), 'plane_correlation')
     """
-    given = [texts] if isinstance(texts, str) else list(texts)
+    text_list = [texts] if isinstance(texts, str) else list(texts)
     if isinstance(max_points, bool) or not isinstance(max_points, int) or max_points < 2:
         raise ArgumentError(f"max_points must be a whole number from 2 on, got {max_points!r}.")
     limit = max_points // 2
-    used, notes = _drawn(model, given, limit, seed)
+    used, notes = _drawn(model, text_list, limit, seed)
     keep = ("pattern", "query", "key")
     records = [model.trace(text, keep=keep) for text in used]
     notes += [_ROTARY] * model.is_rotary
@@ -75,13 +75,13 @@ def _drawn(
     if not texts:
         raise ArgumentError("A map needs at least one text.")
     order = torch.randperm(len(texts), generator=torch.Generator().manual_seed(seed)).tolist()
-    total, taken = 0, list[int]()
+    total, chosen = 0, list[int]()
     for i in order:
         total += len(encode_texts(model.stored_reader, texts[i])[0].tokens)
-        if taken and total > limit:
+        if chosen and total > limit:
             break
-        taken.append(i)
-    if len(taken) == len(texts):
+        chosen.append(i)
+    if len(chosen) == len(texts):
         return list(texts), []
-    note = f"{len(taken):,} of {len(texts):,} texts are on the map, drawn at random."
-    return [texts[i] for i in sorted(taken)], [note]
+    note = f"{len(chosen):,} of {len(texts):,} texts are on the map, drawn at random."
+    return [texts[i] for i in sorted(chosen)], [note]

@@ -70,11 +70,13 @@ class Readout:
         """The transform's own biases as a part of the unembedding's input; None without one."""
         if self.dense is None:
             return None
-        own: Tensor | None = self.dense.bias
+        dense_bias: Tensor | None = self.dense.bias
         zeros = self.raw.new_zeros(self.dense.weight.shape[0])
-        (found,) = self._behind_dense((zeros if own is None else own.detach())[None])
+        (through,) = self._behind_dense(
+            (zeros if dense_bias is None else dense_bias.detach())[None]
+        )
         bias = None if self.norm is None else self.norm.bias
-        return found if bias is None else found + bias.detach()
+        return through if bias is None else through + bias.detach()
 
     @property
     def W_U(self) -> Float[Tensor, "d d_vocab"]:
@@ -112,17 +114,17 @@ def readout(model: AttentionModel, encoded: Encoded, position: int) -> Readout:
     read, raw = calls[unembedding][-1] if calls[unembedding] else (None, None)
     if read is None or raw is None:
         raise unknown_layout(model, "its unembedding is not called token by token")
-    made = stream.final.sum(0)
+    output = stream.final.sum(0)
     called = [module for module in beyond if calls[module]]
-    dense = next((m for m in called if _near(calls[m][-1][0], made)), None)
-    made = made if dense is None else calls[dense][-1][1]
+    dense = next((m for m in called if _near(calls[m][-1][0], output)), None)
+    output = output if dense is None else calls[dense][-1][1]
     last = next(
         (m for m in beyond if m is not dense and calls[m] and _near(calls[m][-1][1], read)), None
     )
     norm = None if last is None else LinearNorm.of_run(last, *calls[last][-1])
     if last is not None and norm is None:
         raise unknown_layout(model, f"its {type(last).__name__} is no norm that is known here")
-    gate = _gate(model, made, read if last is None else calls[last][-1][0])
+    gate = _gate(model, output, read if last is None else calls[last][-1][0])
     made_of = (stream, dense, gate, norm, unembedding, raw[0], _logits(kind, stream.run.output))
     return _checked(Readout(*made_of, _scale(model, raw[0], made_of[-1])))
 
@@ -131,8 +133,8 @@ def _logits(kind: Objective, output: Any) -> Float[Tensor, " outcome"]:
     """Return the logits of a run that was read at one position."""
     if kind in OF_TEXTS:
         return output.logits[0]
-    found = outcome_logits(kind, output)[0]
-    return found[:, 0] if kind == "answer" else found[0]
+    logits = outcome_logits(kind, output)[0]
+    return logits[:, 0] if kind == "answer" else logits[0]
 
 
 def _unembedding(model: AttentionModel, kind: Objective) -> Any:
@@ -171,36 +173,36 @@ def read_at(
     With `classes` of classifiers and question answerers, too; `end` says where of an answer.
     """
     pair = None if text_pair is None else replace_mask(model, text_pair)
-    whole, _ = encode_texts(model.stored_reader, replace_mask(model, text), pair)
+    unmasked, _ = encode_texts(model.stored_reader, replace_mask(model, text), pair)
     kind = check_predicts(model.network, classes=classes)
-    encoded, places = places_to_predict(model, kind, whole, position)
+    encoded, positions = places_to_predict(model, kind, unmasked, position)
     if kind == "answer":
         _, (position,) = right_outcomes(model, encoded, "start" if end is None else end)
-        places = [position]
-    return readout(model, encoded, places[0]), places[0]
+        positions = [position]
+    return readout(model, encoded, positions[0]), positions[0]
 
 
-def token_number(model: AttentionModel, made: Readout, place: int, token: str | int | None) -> int:
+def token_number(model: AttentionModel, run: Readout, at: int, token: str | int | None) -> int:
     """Return a token's number in the vocabulary; the model's first choice where none is given."""
     kind = check_predicts(model.network, classes=True)
     if kind == "answer":
-        end, _ = end_and_position("start" if token is None else token, made.stream.encoded.tokens)
+        end, _ = end_and_position("start" if token is None else token, run.stream.encoded.tokens)
         return ENDS.index(end)
     if token is None:
-        return int(made.logits.argmax())
-    number = number_of(model, token, spaced_at(kind, made.stream.encoded, place))
-    if number >= len(made.logits):
+        return int(run.logits.argmax())
+    number = number_of(model, token, spaced_at(kind, run.stream.encoded, at))
+    if number >= len(run.logits):
         raise ArgumentError(f"{model.name} gives no logit to token {number}.")
     return number
 
 
 def token_pair(
-    made: Readout, place: int, token: str | int | None, versus: str | int | None
+    run: Readout, at: int, token: str | int | None, versus: str | int | None
 ) -> tuple[int, int | None]:
     """Return the numbers of a token and of the one that it is compared with, if there is one."""
-    model = made.stream.model
-    chosen = token_number(model, made, place, token)
-    against = None if versus is None else token_number(model, made, place, versus)
+    model = run.stream.model
+    chosen = token_number(model, run, at, token)
+    against = None if versus is None else token_number(model, run, at, versus)
     if chosen == against:
         raise ArgumentError(
             f"versus is the token itself, “{visible(labels_of(model, [chosen])[0])}”: choose "
@@ -221,15 +223,15 @@ def _beyond(model: AttentionModel, unembedding: nn.Module) -> list[nn.Module]:
     ]
 
 
-def _checked(made: Readout) -> Readout:
+def _checked(run: Readout) -> Readout:
     """Raise AttentionUnavailableError unless the parts sum to what the unembedding gave."""
     with torch.no_grad():
-        total = made.linear(made.stream.final[:, 0].sum(0, keepdim=True))[0]
-        total = total if made.bias is None else total + made.bias
-        raw = total @ in_out(made.unembedding)
-        raw = raw if made.unembedding.bias is None else raw + made.unembedding.bias
-    made.stream.check_sum(raw, made.raw)
-    return made
+        total = run.linear(run.stream.final[:, 0].sum(0, keepdim=True))[0]
+        total = total if run.bias is None else total + run.bias
+        raw = total @ in_out(run.unembedding)
+        raw = raw if run.unembedding.bias is None else raw + run.unembedding.bias
+    run.stream.check_sum(raw, run.raw)
+    return run
 
 
 def _scale(model: AttentionModel, raw: Tensor, logits: Tensor) -> float:

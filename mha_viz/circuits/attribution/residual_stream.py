@@ -69,8 +69,8 @@ class ResidualStream:
         self.run = FrozenRun(model, encoded, at, beyond)
         self.model, self.encoded, self.positions = model, encoded, self.run.positions
         self.components: tuple[Component, ...] = components_of(self.run.layout, model.n_heads)
-        places = len(self.run.layout.layers) + 2
-        numbers = places * (len(self.components) + 1) * len(self.positions) * model.d_model
+        n_streams = len(self.run.layout.layers) + 2
+        numbers = n_streams * (len(self.components) + 1) * len(self.positions) * model.d_model
         if numbers * model.dtype.itemsize > MAX_BYTES:
             raise ArgumentError(
                 f"The components at {len(self.positions)} positions would take "
@@ -99,8 +99,8 @@ class ResidualStream:
 
     @cached_property
     def _at_all_layers(self) -> list[Tensor]:
-        for rows, whole in zip(self._rows[0], self.run.entering, strict=True):
-            self.check_sum(rows.sum(0), whole)
+        for rows, stream in zip(self._rows[0], self.run.entering, strict=True):
+            self.check_sum(rows.sum(0), stream)
         return self._rows[0]
 
     @cached_property
@@ -189,10 +189,10 @@ class ResidualStream:
 
     def W_O(self, layer: int) -> Float[Tensor, "head d_head d_model"]:
         """Return a layer's output weights, by head."""
-        found = self.model.layers()[layer].output()
-        if found is None:
+        weights = self.model.layers()[layer].output()
+        if weights is None:
             raise unknown_layout(self.model, f"layer {layer} has no W_O that splits by heads")
-        return found
+        return weights
 
     @cached_property
     def b_V(self) -> list[Float[Tensor, "n_kv_heads d_head"]]:
@@ -215,8 +215,8 @@ class ResidualStream:
         written, entering, _, final = self._linear_pass(())
         ends = [written[f"L{i} attention bias"] for i in range(len(entering) - 1)]
         with torch.enable_grad():
-            found = torch.autograd.grad(read(final[0]), [*ends, entering[-1]])
-        return [one.reshape(-1, one.shape[-1]) for one in found]
+            gradients = torch.autograd.grad(read(final[0]), [*ends, entering[-1]])
+        return [gradient.reshape(-1, gradient.shape[-1]) for gradient in gradients]
 
     def value_maps(self) -> list[LinearMap]:
         """Return the maps from what enters each layer to its values, without biases.

@@ -63,10 +63,10 @@ class ResidualSum:
         self, written: Float[Tensor, "row position d_model"], at: Sequence[int]
     ) -> Float[Tensor, "row position d_model"]:
         """Map vectors that W_O gives at some tokens to the units of this sum."""
-        found = written * self.factor if self.factor != 1 else written
+        moved = written * self.factor if self.factor != 1 else written
         for norm in self.norms or ():
-            found = norm.at(list(at)).carry(found)
-        return found
+            moved = norm.at(list(at)).carry(moved)
+        return moved
 
     def to_heads(self, gradient: Float[Tensor, "position d"]) -> Float[Tensor, "position d"]:
         """Map a gradient by this sum to one by what W_O gives: `from_heads`, transposed."""
@@ -88,26 +88,26 @@ class LayerCalls:
 
     def _calls(self, sites: Sequence[Site]) -> list[tuple[Site, Tensor, Tensor]]:
         """List modules with input and output, where both are vectors a token."""
-        found = []
+        calls = []
         for site in sites:
             layers = [name.split(" ")[0] for name in site.writes]
             if f"L{self.layer}" in layers:
                 x, y = self.stream.run.calls[site.module][layers.index(f"L{self.layer}")]
                 if y is not None and y.shape == self.stream.whole(0).shape:
-                    found.append((site, x, y))
-        return found
+                    calls.append((site, x, y))
+        return calls
 
     def norm_of(self, x: Tensor) -> tuple[LinearNorm, Tensor] | None:
         """Return the norm that was given x, and its output; None without one."""
-        for site, given, y in self.norms:
-            if same(given, x):
-                return self.stream.run.norm(site, given, y), y
+        for site, norm_input, y in self.norms:
+            if same(norm_input, x):
+                return self.stream.run.norm(site, norm_input, y), y
         return None
 
     def on_its_way(self, written: Tensor) -> tuple[tuple[LinearNorm, ...], Tensor]:
         """Apply the norm that an output passes before it is added (Gemma 2), if there is one."""
-        found = self.norm_of(written)
-        return ((), written) if found is None else ((found[0],), found[1])
+        norm = self.norm_of(written)
+        return ((), written) if norm is None else ((norm[0],), norm[1])
 
     def has_mlp_behind(self, middle: Tensor) -> bool:
         """Tell whether the MLP reads the stream behind attention, or what a norm makes of it."""
@@ -115,8 +115,8 @@ class LayerCalls:
 
     def check_mlp_reads(self, x: Tensor) -> None:
         """Raise AttentionUnavailableError unless the MLP reads x, or what a norm makes of it."""
-        made = [y for _, given, y in self.norms if same(given, x)]
-        if not any(same(self.mlp_reads, one) for one in (x, *made)):
+        normed = [y for _, norm_input, y in self.norms if same(norm_input, x)]
+        if not any(same(self.mlp_reads, read) for read in (x, *normed)):
             why = f"layer {self.layer}'s MLP reads neither what enters nor what attention left"
             raise unknown_layout(self.stream.model, why)
 
@@ -129,7 +129,7 @@ def residual_sums(stream: ResidualStream, layer: int) -> tuple[ResidualSum, ...]
     """
     calls = LayerCalls(stream, layer)
     x, y = stream.whole(layer), stream.whole(layer + 1)
-    own, attention = calls.on_its_way(calls.attention)
+    behind_heads, attention = calls.on_its_way(calls.attention)
     after = calls.norm_of(x + attention)
     last = None if after is None else calls.norm_of(after[1] + calls.on_its_way(calls.mlp)[1])
     if after is not None and last is not None and same(last[1], y):
@@ -138,19 +138,19 @@ def residual_sums(stream: ResidualStream, layer: int) -> tuple[ResidualSum, ...]
         # The stream is never normed: y = x + factor * (attention + MLP).
         factor = float(getattr(stream.model.config, "residual_multiplier", 1.0))  # Granite
         own_mlp, mlp = calls.on_its_way(calls.mlp)
-        bias = factor * _passed(stream.values[f"L{layer} attention bias"], own)
+        bias = factor * _passed(stream.values[f"L{layer} attention bias"], behind_heads)
         mlp_bias = factor * _passed(torch.zeros_like(y), own_mlp)
         mlp, middle = factor * mlp - mlp_bias, x + factor * attention
         if calls.has_mlp_behind(middle):
             sums = (
-                ResidualSum(layer, middle, x, bias, None, factor, own),
+                ResidualSum(layer, middle, x, bias, None, factor, behind_heads),
                 ResidualSum(layer, y, middle, mlp_bias, mlp),
             )
         else:
             calls.check_mlp_reads(x)
-            sums = (ResidualSum(layer, y, x, bias + mlp_bias, mlp, factor, own),)
-    for one in sums:
-        _check(stream, one)
+            sums = (ResidualSum(layer, y, x, bias + mlp_bias, mlp, factor, behind_heads),)
+    for addition in sums:
+        _check(stream, addition)
     return sums
 
 
@@ -163,8 +163,11 @@ def _normed_sums(
     """
     (first, middle), (second, normed), layer = after, last, calls.layer
     x, zero = calls.stream.whole(layer), torch.zeros_like(normed)
-    (own, _), (own_mlp, mlp) = calls.on_its_way(calls.attention), calls.on_its_way(calls.mlp)
-    heads = (*own, first)
+    (behind_heads, _), (own_mlp, mlp) = (
+        calls.on_its_way(calls.attention),
+        calls.on_its_way(calls.mlp),
+    )
+    heads = (*behind_heads, first)
     bias = _passed(calls.stream.values[f"L{layer} attention bias"], heads)
     mlp = second.carry(mlp - _passed(zero, own_mlp))
     mlp_bias = _passed(zero, (*own_mlp, second))
@@ -181,28 +184,28 @@ def _passed(x: Tensor, norms: tuple[LinearNorm, ...]) -> Tensor:
     return x
 
 
-def _check(stream: ResidualStream, one: ResidualSum) -> None:
+def _check(stream: ResidualStream, addition: ResidualSum) -> None:
     """Check that the parts sum to the whole."""
-    parts = one.residual + one.bias
-    if one.mlp is not None:
-        parts = parts + one.mlp
-    if one.norms is not None:
-        heads = (f"L{one.layer} H{head}" for head in range(stream.model.n_heads))
+    parts = addition.residual + addition.bias
+    if addition.mlp is not None:
+        parts = parts + addition.mlp
+    if addition.norms is not None:
+        heads = (f"L{addition.layer} H{head}" for head in range(stream.model.n_heads))
         written = torch.stack([stream.values[name] for name in heads]).sum(0)
-        parts = parts + one.from_heads(written[None], range(len(written)))[0]
-    stream.check_sum(parts, one.whole)
+        parts = parts + addition.from_heads(written[None], range(len(written)))[0]
+    stream.check_sum(parts, addition.whole)
 
 
-def same(given: Tensor | None, expected: Tensor) -> bool:
+def same(tensor: Tensor | None, expected: Tensor) -> bool:
     """Compare vectors but for the last digits.
 
     Some tokens have a number thousands of times as large as all others, so nothing wider will do.
     In half precision the last digits are a percent: there, the same additions give the same
     numbers.
     """
-    if given is None or given.shape != expected.shape:
+    if tensor is None or tensor.shape != expected.shape:
         return False
     if torch.finfo(expected.dtype).bits < 32:
-        return torch.equal(given, expected)
+        return torch.equal(tensor, expected)
     allowed = 8 * torch.finfo(expected.dtype).eps * expected.abs().amax(-1, keepdim=True)
-    return bool(((given - expected).abs() <= allowed).all())
+    return bool(((tensor - expected).abs() <= allowed).all())

@@ -53,11 +53,11 @@ class ScoreAttribution:
         """Make a row for each pair of components, and for what lies beyond them."""
         names = [c.name for c in self.query_components], [c.name for c in self.key_components]
         pairs = pd.MultiIndex.from_product(names, names=["query_component", "key_component"])
-        found = pd.DataFrame({"share": self.shares.flatten().numpy()}, index=pairs).reset_index()
+        table = pd.DataFrame({"share": self.shares.flatten().numpy()}, index=pairs).reset_index()
         beyond = pd.DataFrame(
-            [(name, name, share) for name, share in self.beyond.items()], columns=found.columns
+            [(name, name, share) for name, share in self.beyond.items()], columns=table.columns
         )
-        return pd.concat([found, beyond], ignore_index=True) if len(beyond) else found
+        return pd.concat([table, beyond], ignore_index=True) if len(beyond) else table
 
     def __repr__(self) -> str:
         pair = f"from {self.query} to {self.key}"
@@ -121,26 +121,26 @@ def score_attribution(
     n, keys = len(encoded.tokens), [key] if versus is None else [key, versus]
     check_index("layer", layer, model.n_layers)
     check_index("head", head, model.n_heads)
-    for name, place in zip(("query", "key", "versus"), (query, *keys), strict=False):
-        check_index(name, place, n)
+    for name, position in zip(("query", "key", "versus"), (query, *keys), strict=False):
+        check_index(name, position, n)
     if versus == key:
         raise ArgumentError(f"versus is the key itself, {key}: choose another position.")
-    places = sorted({query, *keys})
-    stream = ResidualStream(model, encoded, places)
+    positions = sorted({query, *keys})
+    stream = ResidualStream(model, encoded, positions)
     allowed = stream.run.probe.allowed[layer]
-    for one in keys:  # the mask hides a score that is computed and never used
-        if allowed is not None and not bool(allowed[0, query, one]):
+    for at in keys:  # the mask hides a score that is computed and never used
+        if allowed is not None and not bool(allowed[0, query, at]):
             raise ArgumentError(
-                f"Query {query} does not see key {one} in layer {layer} of {model.name}: choose a "
+                f"Query {query} does not see key {at} in layer {layer} of {model.name}: choose a "
                 "key that it may attend to."
             )
     all_q, all_k = stream.queries_and_keys(layer)
-    q, of_group = all_q[:, head, places.index(query)], head // (model.n_heads // all_k.shape[1])
-    k = all_k[:, of_group, places.index(key)]
+    q, of_group = all_q[:, head, positions.index(query)], head // (model.n_heads // all_k.shape[1])
+    k = all_k[:, of_group, positions.index(key)]
     if versus is not None:
-        k = k - all_k[:, of_group, places.index(versus)]
+        k = k - all_k[:, of_group, positions.index(versus)]
     reached = ((q != 0).any(-1) | (k != 0).any(-1)).nonzero().flatten().tolist()
-    scores = [_score(stream, layer, head, query, one) for one in keys]
+    scores = [_score(stream, layer, head, query, at) for at in keys]
     value, beyond = scores[0]
     if versus is not None:
         value = value - scores[1][0]
@@ -172,15 +172,15 @@ def _score(
     stream: ResidualStream, layer: int, head: int, query: int, key: int
 ) -> tuple[float, dict[str, float]]:
     """Compute the score that the run used, and what in it is no product of query and key."""
-    left, at = stream.run.probe, stream.positions.index(query)
-    q, k = left.kept["query"][layer][0, head, at], left.kept["key"][layer][0]
-    product = left.scale[layer] * (q @ k[head // (stream.model.n_heads // len(k)), key])
+    probe, at = stream.run.probe, stream.positions.index(query)
+    q, k = probe.kept["query"][layer][0, head, at], probe.kept["key"][layer][0]
+    product = probe.scale[layer] * (q @ k[head // (stream.model.n_heads // len(k)), key])
     score, beyond = product, {}
     cap = getattr(stream.model.config, "attn_logit_softcapping", None)
     if cap is not None:
         score = cap * torch.tanh(product / cap)
         beyond["soft cap"] = float(score - product)
-    bias = left.position_bias[layer]
+    bias = probe.position_bias[layer]
     if bias is not None:
         added = bias[0, head, at, key]
         score = score + added

@@ -117,21 +117,21 @@ class PredictionGraph:
         (True, 'L0 attention bias @0')
         """
         one_of("columns", columns, get_args(Columns))
-        places, tokens = np.arange(len(self.tokens)), self.tokens
+        columns_of, tokens = np.arange(len(self.tokens)), self.tokens
         if columns == "words":
-            found, tokens = merge(self.tokens, self.text, None)
-            places = found.numpy()
+            merged, tokens = merge(self.tokens, self.text, None)
+            columns_of = merged.numpy()
         elif columns == "text":
-            places, tokens = np.zeros_like(places), (Token("all tokens", -1),)
+            columns_of, tokens = np.zeros_like(columns_of), (Token("all tokens", -1),)
         named = dict(heads or {})
         first: dict[tuple[int, str], int] = {}
         for (layer, head), name in sorted(named.items()):
             first.setdefault((layer, name), head)
-        to = {one: first[one[0], name] for one, name in named.items()}
+        to = {head_of_layer: first[head_of_layer[0], name] for head_of_layer, name in named.items()}
         edges = self.edges[list(COLUMNS)].copy()
         for name in ("query", "key"):
             at = edges[name].fillna(-1).to_numpy(int)
-            edges[name] = np.where(at < 0, -1, places[at])
+            edges[name] = np.where(at < 0, -1, columns_of[at])
         pairs = zip(edges.layer.tolist(), edges["head"].fillna(-1).tolist(), strict=True)
         edges["head"] = [to.get(pair, pair[1]) for pair in pairs]
         ends = list(COLUMNS[:6])
@@ -142,7 +142,7 @@ class PredictionGraph:
         return replace(
             self,
             edges=named_edges(folded, self.n_layers, self.step, names),
-            position=int(places[self.position]),
+            position=int(columns_of[self.position]),
             tokens=tokens,
             names=names,
         )
@@ -178,9 +178,9 @@ class PredictionGraph:
     def _repr_html_(self) -> str:
         """Show the strongest edges; `nodes` and `edges` have it all."""
         strongest = self.edges.reindex(self.edges.flow.abs().nlargest(_SHOWN).index)
-        rest = " ".join(("All is in .nodes and .edges.", *self.notes))
+        note = " ".join(("All is in .nodes and .edges.", *self.notes))
         columns = ["source", "through", "target", "weight", "contribution", "flow"]
-        return table_html(repr(self), strongest[columns], rest)
+        return table_html(repr(self), strongest[columns], note)
 
 
 def named_edges(
@@ -190,11 +190,11 @@ def named_edges(
     names: Mapping[tuple[int, int], str] | None = None,
 ) -> pd.DataFrame:
     """Put to edges the names of their nodes: source, through and target."""
-    found = name_nodes(edges, step, n_layers, names, both="bias")
-    found["source"] = found.source.where(~found.kind.isin(["MLP", "bias"]), found.through)
-    ends = [name for name in ENDS if name in found]
-    found = found[["source", "through", "target", *COLUMNS, *ends]]
-    return whole_numbers(found.reset_index(drop=True))
+    named = name_nodes(edges, step, n_layers, names, both="bias")
+    named["source"] = named.source.where(~named.kind.isin(["MLP", "bias"]), named.through)
+    ends = [name for name in ENDS if name in named]
+    named = named[["source", "through", "target", *COLUMNS, *ends]]
+    return whole_numbers(named.reset_index(drop=True))
 
 
 def _encoded(graph: dict[str, Any]) -> bytes:
@@ -203,9 +203,9 @@ def _encoded(graph: dict[str, Any]) -> bytes:
     fields["names"] = [[*head, name] for head, name in graph["names"].items()]
     fields["tokens"] = [asdict(token) for token in graph["tokens"]]
     order = [*sorted(_NAMES - {"nodes", "edges"}), "nodes", "edges"]
-    made = {name: fields[name] for name in order}
-    made |= {name: _rows(fields[name]) for name in ("nodes", "edges")}
-    raw = FILE.to_bytes(made)
+    content = {name: fields[name] for name in order}
+    content |= {name: _rows(fields[name]) for name in ("nodes", "edges")}
+    raw = FILE.to_bytes(content)
     if len(raw) > MAX_BYTES:
         raise ArgumentError(
             f"The graph has {len(graph['edges']):,} edges, too many for a file: choose a smaller "
@@ -216,88 +216,88 @@ def _encoded(graph: dict[str, Any]) -> bytes:
 
 def _decoded(raw: bytes, file: str | Path) -> dict[str, Any]:
     """Decode the fields of a graph, and check each; else raise RecordError. Nodes are left out."""
-    found = FILE.from_bytes(_NAMES, raw, file)
-    del found["nodes"]  # they follow from the edges
-    if fault := _fault(found):
+    graph = FILE.from_bytes(_NAMES, raw, file)
+    del graph["nodes"]  # they follow from the edges
+    if fault := _fault(graph):
         raise FILE.wrong(file, fault)
-    found["tokens"] = tuple(Token(**token) for token in found["tokens"])
-    found |= {name: tuple(found[name]) for name in ("pins", "notes")}
-    found |= {name: float(found[name]) for name in _NUMBERS}
-    found["names"] = {(layer, head): name for layer, head, name in found["names"]}
-    edges = pd.DataFrame(found["edges"], columns=list(_ENDS))
+    graph["tokens"] = tuple(Token(**token) for token in graph["tokens"])
+    graph |= {name: tuple(graph[name]) for name in ("pins", "notes")}
+    graph |= {name: float(graph[name]) for name in _NUMBERS}
+    graph["names"] = {(layer, head): name for layer, head, name in graph["names"]}
+    edges = pd.DataFrame(graph["edges"], columns=list(_ENDS))
     for name in ("head", "key"):
         edges[name] = edges[name].fillna(-1).astype(int)
     edges["weight"] = edges.weight.astype(float)
-    found["edges"] = edges.astype({"contribution": float, "flow": float})
-    return found
+    graph["edges"] = edges.astype({"contribution": float, "flow": float})
+    return graph
 
 
 def _rows(table: pd.DataFrame) -> list[dict[str, Any]]:
     """List the rows, with null for what does not apply to them."""
-    whole = table.astype(object).where(table.notna(), None)
-    return [{str(name): value for name, value in row.items()} for row in whole.to_dict("records")]
+    cells = table.astype(object).where(table.notna(), None)
+    return [{str(name): value for name, value in row.items()} for row in cells.to_dict("records")]
 
 
-def _fault(given: dict[str, Any]) -> str:
+def _fault(graph: dict[str, Any]) -> str:
     """Say what is wrong with the fields; "" where nothing is."""
-    lists = all(isinstance(given[name], list) for name in _LISTS)
-    n_tokens = len(given["tokens"]) if lists else 0
+    lists = all(isinstance(graph[name], list) for name in _LISTS)
+    n_tokens = len(graph["tokens"]) if lists else 0
     right = {
-        "texts are not texts": all(is_text(given[name], MAX_TEXT) for name in _TEXTS)
-        and (given["versus"] is None or is_text(given["versus"], MAX_TEXT)),
-        "numbers are not finite": all(is_finite(given[name]) for name in _NUMBERS),
-        "sizes are not whole numbers": is_whole(given["step"], 1, 2)
-        and all(is_whole(given[name], 1, MAX_SIZE) for name in ("n_layers", "n_heads")),
+        "texts are not texts": all(is_text(graph[name], MAX_TEXT) for name in _TEXTS)
+        and (graph["versus"] is None or is_text(graph["versus"], MAX_TEXT)),
+        "numbers are not finite": all(is_finite(graph[name]) for name in _NUMBERS),
+        "sizes are not whole numbers": is_whole(graph["step"], 1, 2)
+        and all(is_whole(graph[name], 1, MAX_SIZE) for name in ("n_layers", "n_heads")),
         f"{', '.join(_LISTS)} are not lists": lists,
-        "position is not that of a token": is_whole(given["position"], 0, n_tokens - 1),
+        "position is not that of a token": is_whole(graph["position"], 0, n_tokens - 1),
     }
     if not all(right.values()):
         return next(fault for fault, ok in right.items() if not ok)
-    if not all(is_text(one, MAX_TEXT) for one in (*given["pins"], *given["notes"])):
+    if not all(is_text(item, MAX_TEXT) for item in (*graph["pins"], *graph["notes"])):
         return "pins and notes are not texts"
-    if n_tokens > MAX_SIZE or not all(map(_is_token, given["tokens"])):
+    if n_tokens > MAX_SIZE or not all(map(_is_token, graph["tokens"])):
         return "tokens are not those of a text"
-    if not all(_is_name(one, given) for one in given["names"]):
+    if not all(_is_name(item, graph) for item in graph["names"]):
         return "names are not (layer, head, name)"
-    wrong = next((i for i, edge in enumerate(given["edges"]) if not _is_edge(edge, given)), None)
+    wrong = next((i for i, edge in enumerate(graph["edges"]) if not _is_edge(edge, graph)), None)
     return "" if wrong is None else f"edge {wrong} is not one of this graph"
 
 
-def _is_name(value: Any, given: dict[str, Any]) -> bool:
+def _is_name(value: Any, graph: dict[str, Any]) -> bool:
     if not isinstance(value, list) or len(value) != 3:
         return False
     layer, head, name = value
-    known = is_whole(layer, 0, given["n_layers"] - 1) and is_whole(head, 0, given["n_heads"] - 1)
-    return known and is_text(name, 300)
+    is_head = is_whole(layer, 0, graph["n_layers"] - 1) and is_whole(head, 0, graph["n_heads"] - 1)
+    return is_head and is_text(name, 300)
 
 
 def _is_token(value: Any) -> bool:
-    if not isinstance(value, dict) or set(value) != {one.name for one in fields(Token)}:
+    if not isinstance(value, dict) or set(value) != {field.name for field in fields(Token)}:
         return False
     numbers = (value["start"], value["end"], value["word"])
     return (
         is_text(value["text"], MAX_TEXT)
         and isinstance(value["is_special"], bool)
-        and all(one is None or is_whole(one) for one in numbers)
+        and all(field is None or is_whole(field) for field in numbers)
         and is_whole(value["id"], -1)
         and is_whole(value["segment"])
         and is_whole(value["parts"])
     )
 
 
-def _is_edge(value: Any, given: dict[str, Any]) -> bool:
+def _is_edge(value: Any, graph: dict[str, Any]) -> bool:
     if not isinstance(value, dict) or not set(_ENDS) <= set(value):
         return False
-    kind, n = value["kind"], len(given["tokens"])
+    kind, n = value["kind"], len(graph["tokens"])
     through = kind == "source"
     return (
         kind in KINDS
-        and is_whole(value["layer"], 0, given["n_layers"] - 1)
+        and is_whole(value["layer"], 0, graph["n_layers"] - 1)
         and is_whole(value["level"], 2 * value["layer"] + 1, 2 * value["layer"] + 2)
-        and value["level"] % given["step"] == 0
+        and value["level"] % graph["step"] == 0
         and is_whole(value["query"], 0, n - 1)
         and (is_whole(value["key"], 0, n - 1) if through else value["key"] is None)
-        and (is_whole(value["head"], 0, given["n_heads"] - 1) if through else value["head"] is None)
+        and (is_whole(value["head"], 0, graph["n_heads"] - 1) if through else value["head"] is None)
         and (value["weight"] is None or is_finite(value["weight"]))
         and is_finite(value["contribution"])
         and is_finite(value["flow"])

@@ -74,17 +74,17 @@ def stream_norms(model: AttentionModel) -> StreamNorms:
 def _of_layer(stream: ResidualStream, layer: int) -> LayerNorms:
     """Find one layer's norms by its sums, and by what its queries and its MLP read."""
     heads, *_ = sums = residual_sums(stream, layer)
-    passing = tuple(one.passing.module for one in sums if one.passing is not None)
+    passing = tuple(addition.passing.module for addition in sums if addition.passing is not None)
     writing = [norm.module for norm in heads.norms or () if norm is not heads.passing]
     layers, x, calls = stream.model.layers(), stream.whole(layer), LayerCalls(stream, layer)
     query, *_ = layers[layer].modules()
     turn = sum(other.modules()[0] is query for other in layers[:layer])
     read = stream.run.calls[query][turn][0]
-    reading = [site for site, given, y in calls.norms if same(given, x) and same(read, y)]
+    reading = [site for site, norm_input, y in calls.norms if same(norm_input, x) and same(read, y)]
     if not reading and not same(read, x):
         raise unknown_layout(stream.model, f"what queries of layer {layer} read is not known")
     middle = x if len(sums) == 1 else heads.whole
-    before_mlp = [(site, y) for site, given, y in calls.norms if same(given, middle)]
+    before_mlp = [(site, y) for site, norm_input, y in calls.norms if same(norm_input, middle)]
     # Where the MLP is in pieces (OPT), its last one does not read a norm.
     mlp = [site for site, y in before_mlp if same(calls.mlp_reads, y)] or [
         site for site, _ in before_mlp
@@ -102,11 +102,11 @@ def _of_layer(stream: ResidualStream, layer: int) -> LayerNorms:
 
 def _final(stream: ResidualStream) -> tuple[Site | None, ...]:
     """Find the norm behind the last layer: none where the stack gives its stream itself."""
-    whole, run = stream.whole(stream.model.n_layers), stream.run
+    last_stream, run = stream.whole(stream.model.n_layers), stream.run
     output = run.output.last_hidden_state[0]
     for site in run.layout.norms:
         if site.writes[0].startswith("final ") and run.calls[site.module]:
             x, y = run.calls[site.module][0]
-            if same(x, whole) and y is not None and same(output, y):
+            if same(x, last_stream) and y is not None and same(output, y):
                 return (site,)
-    return (None,) if same(output, whole) else ()
+    return (None,) if same(output, last_stream) else ()

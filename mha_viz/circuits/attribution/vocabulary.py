@@ -99,17 +99,17 @@ def head_tokens(
     """
     check_index("layer", layer, model.n_layers)
     check_index("head", head, model.n_heads)
-    made, place = read_at(model, text, position)
-    check_index("top_k", top_k, len(made.logits), first=1)
-    names = [component.name for component in made.stream.components]
-    row = made.stream.final[names.index(f"L{layer} H{head}"), :1]
-    effect = (made.linear(row)[0] @ made.W_U).float().cpu()
+    run, at = read_at(model, text, position)
+    check_index("top_k", top_k, len(run.logits), first=1)
+    names = [component.name for component in run.stream.components]
+    row = run.stream.final[names.index(f"L{layer} H{head}"), :1]
+    effect = (run.linear(row)[0] @ run.W_U).float().cpu()
     effect = effect - effect.mean()
     most, least = effect.topk(top_k), (-effect).topk(top_k)
     return HeadTokens(
         layer=layer,
         head=head,
-        position=place,
+        position=at,
         promoted=_labels(model, most.indices),
         suppressed=_labels(model, least.indices),
         promoted_ids=tuple(most.indices.tolist()),
@@ -156,18 +156,18 @@ def logit_lens(
     >>> logit_lens(mv.load("tiny-gpt2"), "Once upon a", "time").chosen.shape
     torch.Size([5])
     """
-    made, place = read_at(model, text, position)
-    check_index("top_k", top_k, len(made.logits), first=1)
-    chosen = token_number(model, made, place, token)
-    run = made.stream.run
+    readouts, at = read_at(model, text, position)
+    check_index("top_k", top_k, len(readouts.logits), first=1)
+    chosen = token_number(model, readouts, at, token)
+    run = readouts.stream.run
     depths = torch.stack(run.entering)
     last = model.network.get_submodule(run.layout.layers[-1])
     constant = repeat((depths, None) if run.last_gives_more else depths)
     ended = with_replaced(model.network, {last: OutputProxy(last, outputs=constant)})
     ids = torch.zeros(len(depths), 1, dtype=torch.long, device=model.device)
     output = ended(input_ids=ids)
-    found = getattr(output, "prediction_logits", None)
-    p = (output.logits if found is None else found)[:, 0].float().softmax(-1).cpu()
+    scores = getattr(output, "prediction_logits", None)
+    p = (output.logits if scores is None else scores)[:, 0].float().softmax(-1).cpu()
     best = p.topk(top_k)
     return LogitLens(
         ids=best.indices,
@@ -176,8 +176,8 @@ def logit_lens(
         token=label_of(model.tokenizer, chosen),
         token_id=chosen,
         chosen=p[:, chosen],
-        position=place,
-        tokens=made.stream.encoded.tokens,
+        position=at,
+        tokens=readouts.stream.encoded.tokens,
     )
 
 

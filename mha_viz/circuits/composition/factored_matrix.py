@@ -112,7 +112,7 @@ def largest(
     blocks: Iterable[Float[Tensor, "block n"]], top: int
 ) -> tuple[Float[Tensor, " top"], Int[Tensor, " top"]]:
     """Find the largest cells of a matrix by blocks of rows, and their flat positions in it."""
-    values, places, first = torch.empty(0), torch.empty(0, dtype=torch.long), 0
+    values, positions, first = torch.empty(0), torch.empty(0, dtype=torch.long), 0
     for block in blocks:
         least = values[-1] if len(values) == top else -torch.inf
         highest = block.amax(1)
@@ -121,9 +121,9 @@ def largest(
         best = block[rows].flatten().topk(min(top, len(rows) * block.shape[1]))
         row, column = best.indices // block.shape[1], best.indices % block.shape[1]
         values = torch.cat([values.to(best.values), best.values])
-        found = first + rows[row] * block.shape[1] + column
-        places = torch.cat([places.to(found), found])
+        flat = first + rows[row] * block.shape[1] + column
+        positions = torch.cat([positions.to(flat), flat])
         order = values.argsort(descending=True, stable=True)[:top]
-        values, places = values[order], places[order]
+        values, positions = values[order], positions[order]
         first += block.numel()
-    return values, places
+    return values, positions

@@ -59,8 +59,8 @@ class Composition:
             columns[f"{name}_layer"] = (end // self.n_heads).numpy()
             columns[f"{name}_head"] = (end % self.n_heads).numpy()
         columns |= {"score": self.score[sender, receiver].numpy(), "expected": self.expected}
-        found = pd.DataFrame(columns).assign(zscore=self.zscore[sender, receiver].numpy())
-        return found.sort_values("zscore", ascending=False, kind="stable", ignore_index=True)
+        table = pd.DataFrame(columns).assign(zscore=self.zscore[sender, receiver].numpy())
+        return table.sort_values("zscore", ascending=False, kind="stable", ignore_index=True)
 
     def __repr__(self) -> str:
         line = f"Composition({self.kind}, {self.n_layers} layers × {self.n_heads} heads"

@@ -66,9 +66,9 @@ class HeadVocabulary:
 
     def __repr__(self) -> str:
         first = [
-            f"{name} {' -> '.join(one.pairs.iloc[0, :2])} "
-            f"({one.pairs.strength[0]:.3g}, by chance {one.pairs.chance[0]:.3g})"
-            for name, one in self.circuits.items()
+            f"{name} {' -> '.join(circuit.pairs.iloc[0, :2])} "
+            f"({circuit.pairs.strength[0]:.3g}, by chance {circuit.pairs.chance[0]:.3g})"
+            for name, circuit in self.circuits.items()
         ]
         return f"HeadVocabulary(L{self.layer} H{self.head}, strongest: {'; '.join(first)})"
 
@@ -140,18 +140,18 @@ def head_vocabulary(
         circuits, notes = token_circuits(model, layer, head)
         if tokens is not None:
             circuits = {name: circuit.among(tokens) for name, circuit in circuits.items()}
-        blocks = sum(n_blocks(one.left, one.right) for one in circuits.values())
+        blocks = sum(n_blocks(ends.left, ends.right) for ends in circuits.values())
         progress = Progress(on_progress, (1 + n_random) * blocks)
-        found = {}
+        read = {}
         for name, circuit in circuits.items():
             rng = torch.Generator().manual_seed(seed)
             drawn = [circuit.draw(rng) for _ in range(n_random)]
-            found[name] = VocabularyCircuit(
+            read[name] = VocabularyCircuit(
                 name,
                 _pairs(model, name, circuit, drawn, top_k, progress),
                 _directions(model, name, circuit, drawn),
             )
-    return HeadVocabulary(layer, head, found, notes)
+    return HeadVocabulary(layer, head, read, notes)
 
 
 def _pairs(
@@ -167,8 +167,8 @@ def _pairs(
     def strongest(matrix: FactoredMatrix) -> tuple[Tensor, Tensor]:
         return largest(_reported(product_blocks(*circuit.read(matrix)), progress), top_k)
 
-    values, places = strongest(circuit.matrix)
-    rows = (places // len(circuit.right)).tolist(), (places % len(circuit.right)).tolist()
+    values, positions = strongest(circuit.matrix)
+    rows = (positions // len(circuit.right)).tolist(), (positions % len(circuit.right)).tolist()
     ids = [[circuit.tokens[row] for row in of_end] for of_end in rows]
     by_chance = torch.stack([strongest(matrix)[0] for matrix in drawn])
     columns: dict[str, Any] = {
@@ -177,7 +177,7 @@ def _pairs(
     }
     columns["strength"] = values.cpu().numpy()
     columns |= _chance(by_chance)
-    columns |= {f"{end}_id": one for end, one in zip(ENDS[name], ids, strict=True)}
+    columns |= {f"{end}_id": numbers for end, numbers in zip(ENDS[name], ids, strict=True)}
     return pd.DataFrame(columns)
 
 
@@ -198,8 +198,8 @@ def _directions(
                 " ".join(label_of(model.tokenizer, circuit.tokens[row]) for row in rows)
                 for rows in furthest
             ]
-    found = pd.DataFrame(columns)
-    return found[[*ENDS[name], *found.columns.drop(list(ENDS[name]))]]
+    table = pd.DataFrame(columns)
+    return table[[*ENDS[name], *table.columns.drop(list(ENDS[name]))]]
 
 
 def _chance(draws: Float[Tensor, "draw rank"]) -> dict[str, Any]:
@@ -207,7 +207,7 @@ def _chance(draws: Float[Tensor, "draw rank"]) -> dict[str, Any]:
     mean, _, high = t_interval(draws.cpu())
     reach = (high - mean) * (len(draws) + 1) ** 0.5
     ends = {"chance": mean, "chance_low": mean - reach, "chance_high": mean + reach}
-    return {name: one.numpy() for name, one in ends.items()}
+    return {name: values.numpy() for name, values in ends.items()}
 
 
 def _reported(blocks: Iterator[Tensor], progress: Progress) -> Iterator[Tensor]:

@@ -44,8 +44,8 @@ class Copying:
 
     def table(self) -> pd.DataFrame:
         """Make a row per head, highest first: layer, head, score, positive_share, zscore."""
-        found = head_rows(score=self.score, positive_share=self.positive_share, zscore=self.zscore)
-        return found.sort_values("score", ascending=False, kind="stable", ignore_index=True)
+        table = head_rows(score=self.score, positive_share=self.positive_share, zscore=self.zscore)
+        return table.sort_values("score", ascending=False, kind="stable", ignore_index=True)
 
     def __repr__(self) -> str:
         layer, head = divmod(int(self.score.nan_to_num(-1).argmax()), self.score.shape[1])
@@ -122,11 +122,11 @@ def copying_scores(model: AttentionModel) -> Copying:
     with torch.inference_mode():
         through = U.T @ E  # (d_model, d_model), for all heads: smaller than either of its factors
         turns = _random_bases(model, E)
-        found = [
+        by_layer = [
             _copying(model, placement, layer, through, turns) for layer in range(model.n_layers)
         ]
     eigenvalues, by_chance = (
-        torch.stack(parts).cpu().clone() for parts in zip(*found, strict=True)
+        torch.stack(parts).cpu().clone() for parts in zip(*by_layer, strict=True)
     )
     score = _share(eigenvalues)
     by_chance = _share(by_chance)  # (layer, turn, head); its mean is 0: -rotation is a rotation
@@ -180,9 +180,11 @@ def favoured_pairs(
         n = min(d_vocab, max(1, CELLS // d_vocab))
         drawn = torch.randperm(d_vocab, generator=torch.Generator().manual_seed(seed))[:n]
         sources = drawn.sort().values.to(read.device)
-        strongest, places, own = _strongest(read[sources], written, sources, min(top, n * d_vocab))
-    source, destination = sources[places // d_vocab].tolist(), (places % d_vocab).tolist()
-    copied = own / n
+        strongest, positions, n_copied = _strongest(
+            read[sources], written, sources, min(top, n * d_vocab)
+        )
+    source, destination = sources[positions // d_vocab].tolist(), (positions % d_vocab).tolist()
+    copied = n_copied / n
     pairs = pd.DataFrame(
         {
             "source": [label_of(model.tokenizer, token) for token in source],
@@ -210,11 +212,11 @@ def _copying(
 ) -> tuple[Tensor, Tensor]:
     """Compute a layer's eigenvalues (head, d_head), and those by chance (turn, head, d_head)."""
     _, OV = folded(model, placement, layer)
-    seen = through @ OV.A  # (head, d_model, d_head)
+    read = through @ OV.A  # (head, d_model, d_head)
     triangle = torch.linalg.qr(OV.B.mT, mode="r").R
-    turned = turns.mT @ seen.transpose(0, 1).flatten(1)  # (turn, k, head * d_head)
-    turned = triangle.mT @ turned.unflatten(-1, (len(seen), -1)).transpose(1, 2)
-    return FactoredMatrix(seen, OV.B).eigenvalues, torch.linalg.eigvals(turned)
+    turned = turns.mT @ read.transpose(0, 1).flatten(1)  # (turn, k, head * d_head)
+    turned = triangle.mT @ turned.unflatten(-1, (len(read), -1)).transpose(1, 2)
+    return FactoredMatrix(read, OV.B).eigenvalues, torch.linalg.eigvals(turned)
 
 
 def _random_bases(model: AttentionModel, like: Tensor) -> Float[Tensor, "turn d_model k"]:
@@ -262,5 +264,5 @@ def _strongest(
             first += len(block)
             yield block
 
-    values, places = largest(counted(), top)
-    return values, places, own
+    values, positions = largest(counted(), top)
+    return values, positions, own

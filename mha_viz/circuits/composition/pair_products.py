@@ -44,17 +44,17 @@ class StreamFrame:
         scale, directions, passed = [like.new_ones(d_model)], list[tuple[Tensor, Tensor]](), [0]
         units = torch.eye(d_model, dtype=like.dtype, device=like.device)
         for norms in passing[:-1]:
-            whole = scale[-1]
+            product = scale[-1]
             for norm in norms:
                 if norm.centred:
-                    directions.append((whole / d_model, 1 / whole))
+                    directions.append((product / d_model, 1 / product))
                 gain = norm.factor / norm.factor.abs().max()
-                behind = whole * gain
+                behind = product * gain
                 small = behind.abs() < _SMALL * behind.abs().max()
                 for i in small.nonzero().flatten().tolist():
                     directions.append((units[i], (1 - gain[i]) * units[i]))
-                whole = behind.where(~small, whole)
-            scale.append(whole)
+                product = behind.where(~small, product)
+            scale.append(product)
             passed.append(len(directions))
         u, v = (
             (torch.stack(ends) for ends in zip(*directions, strict=True))
@@ -118,9 +118,9 @@ def squared_products(
     which the last two have few numbers a head.
     """
     n_layers, n_heads = len(writes), len(writes[0])
-    whole = writes[0].new_full((n_layers * n_heads,) * 2, torch.nan)
+    squares = writes[0].new_full((n_layers * n_heads,) * 2, torch.nan)
     if n_layers == 1:
-        return whole
+        return squares
     leaving = [frame.leaving(written, layer) for layer, written in enumerate(writes[:-1])]
     W, c = (torch.cat(parts) for parts in zip(*leaving, strict=True))
     R = torch.cat([frame.read(read, layer) for layer, read in enumerate(reads)][1:])
@@ -134,8 +134,8 @@ def squared_products(
         total += (c.mT @ c).flatten(1) @ (Y @ Y.mT).flatten(1).T
     sender = torch.arange(len(W), device=W.device)[:, None] // n_heads
     later = sender <= sender.T  # receivers begin one layer above
-    whole[:-n_heads, n_heads:] = total.clamp_(min=0.0).where(later, torch.nan)
-    return whole
+    squares[:-n_heads, n_heads:] = total.clamp_(min=0.0).where(later, torch.nan)
+    return squares
 
 
 def later_squared_norms(

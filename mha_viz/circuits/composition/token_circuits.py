@@ -88,19 +88,19 @@ def token_matrices(
     ['cat', 'dog']
     """
     if isinstance(words, str) or len(words) > MAX_WORDS:
-        given = repr(words) if isinstance(words, str) else f"{len(words):,}"
-        raise ArgumentError(f"words must be a list of at most {MAX_WORDS} tokens, got {given}.")
+        shown = repr(words) if isinstance(words, str) else f"{len(words):,}"
+        raise ArgumentError(f"words must be a list of at most {MAX_WORDS} tokens, got {shown}.")
     ids = list(dict.fromkeys(id_of(model.tokenizer, word) for word in words))
     labels = [label_of(model.tokenizer, number) for number in ids]
-    found = {}
+    tables = {}
     with torch.inference_mode():
         for name, circuit in token_circuits(model, layer, head)[0].items():
             for number in ids:
                 check_index("the number of a token", number, len(circuit.left))
             left, right = circuit.read(circuit.matrix)
             matrix = (left[ids] @ right[ids].mT).cpu().numpy()
-            found[name] = pd.DataFrame(matrix, index=pd.Index(labels), columns=pd.Index(labels))
-    return found
+            tables[name] = pd.DataFrame(matrix, index=pd.Index(labels), columns=pd.Index(labels))
+    return tables
 
 
 def token_circuits(
@@ -138,9 +138,9 @@ def _qk_ends(model: AttentionModel, layer: int, head: int) -> TokenCircuit:
             "than a norm: choose a BERT, GPT-2, Llama or a close relative."
         )
     QK, _ = folded(model, placement, layer)
-    seen = E.detach()[: len(model.tokenizer)].to(QK.A)
+    embedded = E.detach()[: len(model.tokenizer)].to(QK.A)
     for norm in (*placement.entering, *chain(*placement.passing[:layer])):
-        seen = norm.carry(seen)
+        embedded = norm.carry(embedded)
     reading = placement.reading[layer]
 
     def draw(rng: torch.Generator) -> FactoredMatrix:
@@ -150,7 +150,7 @@ def _qk_ends(model: AttentionModel, layer: int, head: int) -> TokenCircuit:
         return FactoredMatrix(W_Q, W_K.mT).scaled_to(matrix.norm)
 
     matrix = QK.only(head)
-    return TokenCircuit(seen, seen - seen.mean(0), range(len(seen)), matrix, draw)
+    return TokenCircuit(embedded, embedded - embedded.mean(0), range(len(embedded)), matrix, draw)
 
 
 def ov_ends(model: AttentionModel, layer: int, head: int) -> TokenCircuit:

@@ -53,12 +53,12 @@ class Behaviour:
 
 def metric_of(metric: str, target: Word = None, against: Word = None) -> Metric:
     """Return a known metric; ArgumentError where there is none, or tokens that it does not use."""
-    known = one_of("metric", metric, METRICS)
+    checked_metric = one_of("metric", metric, METRICS)
     if against is not None and metric != "logit_difference":
         raise ArgumentError(f'against is for metric="logit_difference"; got metric={metric!r}.')
     if target is not None and metric == "kl":
         raise ArgumentError('metric="kl" compares whole distributions: it takes no target.')
-    return known
+    return checked_metric
 
 
 def _of(

@@ -252,8 +252,10 @@ def edge_faithfulness(
     graph, runs = scores.graph, scores.held_out
     _check_behaviour(runs)
     if sizes is None:
-        sets = [graph.strongest(scores.scores, int(one * scores.n_edges)) for one in SHARES]
-        by_size = {int(one.sum()): EdgeCircuit(scores, one) for one in sets if bool(one.any())}
+        sets = [graph.strongest(scores.scores, int(edges * scores.n_edges)) for edges in SHARES]
+        by_size = {
+            int(edges.sum()): EdgeCircuit(scores, edges) for edges in sets if bool(edges.any())
+        }
         circuits = tuple(by_size.values())
     else:
         circuits = tuple(edge_circuit(scores, size) for size in sorted(sizes))

@@ -116,12 +116,12 @@ class EdgePass:
         )
         return z
 
-    def _mlp_reads(self, layer: int, norm: nn.Module, given: Tensor) -> Tensor:
+    def _mlp_reads(self, layer: int, norm: nn.Module, hidden: Tensor) -> Tensor:
         reader = self.graph.of_attention(layer).stop
         blocks = 2 * layer + (1 if self.graph.parallel else 2)
         stream = self.pairs.corrupt.mlp[layer]
-        self.mlp[layer] = self._reads(blocks, slice(reader, reader + 1), stream, given)[0]
-        return norm(self.mlp[layer]).reshape(given.shape)
+        self.mlp[layer] = self._reads(blocks, slice(reader, reader + 1), stream, hidden)[0]
+        return norm(self.mlp[layer]).reshape(hidden.shape)
 
     def _mlp_writes(self, layer: int, mlp: nn.Module, *args: Any) -> Any:
         output = mlp(*args)
@@ -129,10 +129,10 @@ class EdgePass:
         self._written[2 * layer + 2] = (first(output).reshape(-1, *was.shape) - was)[None]
         return output
 
-    def _logits_read(self, norm: nn.Module, given: Tensor) -> Tensor:
+    def _logits_read(self, norm: nn.Module, hidden: Tensor) -> Tensor:
         stream, blocks = self.pairs.corrupt.final, len(self._written)
-        self.final = self._reads(blocks, slice(-1, None), stream, given)[0]
-        return norm(self.final).reshape(given.shape)
+        self.final = self._reads(blocks, slice(-1, None), stream, hidden)[0]
+        return norm(self.final).reshape(hidden.shape)
 
 
 class EdgeRuns:

@@ -73,8 +73,8 @@ class QueryKeyMap(TokenPoints):
         """Make a row for each head: the map that follows its scores best comes first."""
         names = ["plane_correlation", "baseline", "nearer_has_more", "correlation"]
         columns = {name: getattr(self, name) for name in (*names, "explained", "scale")}
-        found = head_rows(self.layer_numbers, **columns)
-        return found.sort_values("plane_correlation", ascending=False, ignore_index=True)
+        table = head_rows(self.layer_numbers, **columns)
+        return table.sort_values("plane_correlation", ascending=False, ignore_index=True)
 
     def points_table(self, layer: int, head: int) -> pd.DataFrame:
         """Make a row for each query and key of a head; a query names the key it looks at most.
@@ -93,13 +93,13 @@ class QueryKeyMap(TokenPoints):
 
     def figure(self, layer: int, head: int, *, dark: bool = False) -> Any:
         """Draw the map of one head as a Plotly figure; ArgumentError where there is none."""
-        place = self._place(layer, head)
+        at = self._place(layer, head)
         numbers = self.plane_correlation, self.baseline, self.correlation
-        near, chance, whole = (true_minus(f"{one[place]:.2f}") for one in numbers)
-        share = f"{self.nearer_has_more[place]:.0%}"
+        near, chance, before = (true_minus(f"{of_heads[at]:.2f}") for of_heads in numbers)
+        share = f"{self.nearer_has_more[at]:.0%}"
         notes = [
             f"Nearness and score correlate by {near} (with keys exchanged by {chance}; before the "
-            f"projection by {whole}).",
+            f"projection by {before}).",
             f"The nearer of two keys has more weight in {share} of cases.",
         ]
         draw = display.known(display.query_key_plotter)
@@ -185,7 +185,9 @@ def map_of_records(
         explained=shares.sum(-1) if method == "pca" else torch.full(shares.shape[:-1], torch.nan),
         strongest=keys,
         weights=weights,
-        tokens=tuple(t for one, n in zip(records, sizes, strict=True) for t in one.tokens[:n]),
+        tokens=tuple(
+            t for of_text, n in zip(records, sizes, strict=True) for t in of_text.tokens[:n]
+        ),
         text=torch.arange(len(sizes)).repeat_interleave(torch.tensor(sizes)),
         position=torch.cat([torch.arange(n) for n in sizes]),
         texts=tuple(record.text for record in records),
@@ -202,18 +204,18 @@ def _measured(
     """Return the correlations in the planes of a layer, and how often nearer keys have more."""
     queries, keys = flat.unbind(1)
     exchanged = pairs.key[torch.randperm(len(pairs.key), generator=generator)]
-    found = [
+    correlations = [
         space.correlation(space.nearness(queries, keys, pairs.query, key), pairs.score)
         for key in (pairs.key, exchanged)
     ]
-    return *found, space.nearer_has_more(queries, keys, pairs)
+    return *correlations, space.nearer_has_more(queries, keys, pairs)
 
 
 def _more_than_products(record: AttentionRecord, layer: int) -> bool:
     """Return whether weights differ from the softmax of the products of queries and keys."""
     rows = slice(_CHECKED)
     queries, keys = space.layer_vectors([record], layer, len(record.tokens))
-    seen = visible_keys(record, layer, rows)
-    scores = (queries[:, rows] @ keys.mT).masked_fill(~seen, -torch.inf)
+    visible = visible_keys(record, layer, rows)
+    scores = (queries[:, rows] @ keys.mT).masked_fill(~visible, -torch.inf)
     alone = scores.softmax(-1).nan_to_num(0.0)
     return not torch.allclose(alone, record.patterns.full_rows(layer, rows), atol=0.02)

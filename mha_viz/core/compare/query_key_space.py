@@ -48,7 +48,7 @@ def layer_vectors(
     """
     first = slice(tokens)
     queries, keys = (
-        torch.cat([one.for_query_heads(name, layer)[:, first] for one in records], 1)
+        torch.cat([record.for_query_heads(name, layer)[:, first] for record in records], 1)
         for name in ("query", "key")
     )
     scale = records[0].scale[layer] if records[0].scale else 1.0
@@ -69,31 +69,33 @@ def sample_pairs(
     """
     sizes = [min(len(one.tokens), tokens) for one in records]
     squares, first = sum(n * n for n in sizes), 0
-    found = []
+    drawn = []
     for record, n in zip(records, sizes, strict=True):
         quota = -(-N_PAIRS * n * n // squares)
         queries, keys = (one[:, first : first + n] for one in vectors)
-        seen = visible_keys(record, layer, slice(n))[:, :n]
-        rows, key, other, *scores = _pairs_of_text(seen, queries, keys, quota, generator)
-        found.append((rows + first, key + first, other + first, *scores))
+        visible = visible_keys(record, layer, slice(n))[:, :n]
+        rows, key, other, *scores = _pairs_of_text(visible, queries, keys, quota, generator)
+        drawn.append((rows + first, key + first, other + first, *scores))
         first += n
-    return SampledPairs(*(torch.cat(part, -1) for part in zip(*found, strict=True)))
+    return SampledPairs(*(torch.cat(part, -1) for part in zip(*drawn, strict=True)))
 
 
 def _pairs_of_text(
-    seen: Tensor, queries: Tensor, keys: Tensor, quota: int, generator: torch.Generator
+    visible: Tensor, queries: Tensor, keys: Tensor, quota: int, generator: torch.Generator
 ) -> tuple[Tensor, ...]:
-    rows = (seen.sum(1) > 1).nonzero()[:, 0]  # a query that sees one key has no choice
-    rows = rows[torch.randperm(len(rows), generator=generator)[: max(1, _MOST_CELLS // len(seen))]]
-    seen = seen[rows]
-    row, key = seen.nonzero(as_tuple=True)
-    counts = seen.sum(1)
-    taken = torch.randperm(len(row), generator=generator)[:quota]
-    rank = (torch.rand(len(taken), generator=generator) * counts[row[taken]]).long()
-    other = key[(counts.cumsum(0) - counts)[row[taken]] + rank]
-    row, key = row[taken], key[taken]
+    rows = (visible.sum(1) > 1).nonzero()[:, 0]  # a query that sees one key has no choice
+    rows = rows[
+        torch.randperm(len(rows), generator=generator)[: max(1, _MOST_CELLS // len(visible))]
+    ]
+    visible = visible[rows]
+    row, key = visible.nonzero(as_tuple=True)
+    counts = visible.sum(1)
+    drawn = torch.randperm(len(row), generator=generator)[:quota]
+    rank = (torch.rand(len(drawn), generator=generator) * counts[row[drawn]]).long()
+    other = key[(counts.cumsum(0) - counts)[row[drawn]] + rank]
+    row, key = row[drawn], key[drawn]
     products = queries[:, rows] @ keys.mT
-    scores = products - (products * seen).sum(-1, keepdim=True) / counts[:, None]
+    scores = products - (products * visible).sum(-1, keepdim=True) / counts[:, None]
     rounding = 1e-6 * products.abs().amax(-1, keepdim=True)
     scores = scores.masked_fill(scores.abs() <= rounding, 0.0)  # of keys that are all the same
     numbers = products[:, row, key], scores[:, row, key], scores[:, row, other]
@@ -173,7 +175,7 @@ def strongest_keys(
     records: Sequence[AttentionRecord], sizes: Sequence[int], layer: int
 ) -> tuple[Int[Tensor, "head token top"], Float[Tensor, "head token top"]]:
     """Return the keys with most weight of each query of a layer, and these weights."""
-    top, first, found = min(N_STRONGEST, max(sizes)), 0, []
+    top, first, by_text = min(N_STRONGEST, max(sizes)), 0, []
     for record, n in zip(records, sizes, strict=True):
 
         def largest(_: int, rows: Tensor, n: int = n) -> tuple[Tensor, Tensor]:
@@ -183,9 +185,9 @@ def strongest_keys(
 
         blocks = zip(*record.patterns.each_block(layer, largest), strict=True)
         keys, weights = (torch.cat(part, 1)[:, :n] for part in blocks)
-        found.append((keys + first, weights))
+        by_text.append((keys + first, weights))
         first += n
-    keys, weights = (torch.cat(part, 1) for part in zip(*found, strict=True))
+    keys, weights = (torch.cat(part, 1) for part in zip(*by_text, strict=True))
     return keys.int(), weights.float()
 
 
