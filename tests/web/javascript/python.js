@@ -18,7 +18,7 @@ export const weightsIn = (text) => new Float32Array(bytesIn(text).slice().buffer
 /**
  * A header and numbers, as Python packs them.
  * @param {any} header
- * @param {Float32Array} numbers
+ * @param {Float32Array | Uint8Array} numbers
  */
 export function packed(header, numbers) {
   const text = new TextEncoder().encode(JSON.stringify({ v: 1, ...header }));

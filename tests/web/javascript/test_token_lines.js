@@ -7,7 +7,7 @@ import { formatWeight } from "../../../mha_viz/web/components/shared/shared.js";
 import { openBench } from "./bench_page.js";
 import { paintedOn } from "./canvas.js";
 import { click, enter, lay, pass, point, press, serve, settled, test } from "./dom.js";
-import { packed, python, weightsIn } from "./python.js";
+import { bytesIn, packed, python, weightsIn } from "./python.js";
 
 const N = 11;
 const weights = weightsIn(python.heads.exact);
@@ -195,4 +195,18 @@ test("keys walk through the tokens, say their partners and choose a pair", async
   press("ArrowLeft");
   assert.equal(document.activeElement, queries);
   assert.ok(!press("x"));
+});
+
+test("what is said of a token of one side names those of the other", async () => {
+  const bytes = bytesIn(python.heads.grid), begin = 4 + new DataView(bytes.buffer).getUint32(0, true);
+  const header = JSON.parse(new TextDecoder().decode(bytes.slice(4, begin)));
+  header.key_labels = header.key_labels.map((label) => `${label}-`);
+  const grid = Buffer.from(packed(header, bytes.slice(begin))).toString("base64");
+  const { find, text } = openBench(SHOWN, { grid });
+  await settled();
+  for (const [side, said] of [["queries", /^The looks at L0 H0: \S+- /], ["keys", /^The- is looked at by L0 H0: \S+[^-] /]]) {
+    find(`.token-lines .side.${side}`).focus();
+    assert.ok(press("ArrowDown"));
+    assert.match(text(".token-lines .live"), said);
+  }
 });
