@@ -90,22 +90,23 @@ def test_published_models_have_as_many_parameters_as_transformers_counts(
 
 def test_the_table_has_the_loaded_model_by_its_own_weights():
     model = mv.load("tiny-gpt2")
-    *published, own = lab.rows(1024, 2, model)
-    assert [row.name for row in published] == [given.name for given in lab.PUBLISHED]
+    table = lab.rows(1024, 2, model)
+    own, published = table.iloc[-1], table[:-1]
+    assert list(published.name) == [model.name for model in lab.PUBLISHED]
     assert (own.n_layers, own.d_model, own.n_heads, own.d_head) == (4, 256, 8, 32)
     assert own.attention == 4 * 4 * (256**2 + 256)
     assert own.parameters == model.network.num_parameters()
     assert own.pattern == 4 * 8 * 1024**2 * 2 and own.cache == 4 * 2 * 1024 * 256 * 2
-    assert published[0].pattern == 12 * 12 * 1024**2 * 2
-    assert all(row.d_head == row.d_model // row.n_heads for row in published)
+    assert published.pattern[0] == 12 * 12 * 1024**2 * 2
+    assert (published.d_head == published.d_model // published.n_heads).all()
 
 
 def test_both_stacks_of_an_encoder_decoder_and_shared_keys_are_counted():
     t5, llama = build("t5"), build("llama")
-    own = lab.rows(10, 4, t5)[-1]
+    own = lab.rows(10, 4, t5).iloc[-1]
     assert own.n_layers == 2 + 3 + 3
     assert own.attention == 8 * 4 * 23 * 35  # no biases; heads of 7, five of them
-    own = lab.rows(10, 4, llama)[-1]
+    own = lab.rows(10, 4, llama).iloc[-1]
     assert own.attention == 2 * (2 * 30 * 6 * 14 + 2 * 30 * 3 * 14)
     assert own.cache == 2 * 2 * 10 * 3 * 14 * 4
 

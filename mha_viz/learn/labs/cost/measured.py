@@ -1,12 +1,12 @@
 """Lab 8: the time that attention takes on this machine, by text length and number of heads."""
 
-import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from timeit import repeat
 
 import numpy as np
+import pandas as pd
 import torch
 from torch import Tensor
 
@@ -27,8 +27,8 @@ class Measured:
     """Times of layers, and the speed of the machine that took them.
 
     Args:
-        seconds: the median of 5 runs of each layer, by way: "projections" (W_Q, W_K, W_V and
-            W_O), "weights" (scores, softmax, weights times V, with the weights in memory) and
+        seconds: a row for each layer, the median of 5 runs; columns: "projections" (W_Q, W_K, W_V
+            and W_O), "weights" (scores, softmax, weights times V, with the weights in memory) and
             "fused" (the same without ever keeping them).
         fastest: the shortest of the runs, by way, which other work disturbs least.
         pattern: bytes of the weights of each layer, counted from the tensors.
@@ -36,19 +36,16 @@ class Measured:
         threads: that torch used.
     """
 
-    seconds: dict[str, list[float]]
-    fastest: dict[str, list[float]]
+    seconds: pd.DataFrame
+    fastest: pd.DataFrame
     pattern: list[int]
     speed: float
     threads: int
 
     def part(self, runs: slice) -> "Measured":
         """Return the times of some of the layers."""
-        seconds, fastest = (
-            {way: each[runs] for way, each in times.items()}
-            for times in (self.seconds, self.fastest)
-        )
-        return replace(self, seconds=seconds, fastest=fastest, pattern=self.pattern[runs])
+        seconds, fastest, pattern = self.seconds[runs], self.fastest[runs], self.pattern[runs]
+        return replace(self, seconds=seconds, fastest=fastest, pattern=pattern)
 
 
 @torch.inference_mode()
@@ -78,9 +75,8 @@ def measure(
     random = torch.Generator().manual_seed(seed)
     square = torch.ones(1024, 1024)
     speed = len(square) ** 3 / min(repeat(partial(torch.mm, square, square), number=1, repeat=3))
-    found = Measured(
-        {w: [] for w in WAYS}, {w: [] for w in WAYS}, [], speed, torch.get_num_threads()
-    )
+    times: list[list[float]] = []  # of the runs, a way of a layer after the other
+    pattern = []
     for n, d_model, n_heads in runs:
         tokens = torch.randn(n, d_model, generator=random)
         weights = torch.randn(d_model, 4 * d_model, generator=random) / d_model**0.5
@@ -95,15 +91,17 @@ def measure(
             # with a batch axis, without which torch has no fused kernel and makes all weights
             partial(attention, q[None], k[None], v[None], need_pattern=False),
         )
-        found.pattern.append(_kept(q, k, v))
-        for way, run in zip(WAYS, ways, strict=True):
-            run()  # the first time is slower: memory has to be found
-            times = repeat(run, number=1, repeat=RUNS)
-            found.seconds[way].append(statistics.median(times))
-            found.fastest[way].append(min(times))
+        pattern.append(_kept(q, k, v))
+        for run in ways:
+            run()  # the first time is slower: memory has to be allocated
+            times.append(repeat(run, number=1, repeat=RUNS))
             if on_step is not None:
-                on_step(sum(map(len, found.seconds.values())))
-    return found
+                on_step(len(times))
+    seconds = np.array(times).reshape(len(runs), len(WAYS), -1)
+    median, fastest = (
+        pd.DataFrame(part, columns=WAYS) for part in (np.median(seconds, -1), seconds.min(-1))
+    )
+    return Measured(median, fastest, pattern, speed, torch.get_num_threads())
 
 
 def _kept(q: Tensor, k: Tensor, v: Tensor) -> int:

@@ -1,10 +1,15 @@
 """Lab 8: operations, memory and key-value caches of attention, calculated."""
 
 from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+import pandas as pd
 
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import ArgumentError, AttentionUnavailableError, NotKeptError, ShapeError
 from mha_viz.learn.activations import MATRICES
+from mha_viz.learn.frame.contents import read_records
 
 MOST = dict(n=10_000_000, d_model=1_000_000, n_heads=100_000, n_kv_heads=100_000)
 MOST |= dict(n_layers=10_000, bytes_each=8, n_read=10_000_000, batch=1_000_000)
@@ -77,8 +82,7 @@ def _nearest(whole: int, near: int) -> int:
     return min(divisors(whole), key=lambda i: (abs(i - near), i))
 
 
-@dataclass(frozen=True)
-class Costs:
+class Costs(NamedTuple):
     """Costs of `Sizes`. Operations are products of two numbers that are added (2 FLOP each).
 
     Args:
@@ -190,11 +194,6 @@ class Published:
     source: str
 
     @property
-    def d_head(self) -> int:
-        """Width of a head: d_model / n_heads."""
-        return self.d_model // self.n_heads
-
-    @property
     def attention(self) -> int:
         """Parameters of all W_Q, W_K, W_V, W_O and their biases."""
         return self.n_layers * 4 * (self.d_model**2 + self.d_model)
@@ -213,63 +212,37 @@ class Published:
         return embedding + self.attention + self.n_layers * (mlp + norms) + ends
 
 
-_BERT, _GPT2, _GPT3 = "Devlin et al. 2019", "Radford et al. 2019", "Brown et al. 2020"
-PUBLISHED = (
-    Published("BERT-Base", "bert", 12, 768, 12, 3072, 30_522, 512, _BERT),
-    Published("BERT-Large", "bert", 24, 1024, 16, 4096, 30_522, 512, _BERT),
-    Published("GPT-2 Small", "gpt2", 12, 768, 12, 3072, 50_257, 1024, _GPT2),
-    Published("GPT-2 Large", "gpt2", 36, 1280, 20, 5120, 50_257, 1024, _GPT2),
-    Published("GPT-3 175B", "gpt2", 96, 12_288, 96, 49_152, 50_257, 2048, _GPT3),
-)
+PUBLISHED = read_records(Published, Path(__file__).with_name("published.toml"), "model")
+_COLUMNS = ["name", "n_layers", "d_model", "n_heads", "n_kv_heads", "attention", "parameters"]
 
 
-@dataclass(frozen=True)
-class Row:
-    """One model in the table; sizes as in `Sizes`, bytes at the table's n.
+def rows(n: int, bytes_each: int, model: AttentionModel | None = None) -> pd.DataFrame:
+    """Return a row for each published model, and for the loaded one by its own weights.
 
-    Args:
-        attention, parameters: counted; attention None where the family's matrices are not known.
-        pattern, cache: bytes.
-    """
+    Columns are sizes as in `Sizes`, parameters of attention (None where the family's matrices are
+    not known) and in all, bytes of the weights and of the key-value cache at n tokens, and source.
 
-    name: str
-    n_layers: int
-    d_model: int
-    n_heads: int
-    d_head: int
-    attention: int | None
-    parameters: int
-    pattern: int
-    cache: int
-    source: str
-
-
-def rows(n: int, bytes_each: int, model: AttentionModel | None = None) -> list[Row]:
-    """Return the rows of the table: published models, and the loaded one by its own weights.
-
-    Raises:
-        ArgumentError: n or bytes_each outside their range.
-
-    >>> [row.name for row in rows(512, 2)][0]
+    >>> rows(512, 2)["name"][0]
     'BERT-Base'
     """
-    Sizes(n, 1, 1, bytes_each=bytes_each)
-    given = PUBLISHED if model is None else (*PUBLISHED, model)
-    return [_row(of, n, bytes_each) for of in given]
-
-
-def _row(of: Published | AttentionModel, n: int, bytes_each: int) -> Row:
-    attention: int | None
-    if isinstance(of, Published):
-        n_layers, attention, parameters = of.n_layers, of.attention, of.parameters
-        n_kv_heads, source = of.n_heads, of.source
-    else:
-        n_layers, attention, parameters = _counts(of)
-        n_kv_heads, source = of.n_kv_heads, "this checkpoint"
-    sizes = n_layers, of.d_model, of.n_heads, of.d_head
-    pattern = n_layers * of.n_heads * n**2 * bytes_each
-    cache = n_layers * 2 * n * n_kv_heads * of.d_head * bytes_each
-    return Row(of.name, *sizes, attention, parameters, pattern, cache, source)
+    models: list[tuple[object, ...]] = [
+        (p.name, p.n_layers, p.d_model, p.n_heads, p.n_heads, p.attention, p.parameters)
+        for p in PUBLISHED
+    ]
+    sources = [published.source for published in PUBLISHED]
+    if model is not None:
+        n_layers, attention, parameters = _counts(model)
+        sizes = n_layers, model.d_model, model.n_heads, model.n_kv_heads
+        models.append((model.name, *sizes, attention, parameters))
+        sources.append("this checkpoint")
+    table = pd.DataFrame(models, columns=_COLUMNS, dtype=object)  # integers beside None
+    d_head = table.d_model // table.n_heads
+    if model is not None:
+        d_head.iloc[-1] = model.d_head  # T5's heads have a width of their own
+    table.insert(4, "d_head", d_head)
+    cache = table.n_layers * 2 * n * table.pop("n_kv_heads") * d_head * bytes_each
+    pattern = table.n_layers * table.n_heads * n**2 * bytes_each
+    return table.assign(pattern=pattern, cache=cache, source=sources).infer_objects()
 
 
 def _counts(model: AttentionModel) -> tuple[int, int | None, int]:
@@ -283,8 +256,8 @@ def _counts(model: AttentionModel) -> tuple[int, int | None, int]:
     except (AttentionUnavailableError, NotKeptError):
         layers = []
     # Where layers share their weights (ALBERT), those are counted once.
-    apart = {weights.W_O.data_ptr(): weights for weights in layers}.values()
-    given = [getattr(weights, name) for weights in apart for name in MATRICES]
-    attention = sum(part.numel() for part in given if part is not None) if layers else None
+    distinct = {weights.W_O.data_ptr(): weights for weights in layers}.values()
+    matrices = [getattr(weights, name) for weights in distinct for name in MATRICES]
+    attention = sum(part.numel() for part in matrices if part is not None) if layers else None
     parameters = sum(part.numel() for part in model.network.parameters())
     return len(layers) or model.n_layers, attention, parameters

@@ -1,8 +1,9 @@
 """The page of lab 8: costs of attention for any sizes, and for published models."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import pandas as pd
 import streamlit as st
@@ -17,7 +18,6 @@ from mha_viz.learn.labs.cost import measured
 from mha_viz.learn.labs.cost.measured import Measured
 from mha_viz.learn.labs.cost.numbers import (
     PUBLISHED,
-    Costs,
     Sizes,
     costs,
     divisors,
@@ -37,10 +37,10 @@ BYTES = {4: "4 (float32)", 2: "2 (float16, bfloat16)", 1: "1 (int8, float8)", 8:
 LONG = tuple(2**i for i in range(6, 18))  # 64 to 131,072 tokens
 DEFAULTS = dict(n=512, d_model=768, n_heads=12, n_kv_heads=0, n_layers=12, n_read=0, batch=1)
 PADDED = (64, 512)  # two texts of one batch
-WIDTHS, HEADS = (64, 128, 256, 512, 1024), (1, 2, 4, 8, 16, 32)  # that are timed
+HEADS = (1, 2, 4, 8, 16, 32)  # that are timed
 AT = 512  # tokens at which heads are compared
 LARGE = 512  # tokens from which on powers are fitted: below, calls take longer than their work
-WAYS = {"projections": "projections", "weights": "weights kept", "fused": "weights never kept"}
+WAYS = TEXTS.labels("ways")
 
 
 def draw(choices: Choices) -> None:
@@ -49,13 +49,13 @@ def draw(choices: Choices) -> None:
     No fragment: a button in one does not end the run that it is drawn in, and Stop must.
     """
     checkpoint = state.current().checkpoint  # first: it begins the list of a link's problems
-    asked, drawn = st.columns(2, gap="medium")
-    with asked:
+    question, figure = st.columns(2, gap="medium")
+    with question:
         cover = TEXTS.predict(choices, "long")
         TEXTS.step("calculator")
     sizes = sizes_of(choices, DEFAULTS)
     if sizes is not None:
-        with drawn, cover():
+        with figure, cover():
             _growth(choices, sizes)
         _bill(choices, sizes)
         TEXTS.fold(choices, "more-heads", partial(_heads, choices, sizes))
@@ -68,17 +68,13 @@ def draw(choices: Choices) -> None:
 
 def sizes_of(choices: Choices, defaults: Mapping[str, int], n_bytes: int = 4) -> Sizes | None:
     """Draw controls of these sizes; None, and an error on screen, where they do not fit."""
-    labels, notes = TEXTS.labels("sizes"), TEXTS.labels("sizes-help")
     with frame.row():
-        chosen = {
-            name: choices.number(
-                name, labels[name], 0, 99_999_999, default, width=125, help=notes.get(name)
-            )
-            for name, default in defaults.items()
+        sizes = {
+            name: TEXTS.choose(choices, name, default=default) for name, default in defaults.items()
         }
-        chosen["bytes_each"] = choices.menu("bytes", "Bytes per number", BYTES, n_bytes, width=190)
+        sizes["bytes_each"] = TEXTS.choose(choices, "bytes", options=BYTES, default=n_bytes)
     try:
-        return Sizes(**{"n": 1, **chosen})
+        return Sizes(**{"n": 1, **sizes})
     except MhaVizError as error:
         st.error(plain(str(error)), icon=":material/calculate:")
         return None
@@ -86,79 +82,71 @@ def sizes_of(choices: Choices, defaults: Mapping[str, int], n_bytes: int = 4) ->
 
 def _growth(choices: Choices, sizes: Sizes) -> None:
     """Draw what grows with n, and what with its square."""
-    made = [costs(replace(sizes, n=n, n_read=n)) for n in LONG]
+    counted = [costs(replace(sizes, n=n, n_read=n)) for n in LONG]
     lines = {
-        TEXTS("growth.linear"): [c.projections for c in made],
-        TEXTS("growth.square"): [c.scores + c.mixing for c in made],
+        TEXTS("growth.linear"): [cost.projections for cost in counted],
+        TEXTS("growth.square"): [cost.scores + cost.mixing for cost in counted],
     }
+    patterns = {"bytes of all attention weights": [cost.pattern for cost in counted]}
     even = even_length(sizes)
     charts.lines(
         choices.key("growth"),
-        {name: (LONG, counts) for name, counts in lines.items()},
+        lines,
+        x=LONG,
         moments={f"n = {even:,}": float(even)} if even < LONG[-1] else {},
         more=dict(xaxis=ticks(LONG[::2])),
-        table={"n": LONG, **lines, "bytes of all attention weights": [c.pattern for c in made]},
+        table={"n": LONG, **lines, **patterns},
         **TEXTS.lines("growth-figure", sizes=sizes),
     )
 
 
 def _bill(choices: Choices, sizes: Sizes) -> None:
-    cost = costs(sizes)
+    cost, layers = costs(sizes), f"{sizes.n_layers} layers"
     text = TEXTS("calculator.width.text", sizes=sizes)
     if sizes.n_kv_heads != sizes.n_heads:
         text += TEXTS("calculator.width.shared", sizes=sizes)
     st.markdown(text)
-    tables = {"bill": _operations(sizes, cost), "memory": _memory(sizes, cost)}
-    for column, (key, table) in zip(st.columns(2), tables.items(), strict=True):
-        with column:
-            st.dataframe(table, hide_index=True, width="content", key=choices.key(key))
+    amounts = cost._asdict() | {"parameters": cost.parameters * sizes.bytes_each}
+    shares = {"one head": 1 / sizes.n_heads, "one layer": 1, layers: sizes.n_layers}
+    operations, memory = st.columns(2)
+    with operations:
+        names = TEXTS.labels("operations")
+        columns = {
+            column: [short(amounts[name] * share) for name in names]
+            for column, share in shares.items()
+        }
+        charts.table(choices.key("bill"), pd.DataFrame({"Operations": names.values(), **columns}))
+    with memory:
+        names = TEXTS.labels("memory")
+        columns = {
+            column: [of_bytes(amounts[name] / share) for name in names]
+            for column, share in (("one layer", sizes.n_layers), (layers, 1))
+        }
+        charts.table(choices.key("memory"), pd.DataFrame({"Memory": names.values(), **columns}))
     TEXTS.caption("calculator.even.text", even=even_length(sizes))
     counted = (cost.pattern + cost.activations) / (sizes.n_layers * sizes.bytes_each)
-    TEXTS.markdown(
-        "calculator.total.text", textbook=short(textbook_memory(sizes)), counted=short(counted)
-    )
-
-
-def _operations(sizes: Sizes, cost: Costs) -> pd.DataFrame:
-    named = TEXTS.labels("operations")
-    counts = [getattr(cost, name) for name in named]
-    columns = {
-        "one head": 1 / sizes.n_heads,
-        "one layer": 1,
-        f"{sizes.n_layers} layers": sizes.n_layers,
-    }
-    table = pd.DataFrame({"Operations": named.values()})
-    return table.assign(**{name: [short(k * c) for c in counts] for name, k in columns.items()})
-
-
-def _memory(sizes: Sizes, cost: Costs) -> pd.DataFrame:
-    named = TEXTS.labels("memory")
-    taken = vars(cost) | {"parameters": cost.parameters * sizes.bytes_each}
-    columns = {"one layer": sizes.n_layers, f"{sizes.n_layers} layers": 1}
-    table = pd.DataFrame({"Memory": named.values()})
-    return table.assign(
-        **{name: [of_bytes(taken[part] / k) for part in named] for name, k in columns.items()}
-    )
+    textbook = textbook_memory(sizes)
+    TEXTS.markdown("calculator.total.text", textbook=short(textbook), counted=short(counted))
 
 
 def _heads(choices: Choices, sizes: Sizes) -> None:
     cover = TEXTS.predict(choices, "heads", d_model=sizes.d_model)
     counts = divisors(sizes.d_model, 64)
-    made = [costs(replace(sizes, n_heads=h, n_kv_heads=0)) for h in counts]
+    counted = [costs(replace(sizes, n_heads=h, n_kv_heads=0)) for h in counts]
+    operations = [cost.layer for cost in counted]
+    patterns = [cost.pattern for cost in counted]
+    table = {"heads": counts, "d_k": [sizes.d_model // h for h in counts]}
+    table |= {"operations of a layer": operations, "bytes of all attention weights": patterns}
     with cover():
         charts.lines(
             choices.key("by-heads"),
             {
-                "operations": (counts, [c.layer / made[0].layer for c in made]),
-                "attention weights": (counts, [c.pattern / made[0].pattern for c in made]),
+                "operations": [operation / operations[0] for operation in operations],
+                "attention weights": [pattern / patterns[0] for pattern in patterns],
             },
+            x=counts,
             more=dict(xaxis=ticks([h for h in counts if h & (h - 1) == 0 or len(counts) < 6])),
-            table={
-                "heads": counts,
-                "d_k": [sizes.d_model // h for h in counts],
-                "operations of a layer": [c.layer for c in made],
-                "bytes of all attention weights": [c.pattern for c in made],
-            },
+            table=table,
             **TEXTS.lines("by-heads-figure", sizes=sizes),
         )
 
@@ -179,128 +167,119 @@ def _two_texts(choices: Choices, sizes: Sizes) -> None:
 def _fused(choices: Choices, sizes: Sizes) -> None:
     """Draw the section on FlashAttention."""
     cover = TEXTS.predict(choices, "flash")
-    made = [costs(sizes), costs(replace(sizes, n=2 * sizes.n, n_read=2 * sizes.n_read))]
-    rows = {
-        "products, weights kept": [short(c.scores + c.mixing) for c in made],
-        "products, fused": [short(c.scores + c.mixing) for c in made],
-        "memory, weights kept": [of_bytes(c.pattern / sizes.n_layers) for c in made],
-        "memory, fused": [of_bytes(c.row_sums / sizes.n_layers) for c in made],
-        "key-value cache": [of_bytes(c.cache / sizes.n_layers) for c in made],
-    }
-    columns = [f"n = {n:,}" for n in (sizes.n, 2 * sizes.n)]
-    table = pd.DataFrame.from_dict(rows, "index", columns=columns)
-    table = table.rename_axis("One layer").reset_index()
+    twice = replace(sizes, n=2 * sizes.n, n_read=2 * sizes.n_read)
+    columns: dict[str, object] = {"One layer": TEXTS.labels("fused.rows").values()}
+    for size in (sizes, twice):
+        cost = costs(size)
+        memory = cost.pattern, cost.row_sums, cost.cache
+        products = [short(cost.scores + cost.mixing)] * 2  # weights kept, fused
+        columns[f"n = {size.n:,}"] = products + [of_bytes(m / sizes.n_layers) for m in memory]
     with cover():
-        st.dataframe(table, hide_index=True, width="content", key=choices.key("fused"))
+        charts.table(choices.key("fused"), pd.DataFrame(columns))
         TEXTS.markdown("fused.saved.text")
 
 
 def _timing(choices: Choices) -> None:
     """Draw the measurements; no fragment, as in `draw`."""
     with frame.row():
-        width = choices.slide("time_width", "d_model ", WIDTHS, 256, width=190)
-        heads = choices.slide("time_heads", "Heads", HEADS, 8, width=190)
-        longest = choices.slide("longest", "Longest text", measured.LENGTHS[3:], 2048, width=190)
-        seed = choices.seed(width=160)
+        names = ("time_width", "time_heads", "longest", "seed")
+        width, heads, longest, seed = settings = tuple(
+            TEXTS.choose(choices, name) for name in names
+        )
     lengths = [n for n in measured.LENGTHS if n <= longest]
     runs = [(n, width, heads) for n in lengths] + [(AT, width, h) for h in HEADS]
-    settings, total = (width, heads, longest, seed), len(runs) * len(WAYS)
-    run = partial(measured.measure, runs, seed)
-    found: Measured | None = trained(
-        choices, settings, total, run, name="start", label="Measure", keep=8
-    )
-    if found is None:
+    run, total = partial(measured.measure, runs, seed), len(runs) * len(WAYS)
+    buttons: dict[str, Any] = {"name": "start", "label": "Measure", "keep": 8}
+    times: Measured | None = trained(choices, settings, total, run, **buttons)
+    if times is None:
         TEXTS.caption("measured.wait")
         return
-    _by_length(choices, lengths, Sizes(longest, width, heads), found.part(slice(len(lengths))))
-    _by_heads(choices, width, found.part(slice(len(lengths), None)))
+    _by_length(choices, lengths, Sizes(longest, width, heads), times.part(slice(len(lengths))))
+    _by_heads(choices, width, times.part(slice(len(lengths), None)))
 
 
-def _by_length(choices: Choices, lengths: list[int], sizes: Sizes, found: Measured) -> None:
+def _by_length(choices: Choices, lengths: list[int], sizes: Sizes, times: Measured) -> None:
     """Draw the times by length beside what the counts say, and their powers of n."""
     counted = [costs(replace(sizes, n=n, n_read=n)) for n in lengths]
     least = min(LARGE, lengths[-2])
-    powers = [measured.exponent(lengths, found.fastest[way], least) for way in WAYS]
-    speed = short(found.speed)
-    TEXTS.markdown("measured.powers", least=least, powers=powers, speed=speed, found=found)
-    expected = {
-        "projections": [c.projections / found.speed for c in counted],
-        "weights": [(c.scores + c.mixing) / found.speed for c in counted],
+    powers = [measured.exponent(lengths, list(times.fastest[way]), least) for way in WAYS]
+    speed = short(times.speed)
+    TEXTS.markdown("measured.powers", least=least, powers=powers, speed=speed, times=times)
+    counts = {
+        "projections": [cost.projections / times.speed for cost in counted],
+        "weights": [(cost.scores + cost.mixing) / times.speed for cost in counted],
     }
-    lines = {name: (lengths, found.seconds[way]) for way, name in WAYS.items()}
-    counts = {f"count: {WAYS[way]}": (lengths, seconds) for way, seconds in expected.items()}
-    charts.lines(
-        choices.key("lengths"),
-        lines | counts,
-        bands=_bands(found, WAYS),
-        more=dict(xaxis=ticks(lengths), yaxis=dict(dtick=1)),
-        table={
-            "n": lengths,
-            **_columns(found, WAYS),
-            **{f"{name} (seconds)": seconds for name, (_, seconds) in counts.items()},
-            "bytes of the weights, measured": found.pattern,
-            "bytes, calculated": [c.pattern for c in counted],
-        },
-        **TEXTS.lines("lengths-figure", sizes=sizes, found=found, lab=measured, speed=speed),
-    )
+    counts = {f"count: {WAYS[way]}": seconds for way, seconds in counts.items()}
+    bytes_of_weights = {
+        "bytes of the weights, measured": times.pattern,
+        "bytes, calculated": [cost.pattern for cost in counted],
+    }
+    seconds = {f"{name} (seconds)": values for name, values in counts.items()}
+    columns = {"n": lengths, **_columns(times, WAYS), **seconds, **bytes_of_weights}
+    texts = TEXTS.lines("lengths-figure", sizes=sizes, times=times, lab=measured, speed=speed)
+    axes = dict(xaxis=ticks(lengths), yaxis=dict(dtick=1))
+    _times(choices.key("lengths"), lengths, times, WAYS, counts, table=columns, more=axes, **texts)
 
 
-def _by_heads(choices: Choices, width: int, found: Measured) -> None:
+def _by_heads(choices: Choices, width: int, times: Measured) -> None:
     """Draw the times of one d_model in more and more heads."""
-    ways, kept = ("weights", "fused"), found.seconds["weights"]
-    ms, sizes = ([part[0], part[-1]] for part in (kept, found.pattern))
+    seconds, sizes = ((part[0], part[-1]) for part in (list(times.seconds.weights), times.pattern))
     TEXTS.markdown(
         "by-heads.text",
         n=AT,
         operations=short(2 * costs(Sizes(AT, width, 1)).scores),
         heads=HEADS[-1],
-        ms=[1000 * seconds for seconds in ms],
-        ratio=ms[1] / ms[0],
+        ms=[1000 * second for second in seconds],
+        ratio=seconds[1] / seconds[0],
         sizes=[of_bytes(size) for size in sizes],
     )
-    charts.lines(
-        choices.key("time-by-heads"),
-        {WAYS[way]: (HEADS, found.seconds[way]) for way in ways},
-        bands=_bands(found, ways),
-        more=dict(xaxis=ticks(HEADS)),
-        table={
-            "heads": HEADS,
-            "d_k": [width // h for h in HEADS],
-            **_columns(found, ways),
-            "bytes of the weights": found.pattern,
-        },
-        **TEXTS.lines("time-by-heads-figure", n=AT, width=width, found=found, lab=measured),
-    )
+    ways = ("weights", "fused")
+    columns = {"heads": HEADS, "d_k": [width // h for h in HEADS], **_columns(times, ways)}
+    columns["bytes of the weights"] = times.pattern
+    texts = TEXTS.lines("time-by-heads-figure", n=AT, width=width, times=times, lab=measured)
+    axes, key = dict(xaxis=ticks(HEADS)), choices.key("time-by-heads")
+    _times(key, HEADS, times, ways, {}, table=columns, more=axes, **texts)
 
 
-def _bands(found: Measured, ways: Iterable[str]) -> dict[str, tuple[list[float], list[float]]]:
-    return {WAYS[way]: (found.fastest[way], found.seconds[way]) for way in ways}
+def _times(
+    key: str,
+    x: Sequence[int],
+    times: Measured,
+    ways: Iterable[str],
+    counts: Mapping[str, list[float]],
+    **texts: Any,
+) -> None:
+    """Draw the median time of each way, shaded down to the fastest run, and counted times."""
+    lines: dict[str, Any] = {WAYS[way]: times.seconds[way] for way in ways}
+    bands = {WAYS[way]: (times.fastest[way], times.seconds[way]) for way in ways}
+    charts.lines(key, {**lines, **counts}, x=x, bands=bands, **texts)
 
 
-def _columns(found: Measured, ways: Iterable[str]) -> dict[str, list[float]]:
-    kinds = {"seconds": found.seconds, "fastest": found.fastest}
-    return {f"{kind}, {WAYS[way]}": times[way] for kind, times in kinds.items() for way in ways}
+def _columns(times: Measured, ways: Iterable[str]) -> dict[str, Any]:
+    kinds = {"seconds": times.seconds, "fastest": times.fastest}
+    return {
+        f"{kind}, {WAYS[way]}": list(seconds[way])
+        for kind, seconds in kinds.items()
+        for way in ways
+    }
 
 
 def _models(choices: Choices, checkpoint: tuple[str, str, str]) -> None:
     model = memory.model(*checkpoint)
     with frame.row():
-        n = choices.slide("at", "At n tokens", LONG, 512, width=320)
-        size = choices.menu("at_bytes", "Bytes per number ", BYTES, 2, width=190)
-    found = rows(n, size, model)
+        n = TEXTS.choose(choices, "at", options=LONG)
+        size = TEXTS.choose(choices, "at_bytes", options=BYTES)
+    table = rows(n, size, model)
     shares = [
-        words.UNDEFINED
-        if row.attention is None
-        else f"{short(row.attention)} ({row.attention / row.parameters:.0%})"
-        for row in found
+        words.UNDEFINED if attention is None else f"{short(attention)} ({attention / total:.0%})"
+        for attention, total in zip(table.attention, table.parameters, strict=True)
     ]
-    table = pd.DataFrame(found).assign(attention=shares)
     written = table.transform({"parameters": short, "pattern": of_bytes, "cache": of_bytes})
     names = TEXTS.labels("columns")
     names |= {"pattern": f"Weights at {n:,}", "cache": f"KV cache at {n:,}"}
-    table = table.assign(**written).rename(columns=names)
+    table = table.assign(attention=shares, **written).rename(columns=names)
     st.dataframe(table, hide_index=True, key=choices.key("models"))
-    limits = ", ".join(f"{given.name} {given.n_ctx:,}" for given in PUBLISHED)
+    limits = ", ".join(f"{model.name} {model.n_ctx:,}" for model in PUBLISHED)
     TEXTS.caption("models.caption.text", limits=limits)
 
 
@@ -314,7 +293,8 @@ def _misread() -> None:
         "deep": Sizes(n, d, h, 0, 2 * layers),
     }
     values: dict[str, object] = {"n": n, "twice": 2 * n, "h": h}
-    for name, cost in ((name, costs(size)) for name, size in sizes.items()):
+    for name, size in sizes.items():
+        cost = costs(size)
         values[f"{name}_pattern"] = of_bytes(cost.pattern)
         for part in ("head", "layer", "scores", "parameters"):
             values[f"{name}_{part}"] = short(getattr(cost, part))
