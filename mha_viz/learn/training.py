@@ -1,11 +1,14 @@
-"""The steps of training that labs share."""
+"""The steps of training that labs share, and a network's weights as one vector."""
 
 from collections.abc import Callable, Iterator
+from typing import TypeVar
 
 import torch
 from jaxtyping import Float
-from torch import Tensor
+from torch import Tensor, nn
 from torch.optim.lr_scheduler import LRScheduler
+
+N = TypeVar("N", bound=nn.Module)
 
 
 def descend(
@@ -29,3 +32,20 @@ def descend(
         if schedule is not None:
             schedule.step()
         yield step + 1
+
+
+def weights_of(network: nn.Module) -> Float[Tensor, " weight"]:
+    """Copy all parameters into one vector of float32."""
+    return nn.utils.parameters_to_vector(network.parameters()).detach().float()
+
+
+def with_weights(network: N, weights: Float[Tensor, " weight"]) -> N:
+    """Set all parameters from one vector, in its precision.
+
+    >>> layer = with_weights(nn.Linear(2, 1), torch.tensor([1.0, 2.0, 3.0]))
+    >>> layer.bias, weights_of(layer)
+    (Parameter containing:
+    tensor([3.], requires_grad=True), tensor([1., 2., 3.]))
+    """
+    nn.utils.vector_to_parameters(weights, network.to(weights.dtype).parameters())
+    return network.eval()

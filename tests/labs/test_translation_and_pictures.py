@@ -9,6 +9,7 @@ from mha_viz.core import stored_runs
 from mha_viz.core.attention.multi_head import MultiHeadAttention
 from mha_viz.learn.frame.texts import read_texts
 from mha_viz.learn.labs.translation_and_pictures import digits, networks, numbers, translation
+from mha_viz.learn.training import with_weights
 from tests.making.comparing import close
 
 WIDTH, HEADS = 15, 5
@@ -97,7 +98,7 @@ def test_held_out_sentences_share_no_triple_with_those_of_training() -> None:
 def test_the_shipped_translators_translate_sentences_that_nobody_chose(translators) -> None:
     unseen = translation.drawn(307, torch.Generator().manual_seed(11), held_out=True)
     for found in translators:
-        network = networks.with_weights(translation.Translator(), found.weights)
+        network = with_weights(translation.Translator(), found.weights)
         written, _ = translation.translated(network, unseen.source)
         assert (written == unseen.target).all(-1).double().mean() > 0.98 < found.right
         close(translation.aligned(network, unseen), found.aligned, atol=0.06)
@@ -121,7 +122,7 @@ def test_the_alignment_counted_sentence_by_sentence_is_the_same(translators) -> 
         total += len(words)
     close(
         translation.aligned(
-            networks.with_weights(translation.Translator(), translators[0].weights), batch
+            with_weights(translation.Translator(), translators[0].weights), batch
         ),
         counted / total,
     )
@@ -139,7 +140,7 @@ def test_the_page_states_what_the_shipped_translators_do(translators) -> None:
     hidden = torch.zeros(*batch.target.shape, translation.MOST, dtype=torch.bool)
     hidden[torch.arange(401), 0, verb] = True
     for found, share, still in ((first, 0.35, 0.89), (fourth, 1.0, 0.2)):
-        network = networks.with_weights(translation.Translator(), found.weights)
+        network = with_weights(translation.Translator(), found.weights)
         with torch.no_grad():
             _, cross = network(batch.source, before)
             logits, _ = network(batch.source, before, hidden)
@@ -159,7 +160,7 @@ def test_the_digits_are_all_there_with_source_and_licence() -> None:
 
 
 def test_a_hidden_patch_has_no_say(reading) -> None:
-    network = networks.with_weights(digits.VisionTransformer(), reading.weights.double())
+    network = with_weights(digits.VisionTransformer(), reading.weights.double())
     pictures = digits.digits(True).pictures[:7]
     hidden = torch.zeros(7, digits.N_PATCHES, dtype=torch.bool)
     hidden[:, 6] = True  # rows 2 and 3, columns 4 and 5
@@ -177,7 +178,7 @@ def test_the_shipped_transformer_reads_as_many_digits_as_stated(reading) -> None
     tested = digits.digits(True)
     made = [numbers.read(reading.weights, picture) for picture in tested.pictures[:53]]
     right = [int(one.probabilities[0].argmax()) for one in made]
-    network = networks.with_weights(digits.VisionTransformer(), reading.weights.double())
+    network = with_weights(digits.VisionTransformer(), reading.weights.double())
     with torch.no_grad():
         logits, patterns = network(tested.pictures)
     assert right == logits[:53].argmax(-1).tolist()

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from mha_viz.core.metrics.flow import last_rollout
 from mha_viz.learn.labs.translation_and_pictures import networks
 from mha_viz.learn.labs.translation_and_pictures.networks import Block, normed
+from mha_viz.learn.training import weights_of
 
 FILE = Path(__file__).with_suffix(".safetensors")  # written by models/store_digits.py
 SIDE, PATCH = 8, 2  # pixels
@@ -161,7 +162,7 @@ def learn(
     networks.train(network, loss_of, n_steps, 0.003, seed, on_step)
     hidden = hidden_right(network, tested, seed)
     linear = linear_right(known, tested)
-    return Reading(networks.weights_of(network), hidden["attention"][0], linear, hidden)
+    return Reading(weights_of(network), hidden["attention"][0], linear, hidden)
 
 
 def _moved(pictures: Tensor, steps: Int[Tensor, "picture 2"]) -> Tensor:

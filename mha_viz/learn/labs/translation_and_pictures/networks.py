@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable
-from typing import TypeVar
+from functools import partial
 
 import torch
 import torch.nn.functional as F
@@ -10,9 +10,9 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from mha_viz.core.attention.multi_head import AttentionOutput, MultiHeadAttention
+from mha_viz.learn.training import N, descend
 
 WARMUP = 50  # steps, over which the learning rate grows; afterwards it falls to 0
-N = TypeVar("N", bound=nn.Module)
 
 
 class Block(nn.Module):
@@ -41,14 +41,14 @@ class Block(nn.Module):
 
         `seen` says which tokens may be attended to, of the source where there is one.
         """
-        own = None if self.cross else seen
-        looked: AttentionOutput = self.attention(normed(tokens), mask=own, causal=causal)
-        tokens = tokens + looked.output
+        mask = None if self.cross else seen
+        attention: AttentionOutput = self.attention(normed(tokens), mask=mask, causal=causal)
+        tokens = tokens + attention.output
         if self.cross is not None:
-            looked = self.cross(normed(tokens), source, mask=seen)
-            tokens = tokens + looked.output
-        assert looked.pattern is not None
-        return tokens + self.mlp(normed(tokens)), looked.pattern
+            attention = self.cross(normed(tokens), source, mask=seen)
+            tokens = tokens + attention.output
+        assert attention.pattern is not None
+        return tokens + self.mlp(normed(tokens)), attention.pattern
 
 
 def normed(tokens: Float[Tensor, "*batch d_model"]) -> Float[Tensor, "*batch d_model"]:
@@ -69,17 +69,6 @@ def initialised(network: N, d_model: int, seed: int) -> N:
     return network
 
 
-def weights_of(network: nn.Module) -> Float[Tensor, " weight"]:
-    """Copy all parameters into one vector of float32."""
-    return nn.utils.parameters_to_vector(network.parameters()).detach().float()
-
-
-def with_weights(network: N, weights: Float[Tensor, " weight"]) -> N:
-    """Set all parameters from one vector, in its precision."""
-    nn.utils.vector_to_parameters(weights, network.to(weights.dtype).parameters())
-    return network.eval()
-
-
 def train(
     network: nn.Module,
     loss_of: Callable[[torch.Generator], Float[Tensor, ""]],
@@ -93,12 +82,10 @@ def train(
     `on_step` is called with the number of steps done, now and then.
     """
     random = torch.Generator().manual_seed(seed)
-    descent = torch.optim.Adam(network.parameters(), lr=rate, betas=(0.9, 0.98))
-    for step in range(n_steps):
-        rising, falling = (step + 1) / WARMUP, (n_steps - step) / max(n_steps - WARMUP, 1)
-        descent.param_groups[0]["lr"] = rate * min(rising, falling, 1.0)
-        descent.zero_grad()
-        loss_of(random).backward()
-        descent.step()
-        if on_step is not None and step % 10 == 0:
-            on_step(step)
+    adam = torch.optim.Adam(network.parameters(), lr=rate, betas=(0.9, 0.98))
+    schedule = torch.optim.lr_scheduler.LambdaLR(
+        adam, lambda step: min((step + 1) / WARMUP, (n_steps - step) / max(n_steps - WARMUP, 1), 1)
+    )
+    for done in descend(adam, partial(loss_of, random), n_steps, schedule):
+        if on_step is not None and done % 10 == 1:
+            on_step(done - 1)

@@ -12,8 +12,8 @@ from mha_viz.core.record.record import AttentionRecord
 from mha_viz.core.stored_runs import StoredRun
 from mha_viz.learn.labs.translation_and_pictures import digits, translation
 from mha_viz.learn.labs.translation_and_pictures.digits import Reading
-from mha_viz.learn.labs.translation_and_pictures.networks import with_weights
 from mha_viz.learn.labs.translation_and_pictures.translation import Translating
+from mha_viz.learn.training import with_weights
 from mha_viz.text.from_weights import record
 
 N_HIDDEN = 4  # patches of the picture that is looked at

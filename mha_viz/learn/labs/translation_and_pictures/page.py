@@ -18,62 +18,57 @@ from mha_viz.learn.labs.translation_and_pictures import digits, numbers, transla
 from mha_viz.learn.labs.translation_and_pictures.digits import Reading
 from mha_viz.learn.labs.translation_and_pictures.translation import Translating
 from mha_viz.plots.heatmap import head_tiles
-from mha_viz.plots.pictures import MatrixLook, cells_figure, number_matrix, overlay_cells
-from mha_viz.ui.widgets import look
+from mha_viz.plots.pictures import MatrixLook, number_matrix, overlay_cells
 from mha_viz.ui.widgets.components.number_table import number_tables
 from mha_viz.ui.widgets.exports import figures
+from mha_viz.ui.widgets.look import dark
 from mha_viz.ui.widgets.messages.messages import plain
 
 TEXTS = read_texts(__package__)
-SENTENCE = "the small cat sees a red bird"
-LONGEST = 80  # letters
-ORDERS = TEXTS.labels("orders")
 
 
 def draw(choices: Choices) -> None:
     """Draw the translation, then the digits. No fragments where they train: Stop must end it."""
-    shown, others = st.container(key=choices.key("shown")), st.container()
-    with shown:  # page.css keeps its height from the beginning
+    story, trainings = st.container(key=choices.key("shown")), st.container()
+    with story:  # page.css keeps its height from the beginning
         TEXTS.markdown("translation.statement")
         cover = TEXTS.predict(choices, "where")
-    with others:
-        translating, reading = st.columns(2)
-    with translating:
-        found: Translating | None = _trained(choices, "seed", Translating, translation)
-    with reading:
-        read: Reading | None = _trained(choices, "digit-seed", Reading, digits)
-    with shown:
-        if found is None:
+    with trainings:
+        left, right = st.columns(2)
+    with left:
+        translating: Translating | None = _trained(choices, "seed", Translating, translation)
+    with right:
+        reading: Reading | None = _trained(choices, "digit-seed", Reading, digits)
+    with story:
+        if translating is None:
             TEXTS.caption("untrained.translator")
         else:
             with cover():
-                _sentence(choices, found)
-            TEXTS.step("tested", hidden=found.hidden)
+                _sentence(choices, translating)
+            TEXTS.step("tested", hidden=translating.hidden)
         TEXTS.step("digits")
-        if read is None:
+        if reading is None:
             TEXTS.caption("untrained.reader")
         else:
-            _digit(choices, read)
-            _hidden(choices, read)
+            _digit(choices, reading)
+            _hidden(choices, reading)
 
 
 def _trained(choices: Choices, name: str, kind: type, task: Any) -> Any:
     """Draw a seed and the button of the training with it, and return its result if there is one."""
     with frame.row():
-        label = TEXTS(f"seeds.{name}")
-        settings = (choices.seed(name, label, width=150),)
-        run = (one for one in numbers.STORED if one.kind is kind and one.settings == settings)
-        train, stored = partial(task.learn, seed=settings[0]), next(run, None)
+        settings = (TEXTS.choose(choices, name),)
+        stored = {(run.kind, run.settings): run for run in numbers.STORED}.get((kind, settings))
+        train = partial(task.learn, seed=settings[0])
         return trained(choices, settings, task.STEPS, train, name=f"train-{name}", stored=stored)
 
 
 @frame.part
-def _sentence(choices: Choices, found: Translating) -> None:
+def _sentence(choices: Choices, learned: Translating) -> None:
     """Draw the sentence, its translation, and each head's weights with the alignment framed."""
     left, right = st.columns((1, 2), vertical_alignment="bottom")
     with left:
-        label = TEXTS("sentence.label")
-        typed = choices.text("sentence", label, SENTENCE, most=LONGEST, width=300)
+        typed = TEXTS.choose(choices, "sentence")
     words = re.findall(r"\w+", typed.lower())
     unknown = [word for word in words if word not in translation.KINDS]
     form = TEXTS("sentence.form", words=", ".join(translation.KINDS))
@@ -81,25 +76,23 @@ def _sentence(choices: Choices, found: Translating) -> None:
         problem = "unknown" if unknown else "length"
         st.info(TEXTS(f"sentence.{problem}", word=plain("".join(unknown[:1])), form=form))
         return
-    made = numbers.translate(found.weights, words)
-    written, pattern = made.labels, made.pattern[0]
+    record = numbers.translate(learned.weights, words)
+    written, pattern = record.labels, record.pattern[0]
     with right:
         framed = _framed(written, words, pattern.mean(0).argmax(-1).tolist())
-    shares: MatrixLook = {"rows": written, "columns": words, "marked": framed, "cell": 21}
-    shares |= {"diverging": False, "limits": (0.0, 1.0)}
-    titles = [
-        TEXTS("heads.title", head=i, share=share)
-        for i, share in enumerate(found.aligned[: translation.N_HEADS])
+    look: MatrixLook = {"rows": written, "columns": words, "marked": framed, "cell": 21}
+    look |= {"diverging": False, "limits": (0.0, 1.0)}
+    heads = [
+        number_matrix(weights, TEXTS("heads.title", head=i, share=learned.aligned[i]), look)
+        for i, weights in enumerate(pattern)
     ]
-    drawn = [number_matrix(*one, shares) for one in zip(pattern, titles, strict=True)]
-    number_tables(drawn, dark=look.dark(), key=choices.key("heads"))
-    TEXTS.caption("heads.alignment", found=found, form=form)
+    number_tables(heads, dark=dark(), key=choices.key("heads"))
+    TEXTS.caption("heads.alignment", learned=learned, form=form)
+    cells = pd.DataFrame(product(written, words), columns=["written", "English"])
     figures.explain(
-        lambda: head_tiles(pattern[None], title=TEXTS("heads-figure.name"), dark=look.dark()),
+        lambda: head_tiles(pattern[None], title=TEXTS("heads-figure.name"), dark=dark()),
         key=choices.key("heads-figure"),
-        table=pd.DataFrame(list(product(written, words)), columns=["written", "English"]).assign(
-            **{f"head {i}": weights.flatten().numpy() for i, weights in enumerate(pattern)}
-        ),
+        table=cells.assign(**{f"head {i}": w.flatten().numpy() for i, w in enumerate(pattern)}),
         **TEXTS.figure("heads-figure", sentence=" ".join(words)),
     )
 
@@ -123,54 +116,53 @@ def _framed(
 
 
 @frame.part
-def _digit(choices: Choices, found: Reading) -> None:
+def _digit(choices: Choices, learned: Reading) -> None:
     """Draw a digit under the weights of each head, their mean and the rollout."""
     tested = digits.digits(True)
     with frame.row():
-        digit = choices.slide("digit", "Digit", range(digits.CLASSES), 3, width=200)
-        there = (tested.labels == digit).nonzero().flatten()
-        which = choices.place("which", "Picture", 0, len(there) - 1, 0, most=59, width=200)
+        digit = TEXTS.choose(choices, "digit")
+        matching = (tested.labels == digit).nonzero().flatten()
+        which = TEXTS.choose(choices, "which", high=len(matching) - 1)
         layers = {i: f"Layer {i}" for i in range(digits.N_LAYERS)}
-        layer = choices.segments("layer", "Layer", layers, digits.N_LAYERS - 1)
-    picture = tested.pictures[there[which]]
-    made = numbers.read(found.weights, picture)
-    patterns = made.record.pattern
-    weights = [*patterns[layer, :, 0, 1:], patterns[layer, :, 0, 1:].mean(0)]
-    weights.append(last_rollout(patterns[: layer + 1])[0, 1:])
+        layer = TEXTS.choose(choices, "layer", options=layers)
+    picture = tested.pictures[matching[which]]
+    read = numbers.read(learned.weights, picture)
+    patterns = read.record.pattern
+    heads = patterns[layer, :, 0, 1:]
+    weights = [*heads, heads.mean(0), last_rollout(patterns[: layer + 1])[0, 1:]]
     names = [*(f"head {i}" for i in range(digits.N_HEADS)), *TEXTS.labels("overlays").values()]
-    side = digits.SIDE // digits.PATCH
-    high = max(float(one.max()) for one in weights)
-    drawn = [
-        overlay_cells(picture, one.view(side, side), name, high=high, side=136)
-        for one, name in zip(weights, names, strict=True)
-    ]
-    number_tables(drawn, dark=look.dark(), key=choices.key("overlays-drawn"))
-    whole, without, _ = made.probabilities
+    side, high = digits.SIDE // digits.PATCH, max(float(part.max()) for part in weights)
+    whole, without, _ = read.probabilities
     answer = int(whole.argmax())
-    verdict = TEXTS("read.right" if answer == digit else "read.wrong", digit=digit)
-    values = {"likely": made.probabilities[:, answer], "without": int(without.argmax())}
-    TEXTS.markdown("read.text", answer=answer, verdict=verdict, lab=numbers, **values)
-    table = {"patch": list(range(digits.N_PATCHES))}
-    figures.explain(
-        lambda: cells_figure(drawn, across=3, dark=look.dark()),
-        key=choices.key("overlays"),
-        table=pd.DataFrame(table | {n: w.numpy() for n, w in zip(names, weights, strict=True)}),
+    columns = {name: part.numpy() for name, part in zip(names, weights, strict=True)}
+    charts.cells(
+        choices.key("overlays"),
+        [
+            overlay_cells(picture, part.view(side, side), name, high=high, side=136)
+            for part, name in zip(weights, names, strict=True)
+        ],
+        table=pd.DataFrame({"patch": range(digits.N_PATCHES), **columns}),
         **TEXTS.figure("overlays-figure", digit=digit, which=which, layer=layer),
     )
+    verdict = TEXTS("read.right" if answer == digit else "read.wrong", digit=digit)
+    values = {"likely": read.probabilities[:, answer], "without": int(without.argmax())}
+    TEXTS.markdown("read.text", answer=answer, verdict=verdict, lab=numbers, **values)
 
 
 @frame.part
-def _hidden(choices: Choices, found: Reading) -> None:
+def _hidden(choices: Choices, learned: Reading) -> None:
     """Draw the share of digits read right against the number of hidden patches."""
-    six = {name: right[digits.HIDDEN.index(6)] for name, right in found.hidden.items()}
-    lines = {ORDERS[name]: right for name, right in found.hidden.items()}
-    told, drawn = st.columns((2, 3), gap="medium")
-    with told:
-        TEXTS.step("hidden", found=found, lab=digits, six=six)
-    with drawn:
+    six = {name: right[digits.HIDDEN.index(6)] for name, right in learned.hidden.items()}
+    orders = TEXTS.labels("orders")
+    lines = {orders[name]: right for name, right in learned.hidden.items()}
+    text, figure = st.columns((2, 3), gap="medium")
+    with text:
+        TEXTS.step("hidden", learned=learned, lab=digits, six=six)
+    with figure:
         charts.lines(
             choices.key("hidden"),
-            {name: (digits.HIDDEN, right) for name, right in lines.items()},
+            lines,
+            x=digits.HIDDEN,
             levels={"guessing": 1 / digits.CLASSES},
             table={"hidden": digits.HIDDEN, **lines},
             **TEXTS.lines("hidden-figure", lab=digits),

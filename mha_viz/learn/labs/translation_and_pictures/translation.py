@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from mha_viz.learn.labs.own_reflection.learning import sinusoids
 from mha_viz.learn.labs.translation_and_pictures import networks
 from mha_viz.learn.labs.translation_and_pictures.networks import Block, normed
+from mha_viz.learn.training import weights_of
 
 WORDS: dict[str, dict[str, str]] = tomllib.loads(
     Path(__file__).with_name("language.toml").read_text("utf-8")
@@ -23,17 +24,9 @@ KINDS = {word: kind for kind, words in WORDS.items() for word in words}
 STEMS = {word: stem for words in WORDS.values() for word, stem in words.items()}
 PAD, BEGIN, END = 0, 1, 2
 SOURCE = ("", *KINDS)
-TARGET = (
-    *("", "", "."),
-    *WORDS["noun"].values(),
-    *WORDS["verb"].values(),
-    *(
-        STEMS[word] + end
-        for kind in ("determiner", "adjective")
-        for word in WORDS[kind]
-        for end in "oa"
-    ),
-)
+_STEMS = [*WORDS["determiner"].values(), *WORDS["adjective"].values()]  # "o" and "a" follow
+_INFLECTED = [stem + end for stem in _STEMS for end in "oa"]
+TARGET = ("", "", ".", *WORDS["noun"].values(), *WORDS["verb"].values(), *_INFLECTED)
 MOST = 7  # words of a sentence
 D_MODEL, N_HEADS = 32, 4
 STEPS, BATCH = 500, 64
@@ -57,16 +50,17 @@ def translation(words: Sequence[str]) -> Pair | None:
     >>> translation("the cat sees a red bird".split())
     Pair(target=('vidi', 'uno', 'tilo', 'ruto', 'lo', 'miro'), places=(2, 3, 5, 4, 0, 1))
     """
-    found = re.fullmatch("(da?n)v(da?n)", "".join(KINDS.get(word, "?")[0] for word in words))
-    if found is None:
+    form = "".join(KINDS.get(word, "?")[0] for word in words)
+    phrases = re.fullmatch("(da?n)v(da?n)", form)
+    if phrases is None:
         return None
-    order, endings = [found.end(1)], [""]
+    order, endings = [phrases.end(1)], [""]
     for phrase in (2, 1):
-        determiner, *adjectives, noun = range(*found.span(phrase))
+        determiner, *adjectives, noun = range(*phrases.span(phrase))
         order += [determiner, noun, *adjectives]
         ending = STEMS[words[noun]][-1]
         endings += [ending, "", *(ending for _ in adjectives)]
-    target = [STEMS[words[place]] + end for place, end in zip(order, endings, strict=True)]
+    target = [STEMS[words[position]] + end for position, end in zip(order, endings, strict=True)]
     return Pair(tuple(target), tuple(order))
 
 
@@ -233,7 +227,7 @@ def learn(
     written, _ = translated(network, unseen.source)
     lengths = (unseen.source != PAD).sum(-1).double()
     return Translating(
-        networks.weights_of(network),
+        weights_of(network),
         right=float((written == unseen.target).all(-1).double().mean()),
         aligned=aligned(network, unseen),
         untrained=untrained,
