@@ -8,6 +8,7 @@ import torch
 
 from mha_viz.learn.labs.how_heads_learn import film as learning
 from mha_viz.learn.labs.how_heads_learn import gradient_descent as lab
+from mha_viz.learn.training import weights_of
 
 STEPS = list(range(0, 400, 4))
 
@@ -41,7 +42,7 @@ def test_the_chain_rule_is_what_autograd_finds(n_heads):
     random = torch.Generator().manual_seed(n_heads)
     model = learning.TinyTransformer(n_heads, random)
     (ids, period), head = learning.repeated(1, (8, 8), random), n_heads - 1
-    chain = lab.chain_rule(n_heads, learning.flat(model), ids[0].tolist(), 8, head)
+    chain = lab.chain_rule(n_heads, weights_of(model), ids[0].tolist(), 8, head)
     learning.loss_of(model, (ids, period))[0].backward()
     own = model.attention[-1].W_Q.grad[head]
     torch.testing.assert_close(chain.gradient.float(), own, rtol=1e-3, atol=1e-7)
@@ -54,7 +55,7 @@ def test_the_chain_rule_is_what_autograd_finds(n_heads):
 def test_each_link_has_its_shape_and_blame_adds_up():
     model = learning.TinyTransformer(4, torch.Generator().manual_seed(0))
     ids = learning.repeated(1, (16, 16), torch.Generator().manual_seed(1))[0][0].tolist()
-    links = lab.chain_rule(4, learning.flat(model), ids, 16, 2).factors
+    links = lab.chain_rule(4, weights_of(model), ids, 16, 2).factors
     n, d, h, vocab = learning.N_CTX, learning.D_MODEL, learning.D_MODEL // 4, learning.D_VOCAB
     expected = [(n, vocab), (n, d), (n, d), (n, h), (n, n), (n, n), (n, h), (d, h)]
     assert [tuple(link.value.shape) for link in links] == expected

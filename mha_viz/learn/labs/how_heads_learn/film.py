@@ -10,9 +10,11 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from mha_viz.core.attention.multi_head import AttentionOutput, MultiHeadAttention
+from mha_viz.core.layer_numbers import head_name
 from mha_viz.core.metrics import METRICS
 from mha_viz.errors import ArgumentError
 from mha_viz.learn.labs.own_reflection.learning import sinusoids
+from mha_viz.learn.training import weights_of, with_weights
 
 D_MODEL, D_VOCAB, N_CTX, N_LAYERS = 64, 32, 32, 2
 PERIODS = (4, 16)  # of a training text, shortest and longest
@@ -20,6 +22,8 @@ HEADS = (1, 2, 4, 8)
 FORMED = 0.5  # induction score from which a head counts as an induction head
 N_SNAPSHOTS, N_RECORDS = 40, 120  # at most
 MEASURED = ("induction", "previous_token", "entropy")
+ASPECTS = {"induction": "induction", "previous": "previous_token", "entropy": "entropy"}
+ASPECTS |= {"gradient": "head_gradient", "update": "update"}
 OPTIMIZERS = ("adam", "sgd")
 WARMUP = 50  # steps, of Adam alone
 _BATCH, _PROBE = 32, 8
@@ -61,10 +65,10 @@ class TinyTransformer(nn.Module):
         residual = self.embed[ids] + self.position[: ids.shape[1]]
         patterns = []
         for layer in self.layers:
-            looked: AttentionOutput = layer(F.layer_norm(residual, (D_MODEL,)), causal=True)
-            residual = residual + looked.output
-            assert looked.pattern is not None
-            patterns.append(looked.pattern)
+            attention: AttentionOutput = layer(F.layer_norm(residual, (D_MODEL,)), causal=True)
+            residual = residual + attention.output
+            assert attention.pattern is not None
+            patterns.append(attention.pattern)
         return F.layer_norm(residual, (D_MODEL,)) @ self.unembed, patterns
 
 
@@ -84,38 +88,30 @@ def repeated(count: int, periods: tuple[int, int], random: torch.Generator) -> T
 
 
 def loss_of(model: TinyTransformer, texts: Texts) -> tuple[Float[Tensor, ""], Float[Tensor, ""]]:
-    """Return mean loss (nats) and accuracy on the places that can be known."""
+    """Return mean loss (nats) and accuracy on the tokens that can be predicted."""
     ids, period = texts
     logits, _ = model(ids)
-    known = torch.arange(1, N_CTX)[None] >= period
-    logits, answers = logits[:, :-1][known], ids[:, 1:][known]
+    predictable = torch.arange(1, N_CTX)[None] >= period
+    logits, answers = logits[:, :-1][predictable], ids[:, 1:][predictable]
     return F.cross_entropy(logits, answers), (logits.argmax(-1) == answers).double().mean()
-
-
-def flat(model: TinyTransformer) -> Float[Tensor, " weight"]:
-    """Copy all weights into one vector."""
-    return nn.utils.parameters_to_vector(model.parameters()).detach().clone()
 
 
 def by_name(model: TinyTransformer, vector: Float[Tensor, " weight"]) -> dict[str, Tensor]:
     """Split one vector into weights of the names and shapes that this model has.
 
     >>> model = TinyTransformer(4, torch.Generator())
-    >>> by_name(model, flat(model))["layers.1.W_Q"].shape
+    >>> by_name(model, weights_of(model))["layers.1.W_Q"].shape
     torch.Size([4, 64, 16])
     """
-    own = dict(model.named_parameters())
-    parts = vector.split([weight.numel() for weight in own.values()])
-    return {
-        name: part.view_as(weight) for (name, weight), part in zip(own.items(), parts, strict=True)
-    }
+    names, weights = zip(*model.named_parameters(), strict=True)
+    parts = vector.split([weight.numel() for weight in weights])
+    shaped = (part.view_as(weight) for part, weight in zip(parts, weights, strict=True))
+    return dict(zip(names, shaped, strict=True))
 
 
 def restored(n_heads: int, weights: Float[Tensor, " weight"]) -> TinyTransformer:
     """Make the model that has these weights, in their precision."""
-    model = TinyTransformer(n_heads, torch.Generator()).to(weights.dtype)
-    nn.utils.vector_to_parameters(weights, model.parameters())
-    return model
+    return with_weights(TinyTransformer(n_heads, torch.Generator()), weights)
 
 
 @dataclass
@@ -173,6 +169,19 @@ class Film:
         return layer, head
 
 
+def series(film: Film, aspect: str) -> dict[str, list[float]]:
+    """Return what is drawn over the steps of a film, one of `ASPECTS`: a line for each head."""
+    if aspect == "loss":
+        return {"loss": film.loss}
+    field = ASPECTS[aspect]
+    values = torch.stack(film.scores[field] if field in film.scores else getattr(film, field))
+    return {
+        head_name(layer, head): values[:, layer, head].tolist()
+        for layer in range(values.shape[1])
+        for head in range(values.shape[2])
+    }
+
+
 def film(
     n_heads: int = 4,
     n_steps: int = 400,
@@ -210,42 +219,40 @@ def film(
     if optimizer not in OPTIMIZERS:
         raise ArgumentError(f"optimizer must be one of {OPTIMIZERS}, got {optimizer!r}.")
     random = torch.Generator().manual_seed(seed)
-    others = torch.Generator().manual_seed(2**32 + seed)
+    second_batches = torch.Generator().manual_seed(2**32 + seed)
     model = TinyTransformer(n_heads, random)
-    descent = (
-        torch.optim.SGD(model.parameters(), lr=lr)
-        if optimizer == "sgd"
-        else torch.optim.Adam(model.parameters(), lr=lr, betas=(0.9, 0.98))
-    )
+    descent: torch.optim.Optimizer = torch.optim.SGD(model.parameters(), lr=lr)
+    if optimizer == "adam":
+        descent = torch.optim.Adam(model.parameters(), lr=lr, betas=(0.9, 0.98))
     probe, _ = repeated(_PROBE, (PERIODS[1], PERIODS[1]), torch.Generator().manual_seed(2**31))
-    found = Film(ids=tuple(probe[0].tolist()), n_heads=n_heads)
+    run = Film(ids=tuple(probe[0].tolist()), n_heads=n_heads)
     record = -(-n_steps // N_RECORDS)
     snapshot = record * -(-n_steps // ((N_SNAPSHOTS - 1) * record))  # each is a record as well
     middle = snapshot * (n_steps // (2 * snapshot))
     for step in range(n_steps + 1):
         last = step == n_steps
-        noted = step % record == 0 or last
+        recorded = step % record == 0 or last
         if step % snapshot == 0 or last:
-            _keep(model, probe, step, found)
+            _write_patterns(model, probe, step, run)
             if all_weights or last or step in (0, middle):
-                found.weights[step] = flat(model)
-        if noted:
-            other = _gradient(model, repeated(_BATCH, PERIODS, others), None)
-        gradient = _gradient(model, repeated(_BATCH, PERIODS, random), found if noted else None)
+                run.weights[step] = weights_of(model)
+        if recorded:
+            second = _gradient(model, repeated(_BATCH, PERIODS, second_batches), None)
+        gradient = _gradient(model, repeated(_BATCH, PERIODS, random), run if recorded else None)
         if not gradient.isfinite().all():
             raise ArgumentError(f"The loss is no number after {step} steps: take a smaller rate.")
         if optimizer == "adam":
             descent.param_groups[0]["lr"] = lr * min(1.0, (step + 1) / WARMUP)
-        before = flat(model)
+        before = weights_of(model)
         descent.step()
-        if noted:
-            found.steps.append(step)
-            found.squared.append(float(gradient @ other))
-            _write_step(model, before, gradient, descent.param_groups[0]["lr"], found)
-            _write_scores(model, probe, found)
+        if recorded:
+            run.steps.append(step)
+            run.squared.append(float(gradient @ second))
+            _write_step(model, before, gradient, descent.param_groups[0]["lr"], run)
+            _write_scores(model, probe, run)
             if on_step is not None:
                 on_step(step)
-    return found
+    return run
 
 
 def weights_at(
@@ -260,48 +267,48 @@ def weights_at(
     return film(n_heads, short, lr, seed, on_step, optimizer, all_weights=True).weights[step]
 
 
-def _gradient(model: TinyTransformer, texts: Texts, found: Film | None) -> Float[Tensor, " weight"]:
+def _gradient(model: TinyTransformer, texts: Texts, run: Film | None) -> Float[Tensor, " weight"]:
     """Return the gradient on these texts as one vector; note the loss if there is a film."""
     loss, accuracy = loss_of(model, texts)
     model.zero_grad()
     loss.backward()
     gradient = torch.cat([w.grad.flatten() for w in model.parameters() if w.grad is not None])
-    if found is not None:
-        found.loss.append(float(loss.detach()))
-        found.accuracy.append(float(accuracy))
-        found.gradient.append(float(gradient.norm()))
+    if run is not None:
+        run.loss.append(float(loss.detach()))
+        run.accuracy.append(float(accuracy))
+        run.gradient.append(float(gradient.norm()))
     return gradient
 
 
 def _write_step(
-    model: TinyTransformer, before: Tensor, gradient: Tensor, rate: float, found: Film
+    model: TinyTransformer, before: Tensor, gradient: Tensor, rate: float, run: Film
 ) -> None:
-    after = flat(model)
-    found.rates.append(rate)
+    after = weights_of(model)
+    run.rates.append(rate)
     plain = before.double() - rate * gradient.double()
-    found.off_rule.append(float((after.double() - plain).abs().max()))
+    run.off_rule.append(float((after.double() - plain).abs().max()))
     W, dW, now = (  # of all queries, (layer, head, d_model, d_head)
         torch.stack([by_name(model, vector)[f"layers.{i}.W_Q"] for i in range(N_LAYERS)])
         for vector in (before, gradient, after)
     )
-    found.head_gradient.append(dW.norm(dim=(-2, -1)))
-    found.update.append((now - W).norm(dim=(-2, -1)) / W.norm(dim=(-2, -1)))
-    found.entry.append(torch.stack([part[..., 0, 0] for part in (W, dW, now)], -1))
+    run.head_gradient.append(dW.norm(dim=(-2, -1)))
+    run.update.append((now - W).norm(dim=(-2, -1)) / W.norm(dim=(-2, -1)))
+    run.entry.append(torch.stack([part[..., 0, 0] for part in (W, dW, now)], -1))
 
 
 @torch.no_grad()
-def _write_scores(model: TinyTransformer, probe: Tensor, found: Film) -> None:
+def _write_scores(model: TinyTransformer, probe: Tensor, run: Film) -> None:
     _, patterns = model(probe)
     for key in MEASURED:
         more = {"period": PERIODS[1]} if key == "induction" else {}
         # A metric takes any two axes before query and key: texts stand in the place of layers.
-        found.scores[key].append(
+        run.scores[key].append(
             torch.stack([METRICS[key].function(p, **more).mean(0) for p in patterns])
         )
 
 
 @torch.no_grad()
-def _keep(model: TinyTransformer, probe: Tensor, step: int, found: Film) -> None:
+def _write_patterns(model: TinyTransformer, probe: Tensor, step: int, run: Film) -> None:
     _, patterns = model(probe[:1])
-    found.snapshots.append(step)
-    found.patterns.append(torch.cat(patterns).half())
+    run.snapshots.append(step)
+    run.patterns.append(torch.cat(patterns).half())

@@ -126,21 +126,22 @@ def chain_rule(
     A head of the last layer reaches the loss on one way only. One of the layer before does so
     through all heads above it, too: the same rules once more for each.
 
-    >>> from mha_viz.learn.labs.how_heads_learn.film import flat, repeated
+    >>> from mha_viz.learn.labs.how_heads_learn.film import repeated
+    >>> from mha_viz.learn.training import weights_of
     >>> model = TinyTransformer(2, torch.Generator().manual_seed(0))
     >>> ids, period = repeated(1, (8, 8), torch.Generator().manual_seed(0))
-    >>> chain = chain_rule(2, flat(model), ids[0].tolist(), 8, head=1)
+    >>> chain = chain_rule(2, weights_of(model), ids[0].tolist(), 8, head=1)
     >>> chain.difference < 1e-12
     True
     """
     model = restored(n_heads, weights.double())
     text = torch.tensor([list(ids)]), torch.tensor([[period]])
     loss_of(model, text)[0].backward()
-    last = model.attention[-1].W_Q.grad
-    assert last is not None
+    by_torch = model.attention[-1].W_Q.grad
+    assert by_torch is not None
     with torch.no_grad():
         tokens, factors = _links(model, text[0][0], period, head)
-    return Chain(factors, tokens, float((factors[-1].value - last[head]).abs().max()))
+    return Chain(factors, tokens, float((factors[-1].value - by_torch[head]).abs().max()))
 
 
 def _links(
@@ -151,15 +152,16 @@ def _links(
     for layer in before:
         residual = residual + layer(_normed(residual), causal=True).output
     X = _normed(residual)
-    looked = last(X, causal=True)
-    residual = residual + looked.output
-    y, A = _normed(residual), looked.pattern[head]
+    attention = last(X, causal=True)
+    residual = residual + attention.output
+    y, A = _normed(residual), attention.pattern[head]
     K, V = X @ last.W_K[head], X @ last.W_V[head]
-    known = torch.arange(len(ids) - 1) >= period - 1
+    predictable = torch.arange(len(ids) - 1) >= period - 1
     logits = y @ model.unembed
     answers = F.one_hot(ids.roll(-1), logits.shape[-1])
     d_logits = torch.zeros_like(logits)
-    d_logits[:-1][known] = (logits.softmax(-1) - answers)[:-1][known] / known.sum()
+    errors = (logits.softmax(-1) - answers)[:-1][predictable]
+    d_logits[:-1][predictable] = errors / predictable.sum()
     d_y = d_logits @ model.unembed.T
     spread = (residual.var(-1, correction=0, keepdim=True) + 1e-5).sqrt()  # as layer_norm has it
     d_r = (d_y - d_y.mean(-1, keepdim=True) - y * (d_y * y).mean(-1, keepdim=True)) / spread

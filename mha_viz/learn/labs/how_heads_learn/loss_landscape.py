@@ -69,12 +69,13 @@ def curvature(
     if n_products < 2:
         raise ArgumentError(f"2 Hessian-vector products are the least, got {n_products}.")
     model = lab.restored(n_heads, weights.double())
-    given, own = texts(), list(model.parameters())
-    loss = lab.loss_of(model, given)[0]
-    gradient = _joined(torch.autograd.grad(loss, own, create_graph=True))
+    probe, parameters = texts(), list(model.parameters())
+    loss = lab.loss_of(model, probe)[0]
+    gradient = _joined(torch.autograd.grad(loss, parameters, create_graph=True))
 
     def product(vector: Tensor) -> Tensor:
-        return _joined(torch.autograd.grad(gradient @ vector, own, retain_graph=True))
+        slope = gradient @ vector
+        return _joined(torch.autograd.grad(slope, parameters, retain_graph=True))
 
     random = torch.Generator().manual_seed(0)
     start = torch.randn(len(weights), generator=random, dtype=torch.float64)
@@ -82,7 +83,7 @@ def curvature(
 
     def nudged(step: Tensor) -> float:
         with torch.no_grad():
-            return float(lab.loss_of(lab.restored(n_heads, weights.double() + step), given)[0])
+            return float(lab.loss_of(lab.restored(n_heads, weights.double() + step), probe)[0])
 
     here = float(loss.detach())
     measured = [(nudged(_NUDGE * v) - 2 * here + nudged(-_NUDGE * v)) / _NUDGE**2 for v in vectors]
@@ -113,20 +114,19 @@ def lanczos(
         images.append(product(basis[-1]))
         if on_step is not None:
             on_step(done)
-        rest, known = images[-1], torch.stack(basis)
+        residual, vectors = images[-1], torch.stack(basis)
         for _ in range(2):  # once leaves rounding behind, which grows
-            rest = rest - known.T @ (known @ rest)
-        if float(rest.norm()) <= 1e-10 * float(images[-1].norm()) or done == n_products:
-            break  # all that the start has of the matrix has been seen
-        basis.append(rest / rest.norm())
-    known, seen = torch.stack(basis[: len(images)]), torch.stack(images)
-    small = known @ seen.T
+            residual = residual - vectors.T @ (vectors @ residual)
+        if float(residual.norm()) <= 1e-10 * float(images[-1].norm()) or done == n_products:
+            break  # the basis spans all that the products can reach
+        basis.append(residual / residual.norm())
+    vectors, products = torch.stack(basis[: len(images)]), torch.stack(images)
+    small = vectors @ products.T
     values, inner = torch.linalg.eigh((small + small.T) / 2)
     ends = [(float(values[i]), inner[:, i]) for i in (-1, 0)]
     (high, u), (low, v) = ends
-    vectors = (u @ known, v @ known)
-    off = [float((part @ seen - value * (part @ known)).norm()) for value, part in ends]
-    return (high, low), vectors, (off[0], off[1])
+    off = [float((part @ products - value * (part @ vectors)).norm()) for value, part in ends]
+    return (high, low), (u @ vectors, v @ vectors), (off[0], off[1])
 
 
 def _joined(parts: Sequence[Tensor]) -> Tensor:
@@ -188,22 +188,18 @@ def plane(
     moved = torch.stack([w.double() - end for w in weights])
     across = _principal(moved) if kind == "path" else _random(n_heads, end, seed)
     path = torch.linalg.lstsq(across.T, moved.T).solution.T
-    x, y = (
-        _axis(path[:, i], side)
-        if kind == "path"
-        else torch.linspace(-1, 1, side, dtype=torch.float64)
-        for i in (0, 1)
-    )
-    given, values = texts(), torch.empty(len(y), len(x), dtype=torch.float64)
-    for row, down in enumerate(y):
-        for column, right in enumerate(x):
-            point = (end + right * across[0] + down * across[1]).float()
-            with torch.no_grad():
-                values[row, column] = lab.loss_of(lab.restored(n_heads, point), given)[0]
-            if on_step is not None:
-                on_step(row * len(x) + column + 1)
-    seen = float((path @ across).square().sum() / moved.square().sum().clamp(min=1e-300))
-    return Plane(x, y, values, path, min(seen, 1.0))
+    x = y = torch.linspace(-1, 1, side, dtype=torch.float64)
+    if kind == "path":
+        x, y = (_axis(along, side) for along in path.T)
+    probe, losses = texts(), torch.empty(len(y) * len(x), dtype=torch.float64)
+    for i, (down, right) in enumerate(torch.cartesian_prod(y, x)):
+        point = (end + right * across[0] + down * across[1]).float()
+        with torch.no_grad():
+            losses[i] = lab.loss_of(lab.restored(n_heads, point), probe)[0]
+        if on_step is not None:
+            on_step(i + 1)
+    share = float((path @ across).square().sum() / moved.square().sum().clamp(min=1e-300))
+    return Plane(x, y, losses.view(len(y), len(x)), path, min(share, 1.0))
 
 
 def plane_of_run(
@@ -234,19 +230,19 @@ def _random(n_heads: int, end: Tensor, seed: int) -> Float[Tensor, "2 weight"]:
     """
     random = torch.Generator().manual_seed(seed)
     model = lab.TinyTransformer(n_heads, torch.Generator())
-    made = []
+    directions = []
     for _ in range(2):
         drawn = torch.randn(len(end), generator=random, dtype=torch.float64)
         parts, ends = lab.by_name(model, drawn), lab.by_name(model, end)
         for name, part in parts.items():
             axis = -1 if name in ("embed", "position") else -2
             part *= ends[name].norm(dim=axis, keepdim=True) / part.norm(dim=axis, keepdim=True)
-        made.append(drawn)  # whose parts they are
-    return torch.stack(made)
+        directions.append(drawn)  # whose parts they are
+    return torch.stack(directions)
 
 
 def _axis(path: Tensor, side: int) -> Float[Tensor, " point"]:
-    """Return places along a direction, around the whole path; 0 is one."""
+    """Return points along a direction, around the whole path; 0 is one of them."""
     low, high = min(0.0, float(path.min())), max(0.0, float(path.max()))
     room = _MARGIN * (high - low) or 1.0
     low, high = low - room, high + room

@@ -1,9 +1,6 @@
 """The page of lab 9: pick, train, and scrub through the film."""
 
-from collections.abc import Callable
 from functools import partial
-from itertools import product
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -27,25 +24,9 @@ from mha_viz.web.theme import format_number
 
 TEXTS = read_texts(__package__)
 
-STEPS = (100, 200, 400, 800, 1600)
-# For each optimiser its name, its learning rates, and the one to begin with.
-OPTIMIZERS = {
-    "adam": ("Adam, with warm-up", (0.001, 0.003, 0.01, 0.03), 0.003),
-    "sgd": ("Plain SGD", (0.01, 0.03, 0.1, 0.3, 1.0), 1.0),
-}
 FRAMES = tuple(round(0.025 * i, 3) for i in range(41))  # of the film when it is played
-KEPT = 4  # films that a session remembers: one is 1 MB
+MAX_FILMS = 4  # that a session remembers: one is 1 MB
 MODEL = "tiny-gpt2"  # whose recipe was run again, with checkpoints
-FULL = 1.0  # where the film is opened: at its end
-# What is drawn over the steps: title, unit, and where it is found in a film.
-CURVES: dict[str, tuple[str, str, Callable[[lab.Film], Any]]] = {
-    "induction": ("Induction score", "mean weight", lambda film: film.scores["induction"]),
-    "previous": ("Previous token", "mean weight", lambda film: film.scores["previous_token"]),
-    "entropy": ("Entropy", "nats", lambda film: film.scores["entropy"]),
-    "gradient": ("Gradient of W_Q", "‖dL/dW_Q‖", lambda film: film.head_gradient),
-    "update": ("Update of W_Q", "‖ΔW_Q‖ / ‖W_Q‖", lambda film: film.update),
-    "loss": ("Loss", "nats", lambda film: film.loss),
-}
 
 
 def draw(choices: Choices) -> None:
@@ -53,115 +34,96 @@ def draw(choices: Choices) -> None:
 
     No fragment as a whole: a button in one does not end the run that it is drawn in.
     """
-    asked, drawn = st.columns(2, gap="medium")
-    with asked:
+    question, figure = st.columns(2, gap="medium")
+    with question:
         cover = TEXTS.predict(choices, "sudden")
         formula = TEXTS("task.score", induction=METRICS["induction"].formula)
         TEXTS.step("task", formula=formula, lab=lab)
     n_heads, n_steps, lr, seed, optimizer = settings = _settings(choices)
     train = partial(lab.film, n_heads, n_steps, lr, seed, optimizer=optimizer)
-    found = trained(choices, settings, n_steps, train, keep=KEPT, stored=FILM)
-    if found is not None:
-        about = TEXTS("settings.text", values=settings, optimizer=OPTIMIZERS[optimizer][0])
-        with drawn, cover():
-            _curves(choices, found, "induction", about)
+    film = trained(choices, settings, n_steps, train, keep=MAX_FILMS, stored=FILM)
+    if film is not None:
+        name = TEXTS.labels("optimizers")[optimizer]
+        about = TEXTS("settings.text", values=settings, optimizer=name)
+        with figure, cover():
+            _curves(choices, film, "induction", about)
         with cover():
-            st.markdown(_summary(found))
-            _film(choices, found, about)
-        one_step = partial(analysis_page.one_step, choices, found, settings)
-        TEXTS.fold(choices, "one-step", one_step)
-        TEXTS.fold(choices, "decay", partial(analysis_page.decay, choices, found, optimizer, about))
-        curvature = partial(analysis_page.curvature, choices, found, settings)
-        TEXTS.fold(choices, "curvature", curvature)
-        plane = partial(analysis_page.plane, choices, found, settings, about)
-        TEXTS.fold(choices, "landscape", plane, count=len(found.weights[0]))
+            st.markdown(_summary(film))
+            _film(choices, film, about)
+        analysis_page.folds(choices, film, settings, about)
     frame.fold(choices, "real", TEXTS("real.title"), partial(_real_run, choices))
 
 
 def _settings(choices: Choices) -> lab.Settings:
     with frame.row():
-        called = {key: name for key, (name, *_) in OPTIMIZERS.items()}
-        optimizer = choices.segments("optimizer", "Optimiser", called, "adam")
-        _, rates, begin = OPTIMIZERS[optimizer]
+        optimizer = TEXTS.choose(choices, "optimizer")
         # What is a small step for one of them is a large one for the other.
-        name = "rate" if optimizer == "adam" else f"{optimizer}-rate"
-        lr = choices.slide(name, "Learning rate", rates, begin, width=150)
-        n_heads = choices.slide("heads", "Heads in each layer", lab.HEADS, 4, width=150)
-        n_steps = choices.slide("steps", "Steps", STEPS, 400, width=150)
-        seed = choices.seed(width=110)
+        lr = TEXTS.choose(choices, "rate" if optimizer == "adam" else f"{optimizer}-rate")
+        n_heads, n_steps, seed = (TEXTS.choose(choices, key) for key in ("heads", "steps", "seed"))
     return n_heads, n_steps, lr, seed, optimizer
 
 
-def _summary(found: lab.Film) -> str:
-    losses = format_number(found.loss[0]), format_number(found.loss[-1])
-    end = TEXTS("summary.end", accuracy=found.accuracy[-1], losses=losses)
-    if found.formed is None:
+def _summary(film: lab.Film) -> str:
+    losses = format_number(film.loss[0]), format_number(film.loss[-1])
+    end = TEXTS("summary.end", accuracy=film.accuracy[-1], losses=losses)
+    if film.formed is None:
         return TEXTS("summary.none", lab=lab, end=end)
-    previous = [float(found.scores["previous_token"][i][0].max()) for i in (0, -1)]
-    score = float(found.scores["induction"][-1].max())
-    best = head_name(*found.best_head)
-    return TEXTS(
-        "summary.formed", found=found, lab=lab, best=best, score=score, previous=previous, end=end
-    )
+    previous = [float(film.scores["previous_token"][i][0].max()) for i in (0, -1)]
+    values = {"film": film, "lab": lab, "previous": previous, "end": end}
+    score = float(film.scores["induction"][-1].max())
+    return TEXTS("summary.formed", best=head_name(*film.best_head), score=score, **values)
 
 
 @frame.part
-def _film(choices: Choices, found: lab.Film, settings: str) -> None:
+def _film(choices: Choices, film: lab.Film, settings: str) -> None:
     st.header("The film", anchor=False)
     with frame.row():
-        label = "Step: 0 is the start, 1 the end"
-        moment = choices.amount("moment", label, 0.0, 1.0, FULL, step=0.025)
-        choices.play("moment", moment, FRAMES, "the film, from its start to its end")
-    number = round(moment * (len(found.snapshots) - 1))
+        moment = TEXTS.choose(choices, "moment", frames=FRAMES)
+    number = round(moment * (len(film.snapshots) - 1))
     tiles, curves = st.columns(2, gap="medium")
     with tiles:
-        _heads(choices, found, number, settings)
+        _heads(choices, film, number, settings)
     with curves:
-        called = {key: title for key, (title, *_) in CURVES.items() if key != "induction"}
-        aspect = choices.segments("aspect", "Over the steps", called, "previous")
-        _curves(choices, found, aspect, settings, now=found.snapshots[number])
+        aspect = TEXTS.choose(choices, "aspect")
+        _curves(choices, film, aspect, settings, now=film.snapshots[number])
 
 
-def _heads(choices: Choices, found: lab.Film, number: int, settings: str) -> None:
-    patterns, step = found.patterns[number].float(), found.snapshots[number]
-    layers, heads, n, _ = patterns.shape
+def _heads(choices: Choices, film: lab.Film, number: int, settings: str) -> None:
+    patterns, step = film.patterns[number].float(), film.snapshots[number]
     most, keys = patterns.max(-1)
-    figures.show(
-        head_tiles(
-            patterns,
-            title=f"All heads at step {step}",
-            marked=[found.best_head],
-            note=TEXTS("heads-film.note"),
-            dark=look.dark(),
-            visible=np.tri(n, dtype=bool),
-        ),
-        key=choices.key("heads-film"),
-        table=pd.DataFrame(
-            [
-                (head_name(i, j), q, int(keys[i, j, q]), float(most[i, j, q]))
-                for i, j, q in product(range(layers), range(heads), range(n))
-            ],
-            columns=["head", "query", "key with the largest weight", "weight"],
-        ),
-        **TEXTS.figure("heads-figure", step=step, settings=settings, offset=lab.PERIODS[1] - 1),
+    columns = ["head", "query", "key with the largest weight", "weight"]
+    rows = [
+        (head_name(layer, head), query, int(keys[layer, head, query]), float(weight))
+        for (layer, head, query), weight in np.ndenumerate(most.numpy())
+    ]
+    figure = head_tiles(
+        patterns,
+        title=f"All heads at step {step}",
+        marked=[film.best_head],
+        note=TEXTS("heads-film.note"),
+        dark=look.dark(),
+        visible=np.tri(patterns.shape[-1], dtype=bool),
     )
+    texts = TEXTS.figure("heads-figure", step=step, settings=settings, offset=lab.PERIODS[1] - 1)
+    table = pd.DataFrame(rows, columns=columns)
+    figures.show(figure, key=choices.key("heads-film"), table=table, **texts)
 
 
 def _curves(
-    choices: Choices, found: lab.Film, aspect: str, settings: str, now: int | None = None
+    choices: Choices, film: lab.Film, aspect: str, settings: str, now: int | None = None
 ) -> None:
     """Draw a quantity over the steps; `now` is the step that the film shows."""
-    title, unit, values = CURVES[aspect]
-    series = _series(values(found))
-    moments, end = {}, found.steps[-1]
-    if found.formed is not None:
-        moments["formed"] = float(found.formed)
+    title, unit = TEXTS.labels("aspects")[aspect], TEXTS(f"aspect-units.{aspect}")
+    series, moments, end = lab.series(film, aspect), {}, film.steps[-1]
+    if film.formed is not None:
+        moments["formed"] = float(film.formed)
     if now is not None:
-        near = found.formed is not None and abs(now - found.formed) < 0.2 * end
+        near = film.formed is not None and abs(now - film.formed) < 0.2 * end
         moments["" if near else "now"] = float(now)  # two names would overlap
     charts.lines(
         choices.key("curves" if now is None else "quantity"),
-        {name: (found.steps, line) for name, line in series.items()},
+        series,
+        x=film.steps,
         moments=moments,
         levels={f"{lab.FORMED:g}": lab.FORMED} if aspect == "induction" else {},
         y_axis="log" if aspect in ("gradient", "update") else "linear",
@@ -170,7 +132,7 @@ def _curves(
             xaxis=dict(range=[0, 1.08 * end]),  # room for a name beside the last step
             margin=dict(b=56 + 24 * -(-len(series) // 3)),  # names are short: three in a row
         ),
-        table={"step": found.steps, **series},
+        table={"step": film.steps, **series},
         **TEXTS.lines("curves-figure", title=title, unit=unit, settings=settings, lab=lab),
     )
 
@@ -181,31 +143,19 @@ def _real_run(choices: Choices) -> None:
     assert steps is not None
     lines, bands, heads = {}, {}, {}
     for metric in ("previous_token", "induction"):
-        rows = steps[steps["name"] == metric]
-        best = rows[rows["step"] == rows["step"].max()].nlargest(1, "mean").iloc[0]
-        own = rows[(rows["layer"] == best["layer"]) & (rows["head"] == best["head"])]
-        heads[metric] = head_name(best["layer"], best["head"])
+        rows = steps[steps["name"] == metric].set_index(["layer", "head"])
+        best = rows.loc[rows["mean"][rows["step"] == rows["step"].max()].idxmax()]
+        heads[metric] = head_name(*best.index[0])
         name = f"{METRICS[metric].title}, {heads[metric]}"
-        lines[name] = (np.arange(len(own)), own["mean"])
-        bands[name] = (own["low"], own["high"])
+        lines[name], bands[name] = best["mean"].tolist(), (best["low"], best["high"])
     named = steps["step"].drop_duplicates().tolist()
     TEXTS.markdown("real.statement", model=MODEL, heads=heads, last=named[-1])
     charts.lines(
         choices.key("real"),
         lines,
+        x=range(len(named)),
         bands=bands,
         more=dict(xaxis=ticks(named, range(len(named)))),
-        table={"step": named, **{name: y.tolist() for name, (_, y) in lines.items()}},
+        table={"step": named, **lines},
         **TEXTS.lines("real-figure", model=MODEL),
     )
-
-
-def _series(values: Any) -> dict[str, list[float]]:
-    """Return a line for each head, or the only one."""
-    if isinstance(values[0], float):
-        return {"loss": list(values)}
-    layers, heads = values[0].shape
-    return {
-        head_name(i, j): [float(now[i, j]) for now in values]
-        for i, j in product(range(layers), range(heads))
-    }
