@@ -140,7 +140,11 @@ def fit(
     >>> found.pattern.shape, bool(found.kl[3] < 0.1)
     (torch.Size([4, 4, 4]), True)
     """
-    _check(target, tokens)
+    n_tokens = len(target if tokens is None else tokens)
+    if target.shape != (n_tokens, n_tokens):
+        raise ShapeError(f"{n_tokens} tokens need a square pattern, got {tuple(target.shape)}.")
+    if not ((target >= 0).all() and (target.sum(-1) - 1).abs().max() < 1e-4):
+        raise ArgumentError("every row of a pattern must be weights that sum to 1.")
     n, random = len(target), torch.Generator().manual_seed(seed)
     start, cut = singular(target), _columns(n)
     query, key = (  # (start, width, token, n), the last start from singular vectors
@@ -206,14 +210,6 @@ def _measured(target: Tensor, query: Tensor, key: Tensor) -> Fit:
         singular_kl=_divergence(target, start.query, start.key).clamp(min=0),
         off=off.flatten(1).norm(dim=1),
     )
-
-
-def _check(target: Tensor, tokens: Tensor | None) -> None:
-    n_tokens = len(target if tokens is None else tokens)
-    if target.shape != (n_tokens, n_tokens):
-        raise ShapeError(f"{n_tokens} tokens need a square pattern, got {tuple(target.shape)}.")
-    if not ((target >= 0).all() and (target.sum(-1) - 1).abs().max() < 1e-4):
-        raise ArgumentError("every row of a pattern must be weights that sum to 1.")
 
 
 class Distances(NamedTuple):

@@ -117,8 +117,7 @@ def _one_width(choices: Choices, fit: Fit) -> None:
         charts.matrix(choices.key("diff"), difference, "difference", **looks)
     errors = {name: format_number(getattr(fit, name)[d_k - 1]) for name in ERRORS}
     score = format_number((fit.query[d_k - 1] @ fit.key[d_k - 1].T).abs().max())
-    has_zeros = any_pattern.exact_width(fit.target) is None
-    zeros = TEXTS("one-width.zeros") if has_zeros else ""
+    zeros = TEXTS("one-width.zeros") if (fit.target == 0).any() else ""
     st.markdown(f"{TEXTS('one-width.errors', **errors, score=score)}{zeros}.")
 
 
@@ -126,11 +125,11 @@ def _rank(choices: Choices, rows: Digits, fit: Fit | None) -> None:
     cover = TEXTS.predict(choices, "random")
     target = patterns.pattern_of(rows)
     exact = any_pattern.exact_width(target)
+    kind = "exact" if exact else "zeros"
     lines = {"least of any head (Eckart and Young)": any_pattern.singular(target).left_over}
     if fit is not None:
         lines["trained head"] = fit.off
     with cover():
-        kind = "zeros" if exact is None else "exact"
         TEXTS.markdown(f"rank.painted.{kind}", exact=exact, floor=any_pattern.FLOOR)
     with cover():
         _over_widths(choices, "rank", lines, {"digits": " ".join(rows)}, 1e-3)
@@ -187,8 +186,7 @@ def _fixed_pattern(choices: Choices, target: Tensor, seed: int, fit: Fit | None)
 def painted(choices: Choices) -> tuple[Digits, int]:
     """Draw the controls and the grid; return the pattern as rows of digits, and the seed."""
     with frame.row():
-        name, n = (TEXTS.choose(choices, name) for name in ("pattern", "tokens"))
-        seed = TEXTS.choose(choices, "seed")
+        name, n, seed = (TEXTS.choose(choices, key) for key in ("pattern", "tokens", "seed"))
     rows = _rows(choices, name, n, seed)
     left, right = st.columns([3, 2], gap="medium")
     with right:
@@ -247,6 +245,6 @@ def _grid(choices: Choices, rows: Digits, brush: int) -> None:
 
     names = [str(i) for i in range(n)]
     charts.weights(choices.key("painted"), target, "Painted", names, names, on_click=paint)
-    empty = [str(i) for i, row in enumerate(rows) if set(row) == {"0"}]
-    text = TEXTS("painting.grid")
-    st.caption(f"{text} {TEXTS('painting.empty', rows=', '.join(empty))}" if empty else text)
+    empty = ", ".join(str(i) for i, row in enumerate(rows) if set(row) == {"0"})
+    note = f" {TEXTS('painting.empty', rows=empty)}" if empty else ""
+    st.caption(TEXTS("painting.grid") + note)
