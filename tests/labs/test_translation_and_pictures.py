@@ -121,9 +121,7 @@ def test_the_alignment_counted_sentence_by_sentence_is_the_same(translators) -> 
         counted += (weights.argmax(-1) == torch.tensor(pair.places)).sum(-1)
         total += len(words)
     close(
-        translation.aligned(
-            with_weights(translation.Translator(), translators[0].weights), batch
-        ),
+        translation.aligned(with_weights(translation.Translator(), translators[0].weights), batch),
         counted / total,
     )
 
