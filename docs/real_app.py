@@ -48,10 +48,14 @@ def open_page(page: Page, url: str, drawn: str, tries: int = 120) -> None:
 
 
 def answer_questions(page: Page) -> None:
-    """Choose an option of each question on the page: until then the figures are covered."""
+    """Choose an option of each question on the page: until then the figures are covered.
+
+    Afterwards the page stands at its top again: each choice has scrolled it.
+    """
     for question in page.locator("[class*='-predict-'] [role=radiogroup]").all():
         question.locator("label").first.click()
         rest(page)
+    page.get_by_test_id("stMain").evaluate("main => main.scrollTo(0, 0)")
 
 
 def rest(page: Page, tries: int = 60) -> None:
