@@ -51,7 +51,7 @@ SHOTS = {
     "two-places": Shot(("few",)),
     "step-by-step": Shot(("result-matrix",), "step=softmax"),
     "value-output": Shot(("lengths",)),
-    "convolution": Shot(("pictures", "tiles-drawn"), width=1280),
+    "convolution": Shot(("both-drawn", "tiles-drawn"), width=1280),
     "any-pattern": Shot(("pain", "made")),
     "cost": Shot(("growth",)),
     "how-heads-learn": Shot(("heads-film",)),
