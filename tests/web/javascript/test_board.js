@@ -60,10 +60,20 @@ test("a cell that is pointed at or kept in one head is read in both", () => {
 test("the verdict has its place before it comes, and brings labels and frames", () => {
   const { view, find } = shown();
   assert.equal(find(".verdict").textContent, "Comparing …");
+  assert.equal(find(".verdict").getAttribute("role"), "status"); // read aloud when it comes
   putPayload(bytesIn(python.board.notes));
   assert.equal(find(".verdict").textContent, "They differ.");
   assert.deepEqual(view.panels.map((panel) => panel.labels.textContent), ["first", "none"]);
   assert.deepEqual(view.panels[0].board.marked, [[1, 2]]);
+});
+
+test("a board that is left before its numbers have come is not waited for", () => {
+  const { data, update, view } = shown();
+  update({ ...data, payload: "to come" });
+  const { pending } = globalThis[Symbol.for("mha_viz.readiness")];
+  assert.ok(pending.has("board board"));
+  view.close();
+  assert.ok(!pending.has("board board"));
 });
 
 test("a panel offers what Python says, and sends it with its place", () => {
