@@ -52,7 +52,7 @@ function sharesOf(lengths, room) {
 function tokensOfText(tokenizer, chars, segment) {
   const names = [...tokenizer.get_added_tokens_decoder().values()].map(({ content }) => content);
   const words = wordNumbers(chars);
-  const tokens = piecesOf(tokenizer, chars, names).map(({ name, start, end }) => {
+  const tokens = Array.from(piecesOf(tokenizer, chars, names), ({ name, start, end }) => {
     while (end - start > 1 && chars[start] === " ") start++;
     while (end - start > 1 && chars[end - 1] === " ") end--;
     const text = chars.slice(start, end).join("");
@@ -63,25 +63,23 @@ function tokensOfText(tokenizer, chars, segment) {
   return numbered(tokens);
 }
 
-/** Names of tokens, and the characters that each was made of. @param {any} tokenizer @param {string[]} chars @param {string[]} names of added tokens */
-function piecesOf(tokenizer, chars, names) {
-  const escaped = names.map((name) => name.replace(/[[\]|]/g, "\\$&"));
-  const pieces = [];
+/** Names of tokens, and the characters that each was made of. @param {any} tokenizer @param {string[]} chars @param {string[]} added names of added tokens */
+function* piecesOf(tokenizer, chars, added) {
+  const escaped = added.map((name) => name.replace(/[[\]|]/g, "\\$&"));
   let from = 0;
   for (const section of chars.join("").split(new RegExp(`(${escaped.join("|")})`))) {
-    const letters = [...section];
-    if (names.includes(section)) pieces.push({ name: section, start: from, end: from + letters.length });
-    else for (const { name, start, end } of modelPieces(tokenizer, letters)) pieces.push({ name, start: from + start, end: from + end });
-    from += letters.length;
+    const { length } = [...section];
+    if (added.includes(section)) yield { name: section, start: from, end: from + length };
+    else yield* modelPieces(tokenizer, [...section], from);
+    from += length;
   }
-  return pieces;
 }
 
-/** Likewise for a text without added tokens. The tokenizer reads letters of characters, or bytes. */
-function* modelPieces({ normalizer, pre_tokenizer: wordsOf, model }, chars) {
+/** Likewise for a text without added tokens, which begins at a place. The tokenizer reads letters of characters, or bytes. */
+function* modelPieces({ normalizer, pre_tokenizer: wordsOf, model }, chars, from) {
   const lettersOf = (char) => [...normalizer(IDEOGRAPH.test(char) ? ` ${char} ` : char)];
   const read = chars.map((char) => (normalizer ? lettersOf(char) : [...new TextEncoder().encode(char)]));
-  const origins = read.flatMap((units, at) => units.map(() => at));
+  const origins = read.flatMap((units, at) => units.map(() => from + at));
   const units = read.flat();
   let at = 0;
   for (const word of wordsOf((normalizer ? units : chars).join(""))) {
