@@ -21,6 +21,7 @@ from mha_viz.ui.widgets.messages.messages import plain, stop_on_error
 
 ADDRESS = "class"
 _OPEN = "class-open-page"
+_ON_THE_WAY = "class-on-the-way"  # the move for which this browser opens another page
 _TICKS = 0.5  # seconds in which a browser hears of a run, and its last questions arrive
 _LEADS = "teach"  # the page on which a teacher stays while the class moves on
 
@@ -87,6 +88,7 @@ def _follow(page: str) -> bool:
     if classroom.code() is None:
         return True
     st.session_state[_OPEN] = streamlit_run.page_hash()
+    _arrive(page)
     if _is_due(page):
         _go()
     stop = _stop_at(classroom.place().stop)
@@ -119,10 +121,25 @@ def _stop_at(number: int) -> Stop | None:
     return STOPS[number - 1] if 1 <= number <= len(STOPS) else None
 
 
+def _arrive(page: str) -> None:
+    """Note that the page of a move is open. A run that should open it may be overtaken by another.
+
+    That of the old page, which comes then, goes again.
+    """
+    stop, moves = classroom.place()
+    place = _stop_at(stop)
+    if st.session_state.pop(_ON_THE_WAY, None) == moves and place and place.page == page:
+        st.session_state[_moves_key()] = moves
+
+
+def _moves_key() -> str:
+    return f"class-moves-{classroom.code()}"
+
+
 def _is_due(page: str) -> bool:
     """Return whether the class was brought to a stop since this page was opened or last went."""
     stop, moves = classroom.place()
-    seen, leads = f"class-moves-{classroom.code()}", classroom.leads()
+    seen, leads = _moves_key(), classroom.leads()
     moved = moves > st.session_state.setdefault(seen, moves)
     if leads and page == _LEADS:  # this window brings the class on; its others follow
         st.session_state[seen] = moves
@@ -136,7 +153,7 @@ def _go() -> None:
     # the old page after the new one is drawn, and Streamlit would empty that.
     time.sleep(_TICKS)
     stop, moves = classroom.place()
-    st.session_state[f"class-moves-{classroom.code()}"] = moves
+    st.session_state[_ON_THE_WAY] = moves
     session().page = ""  # so that it opens anew where it is open already
     st.switch_page(session().pages[STOPS[stop - 1].page], query_params=STOPS[stop - 1].params)
 
