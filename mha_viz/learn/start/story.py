@@ -25,15 +25,15 @@ Labels = Sequence[Sequence[Sequence[EarnedLabel]]]
 FIRST = ("induction", "previous_token", "duplicate", "self", "first_token", "next_token")
 
 
-def payload(found: Followed, labels: Labels) -> bytes:
+def payload(run: Followed, labels: Labels) -> bytes:
     """Pack a sentence for the browser: steps and names, then numbers in float32.
 
     At the end come the patterns with each head off, of the layers behind it, coded as `encode`
     does: they are for the picture alone.
     """
-    guesses, projections = found.guesses, found.projections
+    guesses, projections = run.guesses, run.projections
     arrays = {
-        **{name: getattr(found, name) for name in _ARRAYS},
+        **{name: getattr(run, name) for name in _ARRAYS},
         "inputs": projections.inputs,
         "weights": projections.weights,
         "projectionBiases": projections.biases,
@@ -42,7 +42,7 @@ def payload(found: Followed, labels: Labels) -> bytes:
         "logits": guesses.logits,
         "losses": guesses.losses,
     }
-    query = urlencode({"model": MODEL, "text": found.text})
+    query = urlencode({"model": MODEL, "text": run.text})
     ways = [
         {
             "page": page,
@@ -55,18 +55,18 @@ def payload(found: Followed, labels: Labels) -> bytes:
     header = {
         "kind": "sentence",
         "ways": ways,
-        "tokens": [clean(token.text) for token in found.tokens],
-        "ids": [token.id for token in found.tokens],
-        "author": found.author,
-        "carrier": found.carrier,
+        "tokens": [clean(token.text) for token in run.tokens],
+        "ids": [token.id for token in run.tokens],
+        "author": run.author,
+        "carrier": run.carrier,
         "labels": [[[(e.label.title, e.score) for e in _known(h)] for h in row] for row in labels],
         "guesses": [clean(label) for label in guesses.labels],
         "logTotal": guesses.log_total,
-        "lens": [[(clean(label), p) for label, p in place] for place in found.lens],
-        "steps": list(steps(found, labels)),
+        "lens": [[(clean(label), p) for label, p in place] for place in run.lens],
+        "steps": list(steps(run, labels)),
         "arrays": [(name, list(array.shape)) for name, array in arrays.items()],
-        "text": clean(found.text, 1000),
-        "title": clean(f"tiny-gpt2 on “{found.text}”", 300),
+        "text": clean(run.text, 1000),
+        "title": clean(f"tiny-gpt2 on “{run.text}”", 300),
     }
     numbers = b"".join(np.asarray(array, dtype="<f4").tobytes() for array in arrays.values())
     # With a head off, layers up to its own are as they were.
@@ -80,9 +80,9 @@ _ARRAYS = (
 )
 
 
-def steps(found: Followed, labels: Labels) -> Iterator[Mapping[str, str]]:
+def steps(run: Followed, labels: Labels) -> Iterator[Mapping[str, str]]:
     """Yield key, title, text and formula ("" without one) of each step."""
-    values, chosen = _values(found, labels), _chosen(found)
+    values, chosen = _values(run, labels), _chosen(run)
     for key in STEPS:
         known = TEXTS.labels(key)
         text = TEXTS(f"{key}.{chosen.get(key, 'text')}", **values)
@@ -96,29 +96,29 @@ STEPS = (
 )
 
 
-def _chosen(found: Followed) -> dict[str, str]:
+def _chosen(run: Followed) -> dict[str, str]:
     """Return the texts of those steps whose text depends on what was found."""
-    guesses = found.guesses
-    without = guesses.without[found.carrier]
+    guesses = run.guesses
+    without = guesses.without[run.carrier]
     certainty = "text" if float(guesses.with_all[0]) >= SURE else "unsure"
     off = "gone" if int(without.argmax()) else "stays"
     return {
         "question": certainty,
         "prediction": certainty,
-        "carrier": "text" if float(guesses.losses[found.carrier]) >= CARRIES else "none",
+        "carrier": "text" if float(guesses.losses[run.carrier]) >= CARRIES else "none",
         "off": off if float(without.max()) >= SURE else "unsure",
     }
 
 
-def _values(found: Followed, labels: Labels) -> dict[str, Any]:
-    guesses, (layer, head) = found.guesses, found.author
-    names = [clean(token.text) for token in found.tokens]
-    words = clean(found.text, 1000).split()
-    row = found.pattern[layer, head, -1]
+def _values(run: Followed, labels: Labels) -> dict[str, Any]:
+    guesses, (layer, head) = run.guesses, run.author
+    names = [clean(token.text) for token in run.tokens]
+    words = clean(run.text, 1000).split()
+    row = run.pattern[layer, head, -1]
     best = int(row.argmax())
-    query, key = found.query[layer, head, -1], found.key[layer, head, best]
-    carrier = guesses.without[found.carrier]
-    author, carrying = head_name(*found.author), head_name(*found.carrier)
+    query, key = run.query[layer, head, -1], run.key[layer, head, best]
+    carrier = guesses.without[run.carrier]
+    author, carrying = head_name(*run.author), head_name(*run.carrier)
     other = guesses.labels[int(carrier.argmax())]
     values: dict[str, Any] = {
         "ending": " ".join(words[-ENDING:]),
@@ -128,26 +128,26 @@ def _values(found: Followed, labels: Labels) -> dict[str, Any]:
         "guess": clean(guesses.labels[0]),
         "p": float(guesses.with_all[0]),
         "percent": _percent(float(guesses.with_all[0])),
-        "split": _token_lines(found),
+        "split": _token_lines(run),
         "author": author,
         "head": head,
-        "n_layers": len(found.pattern),
-        "n_heads": found.pattern.shape[1],
+        "n_layers": len(run.pattern),
+        "n_heads": run.pattern.shape[1],
         "other_percent": _percent(float(carrier.max())),
         "layer": layer,
         "best": names[best],
         "score": float(query @ key) / len(key) ** 0.5,
         "weight": float(row[best]),
         "share": _percent(float(row[best])),
-        "weight_off": float(guesses.patterns[*found.carrier, layer, head, -1, best]),
+        "weight_off": float(guesses.patterns[*run.carrier, layer, head, -1, best]),
         "named": _named(labels[layer]),
-        "lens": ", ".join(_idea(*place[0]) for place in found.lens),
-        "runs": found.shares.numel(),
+        "lens": ", ".join(_idea(*place[0]) for place in run.lens),
+        "runs": run.shares.numel(),
         "carrier": carrying,
         "without": float(carrier[0]),
         "other": clean(other),
     }
-    return values | {"why": _why(found, labels, values)}
+    return values | {"why": _why(run, labels, values)}
 
 
 def _idea(label: str, p: float) -> str:
@@ -160,23 +160,23 @@ def _percent(share: float) -> str:
     return f"{100 * share:.{digits}f}\N{NO-BREAK SPACE}%"
 
 
-def _why(found: Followed, labels: Labels, values: Mapping[str, Any]) -> str:
+def _why(run: Followed, labels: Labels, values: Mapping[str, Any]) -> str:
     def has(head: Head, key: str) -> bool:
         return any(earned.label.key == key for earned in labels[head[0]][head[1]])
 
-    if found.author == found.carrier:
+    if run.author == run.carrier:
         return TEXTS("off.same")
-    best, ids = int(found.pattern[*found.author, -1].argmax()), [one.id for one in found.tokens]
+    best, ids = int(run.pattern[*run.author, -1].argmax()), [one.id for one in run.tokens]
     repeats = best > 0 and ids[best - 1] == ids[-1]  # it looks behind the last token's first place
-    note = has(found.carrier, "previous_token") and found.carrier[0] < found.author[0]
-    if repeats and note and has(found.author, "induction"):
+    note = has(run.carrier, "previous_token") and run.carrier[0] < run.author[0]
+    if repeats and note and has(run.author, "induction"):
         return TEXTS("off.writer", **values)
     return TEXTS("off.other")
 
 
-def _token_lines(found: Followed) -> str:
+def _token_lines(run: Followed) -> str:
     """Say which words are whole tokens, what another is cut into, and if the model reads these."""
-    text = found.tokens, found.text
+    text = run.tokens, run.text
     return " ".join(filter(None, (pieces_line(*text), language_line(*text, MODEL))))
 
 

@@ -29,12 +29,12 @@ def sides_in_words(statement: Statement, sides: Sides, layer: int) -> str:
 def why(
     statement: Statement,
     record: AttentionRecord,
-    found: Mapping[str, Sides],
+    measured: Mapping[str, Sides],
     layer: int,
     failures: Robustness | None = None,
 ) -> str:
     """Explain why a statement holds or fails in this layer, with the numbers that show it."""
-    sides = found[statement.key]
+    sides = measured[statement.key]
     at = _numbers(sides, layer)
     if math.isnan(at["left"]) or math.isnan(at["right"]):
         return TEXTS(f"undefined.{_reason(statement, record)}")

@@ -62,13 +62,14 @@ def _differ(weights: Sequence[Tensor]) -> Sides:
 
     Their |cos| is |N(0, 1 / (d_model * d_head))|; D takes its mean over all pairs of heads.
     """
-    found = torch.stack([diversity(layer) for layer in weights]).cpu()
+    diversities = torch.stack([diversity(layer) for layer in weights]).cpu()
     n_heads, d_model, d_head = weights[0].shape
     spread = 1 / math.sqrt(d_model * d_head)
     mean = 1 - math.sqrt(2 / math.pi) * spread
     error = math.sqrt(1 - 2 / math.pi) * spread / math.sqrt(max(math.comb(n_heads, 2), 1))
-    right = torch.full_like(found, mean - 1.96 * error)
-    return _known(found, right, **{"mean of random matrices": torch.full_like(found, mean)})
+    right = torch.full_like(diversities, mean - 1.96 * error)
+    random = torch.full_like(diversities, mean)
+    return _certain(diversities, right, **{"mean of random matrices": random})
 
 
 def _fill(weights: Sequence[Tensor]) -> Sides:
@@ -108,7 +109,7 @@ def of_outputs(
     of_sum, sum_of = variance.of_sum, variance.sum_of
     if z.shape[-2] < 2:  # one token does not vary
         of_sum, sum_of = torch.full_like(of_sum, torch.nan), torch.full_like(sum_of, torch.nan)
-    return {"norm": _known(norm.mean_square, norm.d_model), "variance": _known(of_sum, sum_of)}
+    return {"norm": _certain(norm.mean_square, norm.d_model), "variance": _certain(of_sum, sum_of)}
 
 
 def of_pattern(pattern: Pattern, n_draws: int = N_DRAWS, seed: int = 0) -> dict[str, Sides]:
@@ -146,8 +147,8 @@ def of_pattern(pattern: Pattern, n_draws: int = N_DRAWS, seed: int = 0) -> dict[
         high = low
     drawn = sampled_information(pattern, n_draws, seed)
     sampled = drawn[0].clamp(low, high), drawn[1].clamp(low, high)  # to what is certain
-    lost = (pattern.sum(-1) < 1 - NO_TARGET).flatten(1).any(-1)
-    low, high, total = (torch.where(lost, torch.nan, side) for side in (low, high, total))
+    without_target = (pattern.sum(-1) < 1 - NO_TARGET).flatten(1).any(-1)
+    low, high, total = (torch.where(without_target, torch.nan, side) for side in (low, high, total))
     less = total - shared[:, upper].sum(-1)
     parts = {"sum of all heads": total}
     most = torch.full_like(total, math.log(pattern.shape[-2]))
@@ -159,22 +160,22 @@ def of_pattern(pattern: Pattern, n_draws: int = N_DRAWS, seed: int = 0) -> dict[
     }
 
 
-def of_loss(found: Robustness, n_layers: int) -> dict[str, Sides]:
+def of_loss(tested: Robustness, n_layers: int) -> dict[str, Sides]:
     """Measure the statement about failure: the loss when one head of a layer is off.
 
     "failure" is the largest rise over the heads of a layer that were off, nats per token, beside
     the tolerance; NaN for a layer of which none was.
     """
-    rise = torch.full((n_layers,), torch.nan, dtype=found.change.dtype)
-    mean = found.change.mean(1)
+    rise = torch.full((n_layers,), torch.nan, dtype=tested.change.dtype)
+    mean = tested.change.mean(1)
     harmed = torch.full_like(rise, torch.nan)
     for layer in range(n_layers):
-        own = mean[found.heads[:, 0] == layer]
-        if len(own):
-            rise[layer] = own.max()
-            harmed[layer] = (own > found.tolerance).to(mean).mean()
-    return {"failure": _known(rise, torch.full_like(rise, found.tolerance), **{HARMED: harmed})}
+        of_layer = mean[tested.heads[:, 0] == layer]
+        if len(of_layer):
+            rise[layer] = of_layer.max()
+            harmed[layer] = (of_layer > tested.tolerance).to(mean).mean()
+    return {"failure": _certain(rise, torch.full_like(rise, tested.tolerance), **{HARMED: harmed})}
 
 
-def _known(left: Tensor, right: Tensor, **more: Tensor) -> Sides:
+def _certain(left: Tensor, right: Tensor, **more: Tensor) -> Sides:
     return Sides(left, left, right, more=more)
