@@ -28,7 +28,6 @@ from mha_viz.web.theme import format_number
 TEXTS = read_texts(__package__)
 PAINTED = "own"  # the choice of a pattern that was painted or typed
 ERRORS = TEXTS.labels("error-titles")
-MAX_FITS = 12
 MIN_DRAWN = 1e-7  # of a logarithmic axis: smaller differences are rounding
 NEAR = 0.01  # nats: as good as exact
 
@@ -46,7 +45,7 @@ def draw(choices: Choices) -> None:
     n, target = len(rows), patterns.pattern_of(rows)
     train, label = partial(any_pattern.fit, target, seed), f"Fit heads of width 1 to {n}"
     settings, stored = (rows, seed), any_pattern.STORED[0]
-    buttons: dict[str, Any] = {"name": "fit", "keep": MAX_FITS, "label": label}
+    buttons: dict[str, Any] = {"name": "fit", "keep": 12, "label": label}
     fit = trained(choices, settings, any_pattern.STEPS, train, stored=stored, **buttons)
     if fit is None:
         TEXTS.caption("fit.text", n=n, lab=any_pattern)
@@ -170,9 +169,8 @@ def _fixed_pattern(choices: Choices, target: Tensor, seed: int, fit: Fit | None)
     """Draw what can be compared with a painted pattern, and what cannot."""
     n, last = len(target), target.shape[1] - 1
     tokens = patterns.real_tokens(n, any_pattern.D_MODEL, True, seed)
-    swapped = target[:, [last, *range(1, last), 0]]
     others = {} if fit is None else {f"fitted head, d_k = {k}": fit.pattern[k - 1] for k in (1, 2)}
-    others[TEXTS("fixed-pattern.swapped")] = swapped
+    others[TEXTS("fixed-pattern.swapped")] = target[:, [last, *range(1, last), 0]]
     rows = [any_pattern.distances(target, pattern, tokens) for pattern in others.values()]
     columns = [f"‖A − Â‖, {n} × {n}", f"‖AX − ÂX‖, {n} × {tokens.shape[1]}", "at most"]
     table = pd.DataFrame(rows, index=list(others)).map(format_number).set_axis(columns, axis=1)
