@@ -6,17 +6,18 @@ from typing import Any
 import pytest
 from ray.exceptions import RayActorError, RayTaskError
 
+from mha_viz.corpus.measure.shard import Shard
 from mha_viz.corpus.run import cluster as clusters
 from mha_viz.corpus.run.cluster import _Actor, _Pool, _room, _windows
-from mha_viz.corpus.run.worker import Measured, Task, Worker
+from mha_viz.corpus.run.worker import Task, Worker
 from mha_viz.corpus.sources.source import Item
 from mha_viz.errors import StudyError
 
 TASKS = [Task(number, [Item(number, "x" * 800, f"a:{number}")]) for number in range(7)]
 
 
-def measured(task: Task) -> Measured:
-    return Measured({}, [], {"n_texts": task.number})
+def measured(task: Task) -> Shard:
+    return Shard(dict, [], {"n_texts": task.number})
 
 
 @pytest.fixture
@@ -72,7 +73,7 @@ def test_what_ray_gives_up_is_tried_again_as_long_as_it_gets_on(
 ) -> None:
     asked: list[int] = []
 
-    def run(tasks: list[Task]) -> Iterator[Measured]:
+    def run(tasks: list[Task]) -> Iterator[Shard]:
         asked.append(len(tasks))
         yield measured(tasks[0])
         raise RayActorError
@@ -86,7 +87,7 @@ def test_what_ray_gives_up_is_tried_again_as_long_as_it_gets_on(
 def test_a_cluster_that_gets_nowhere_is_told(pool: _Pool, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[int] = []
 
-    def run(tasks: list[Task]) -> Iterator[Measured]:
+    def run(tasks: list[Task]) -> Iterator[Shard]:
         asked.append(len(tasks))
         raise RayActorError
         yield measured(TASKS[0])
@@ -104,7 +105,7 @@ def test_errors_of_an_actor_are_those_of_one_machine(
     with pytest.raises(StudyError, match=r"^The weights are lost\.$"):
         list(pool.measured(TASKS))
 
-    def run(_: Any) -> Iterator[Measured]:
+    def run(_: Any) -> Iterator[Shard]:
         raise RayTaskError("measure", "a trace", ZeroDivisionError("by zero"))
         yield measured(TASKS[0])
 

@@ -8,8 +8,8 @@ import pytest
 
 import mha_viz as mv
 from mha_viz.checkpoints.untrained_copy import disassemble
-from mha_viz.corpus.measure.shard import Settings
-from mha_viz.corpus.run.worker import Measured, Plan, Task, Worker, checked
+from mha_viz.corpus.measure.shard import Settings, Shard
+from mha_viz.corpus.run.worker import Plan, Task, Worker, checked
 from mha_viz.corpus.sources.source import open_source, shards
 from mha_viz.corpus.store.manifest import versions, weights_hash
 from tests.corpus.small_studies import TEXTS
@@ -27,7 +27,7 @@ def plan(bert: Any) -> Plan:
     return Plan(disassemble(bert), None, weights, "cpu", Settings(), versions())
 
 
-def sent(plan: Plan, task: Task) -> Measured:
+def sent(plan: Plan, task: Task) -> Shard:
     return checked(pickle.loads(pickle.dumps(Worker(plan).measure(task))))
 
 

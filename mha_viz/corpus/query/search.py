@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import pandas as pd
@@ -62,8 +62,9 @@ def edges(database: Database, terms: EdgeQuery) -> pd.DataFrame:
             found = _heaviest(database, table, [*conditions, weight], terms.limit)
             if len(found) == terms.limit:
                 break
-    names = _names(database, TOKEN, f"number IN {_listed(found, 'query_token', 'key_token')}")
-    for side in ("query_token", "key_token"):
+    sides = ["query_token", "key_token"]
+    names = _names(database, TOKEN, _among("number", found[sides].to_numpy().ravel().tolist()))
+    for side in sides:
         found[side] = found[side].map(names).astype(str)
     if terms.relation is not None:
         found = _with_arcs(database, found, terms)
@@ -81,16 +82,16 @@ def _conditions(database: Database, terms: EdgeQuery) -> tuple[str, list[_Condit
     for column, word in (("query_token", terms.query), ("key_token", terms.key)):
         if word is not None:
             matching = _names(database, TOKEN, *_like("lower(trim(name))", word))
-            conditions.append(_among(column, matching))
+            conditions.append((_among(column, matching),))
     for column, upos in (("query_upos", terms.query_upos), ("key_upos", terms.key_upos)):
         if upos is not None:
             part, combined = _part(upos), _names(database, UPOS)
             numbers = [n for n, name in combined.items() if part in name.split(BETWEEN_PARTS)]
-            conditions.append(_among(column, numbers))
+            conditions.append((_among(column, numbers),))
     if terms.relation is not None:
         arcs = _names(database, ARC)
         numbers = [n for n, name in arcs.items() if any(terms.has_arc(*arc) for arc in _arcs(name))]
-        conditions.append(_among("arc", numbers))
+        conditions.append((_among("arc", numbers),))
     if terms.previous and terms.key is None:
         conditions.append(("key = query - 1",))
     elif terms.previous and terms.key is not None:
@@ -115,7 +116,7 @@ def _heaviest(
 
 def _with_arcs(database: Database, found: pd.DataFrame, terms: EdgeQuery) -> pd.DataFrame:
     """Make a row for each arc of an edge that is searched for, with its relation and direction."""
-    names = _names(database, ARC, f"number IN {_listed(found, 'arc')}")
+    names = _names(database, ARC, _among("number", found["arc"].tolist()))
     of_edges = [
         [arc for arc in _arcs(names[number]) if terms.has_arc(*arc)] for number in found["arc"]
     ]
@@ -146,15 +147,10 @@ def _arcs(name: str) -> list[tuple[str, str]]:
     return list(zip(words[::2], words[1::2], strict=False))
 
 
-def _among(column: str, numbers: Sequence[int] | dict[int, str]) -> _Condition:
+def _among(column: str, numbers: Iterable[int]) -> str:
     """Write the condition that a column has one of some numbers."""
-    return (f"{column} IN ({', '.join(map(str, map(int, numbers)))})" if numbers else "false",)
-
-
-def _listed(found: pd.DataFrame, *columns: str) -> str:
-    """Write the different numbers of some columns for SQL."""
-    numbers = sorted({int(number) for column in columns for number in found[column]})
-    return f"({', '.join(map(str, numbers or [-1]))})"
+    listed = ", ".join(map(str, sorted(set(numbers))))
+    return f"{column} IN ({listed})" if listed else "false"
 
 
 def _check(terms: EdgeQuery) -> None:

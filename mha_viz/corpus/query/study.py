@@ -11,9 +11,11 @@ from mha_viz.core.attention.checks import Number
 from mha_viz.core.record import display
 from mha_viz.corpus.query import search as searching
 from mha_viz.corpus.query.tree_scores import TreebankStudy
-from mha_viz.corpus.query.verification import file_of_study, refusing_damage
 from mha_viz.corpus.sources.hub_datasets import as_dataset
+from mha_viz.corpus.store.address import is_address
 from mha_viz.corpus.store.manifest import study_notes, truncation_note, unit_note
+from mha_viz.corpus.store.older_format import convert_older
+from mha_viz.corpus.store.study_file import FILE
 from mha_viz.errors import ArgumentError, StudyError
 
 if TYPE_CHECKING:
@@ -54,10 +56,25 @@ class Study(TreebankStudy):
                 converted once: its file is written beside them.
 
         Raises:
-            StudyError: no study, or one that is unfinished, cut, changed, or of a newer version.
+            StudyError: an address; no study, or one that is unfinished, cut, changed, or of a newer
+                version.
+            WriteError: a study of an earlier version, in a folder that cannot be written.
         """
-        with refusing_damage(folder):
-            return cls(file_of_study(folder).parent)
+        if is_address(folder):
+            raise StudyError(
+                f"{folder} is an address: copy {FILE} into a folder first (`aws s3 cp`, `gcloud "
+                "storage cp` or the like), and open that."
+            )
+        path = Path(folder)
+        path = path.parent if path.name == FILE else path
+        try:
+            convert_older(path)
+            return cls(path)
+        except StudyError:
+            raise
+        except (AttributeError, KeyError, OverflowError, TypeError, ValueError) as error:
+            changed = "what it says of itself was changed. Restore it, or make it anew."
+            raise StudyError(f"The study {folder} is damaged: {changed}") from error
 
     @property
     def cut(self) -> str:

@@ -17,10 +17,12 @@ from pathlib import Path
 from typing import Any
 
 from mha_viz.core.amounts import of_bytes
+from mha_viz.corpus.measure.shard import Settings, Shard
 from mha_viz.corpus.query.study import Study
-from mha_viz.corpus.run.worker import Measured, Plan, Task, Work, Worker, checked
+from mha_viz.corpus.run.worker import Plan, Task, Worker, checked
 from mha_viz.corpus.sources.source import Item
 from mha_viz.corpus.store.address import Address, is_address
+from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import MhaVizError, StudyError
 from mha_viz.extras import require
 
@@ -79,17 +81,19 @@ class Cluster:
             message = str(error).replace(str(self.folder), self._address.url)
             raise type(error)(message) from error
 
-    def fill(self, work: Work) -> Generator[Measured]:
+    def fill(
+        self, model: AttentionModel, settings: Settings, tasks: Iterator[Task]
+    ) -> Generator[Shard]:
         """Measure shards, and yield them in their order.
 
         They are read as the cluster gets on with them. Raises StudyError: no machine has room for
         an actor, or actors die again and again.
         """
         pool: _Pool | None = None
-        for window in _windows(work.tasks, _window_bytes()):
+        for window in _windows(tasks, _window_bytes()):
             if pool is None:
-                device = "cuda" if work.model.device.type == "cuda" else "cpu"
-                pool = _Pool(Plan.of(work, device))
+                device = "cuda" if model.device.type == "cuda" else "cpu"
+                pool = _Pool(Plan.of(model, settings, device))
             yield from pool.measured(window)
             gc.collect()  # what is left of a run of Ray's refers to itself, and holds its texts
 
@@ -134,7 +138,7 @@ class _Pool:
         self._size = _room(self._needs)
         self._plan = ray.put(plan)
 
-    def measured(self, tasks: Sequence[Task]) -> Iterator[Measured]:
+    def measured(self, tasks: Sequence[Task]) -> Iterator[Shard]:
         """Yield shards in their order; those of dead actors begin anew.
 
         Ray gives the shards of an actor or a machine that dies to another one by itself; what it
@@ -158,7 +162,7 @@ class _Pool:
                         "the study stays; the same command goes on from there."
                     ) from error
 
-    def _run(self, tasks: Sequence[Task]) -> Iterator[Measured | MhaVizError]:
+    def _run(self, tasks: Sequence[Task]) -> Iterator[Shard | MhaVizError]:
         context = DataContext.get_current()
         context.enable_progress_bars = False
         context.execution_options.preserve_order = True

@@ -16,9 +16,11 @@ from typing import TYPE_CHECKING
 import torch
 
 from mha_viz.checkpoints.device import devices_of
+from mha_viz.corpus.measure.shard import Settings, Shard
 from mha_viz.corpus.query.study import Study
-from mha_viz.corpus.run.worker import Measured, Plan, Task, Work, Worker, checked
+from mha_viz.corpus.run.worker import Plan, Task, Worker, checked
 from mha_viz.corpus.store.address import is_address
+from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import ArgumentError, StudyError
 
 if TYPE_CHECKING:
@@ -40,19 +42,21 @@ class Devices:
 
     connected = staticmethod(nullcontext)  # processes begin with the first shard that is missing
 
-    def fill(self, work: Work) -> Generator[Measured]:
+    def fill(
+        self, model: AttentionModel, settings: Settings, tasks: Iterator[Task]
+    ) -> Generator[Shard]:
         """Measure shards, and yield them in their order.
 
         This process reads one shard more than there are devices. Raises StudyError: a process dies.
         """
-        first = next(work.tasks, None)
+        first = next(tasks, None)
         if first is None:
             return
         with tempfile.TemporaryDirectory(prefix="mha_viz-") as shipped:
             plan = Path(shipped) / "plan"
-            torch.save(Plan.of(work), plan)
+            torch.save(Plan.of(model, settings), plan)
             with self._processes(plan) as processes:
-                yield from _measured(processes, first, work.tasks)
+                yield from _measured(processes, first, tasks)
 
     @contextmanager
     def _processes(self, plan: Path) -> Iterator[dict[Connection, str]]:
@@ -109,10 +113,10 @@ def machines_of(
 
 def _measured(
     processes: dict[Connection, str], first: Task, tasks: Iterator[Task]
-) -> Iterator[Measured]:
+) -> Iterator[Shard]:
     """Give each process a shard, and another one as soon as it is done; yield them in order."""
     upcoming: Task | None = first
-    number, early = first.number, dict[int, Measured]()  # of what is yielded next; after it
+    number, early = first.number, dict[int, Shard]()  # of what is yielded next; after it
     idle, busy = list(processes), dict[Connection, int]()
     while upcoming is not None or busy:
         while idle and upcoming is not None:

@@ -17,7 +17,7 @@ from mha_viz.core.amounts import of_bytes
 from mha_viz.core.cancellation import check_cancelled
 from mha_viz.core.metrics.units import MIN_UNITS, paired_p_value
 from mha_viz.corpus.measure.batches import Batch, batches
-from mha_viz.corpus.run.run import random_weights
+from mha_viz.corpus.run.worker import random_weights
 from mha_viz.corpus.sources.source import Item, open_source, shards
 from mha_viz.corpus.treebank.alignment import align_words, between_words
 from mha_viz.corpus.treebank.relations import ALL, OFFSETS, TO_HEAD, relation_targets

@@ -6,23 +6,22 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, contextmanager, nullcontext
 from dataclasses import asdict, dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mha_viz.checkpoints.untrained_copy import untrained_copy
 from mha_viz.corpus.measure.batches import pass_tokens, prepared
 from mha_viz.corpus.measure.shard import Settings, Shard, measure_batches
 from mha_viz.corpus.query.study import Study
 from mha_viz.corpus.run.devices import Devices, machines_of
 from mha_viz.corpus.run.progress import Progress, ProgressCounter
 from mha_viz.corpus.run.summary import has_exact_quantiles, summarise
-from mha_viz.corpus.run.worker import Measured, Task, Work
+from mha_viz.corpus.run.worker import Task, random_weights
 from mha_viz.corpus.sources.source import Source, open_source, shards
 from mha_viz.corpus.statistics.totals import Totals
-from mha_viz.corpus.store.database import read_manifest, trust
+from mha_viz.corpus.store.database import Database, trust
 from mha_viz.corpus.store.lock import locked
 from mha_viz.corpus.store.manifest import model_identity, versions
+from mha_viz.corpus.store.schema import ROWS
 from mha_viz.corpus.store.study_file import (
     FILE,
     KEPT_SKIPPED,
@@ -35,7 +34,7 @@ from mha_viz.corpus.store.study_file import (
     size_of,
 )
 from mha_viz.engine.model import AttentionModel
-from mha_viz.errors import ArgumentError, StudyError
+from mha_viz.errors import StudyError
 from mha_viz.text.cleaning import visible
 
 if TYPE_CHECKING:
@@ -150,7 +149,7 @@ def study(
                 "source_name": opened.name,
             }
             if (folder / FILE).exists():
-                check_same(folder, read_manifest(folder), about)
+                check_same(folder, Database(folder).manifest, about)
             else:
                 counter = ProgressCounter(n_total, _bytes(identity), on_progress)
                 with open_study(folder, about) as file:
@@ -195,7 +194,7 @@ class _Run:
         if self.file.n_shards:
             self.counter.complete(self.file.counts, old=True)
             self._settle()  # it may have been stopped just before
-        measured = self._measured() if self.machines is None else self._measured_by(self.machines)
+        measured = self._measured()
         # the thread that reads ahead, and processes, end with this, however it ends
         with self.settings.in_threads(), closing(measured), self._writing() as write:
             self.counter.within(0, 0)  # how many there are, before the first batch is done
@@ -204,7 +203,13 @@ class _Run:
                 self.counter.complete(shard.counts)
 
     def _measured(self) -> Generator[Shard]:
-        """Measure the shards that are missing, one after the other."""
+        """Measure the shards that are missing, one after the other; machines do, if there are."""
+        if self.machines is not None:
+            done = self.file.n_shards
+            tasks = (Task(n, items) for n, items in shards(self.source) if n >= done)
+            with closing(self.machines.fill(self.model, self.settings, tasks)) as measured:
+                yield from measured
+            return
         untrained: AttentionModel | None = None
         upcoming = prepared(
             shards(self.source),
@@ -228,16 +233,8 @@ class _Run:
                     on_batch=self.counter.within,
                 )
 
-    def _measured_by(self, machines: Cluster | Devices) -> Generator[Measured]:
-        """Let the machines of a cluster, or devices, measure the shards that are missing."""
-        done = self.file.n_shards
-        tasks = (Task(n, items) for n, items in shards(self.source) if n >= done)
-        make = partial(random_weights, self.model) if self.settings.baselines else lambda: None
-        with closing(machines.fill(Work(self.model, make, tasks, self.settings))) as filled:
-            yield from filled
-
     @contextmanager
-    def _writing(self) -> Iterator[Callable[[Shard | Measured | None], None]]:
+    def _writing(self) -> Iterator[Callable[[Shard | None], None]]:
         """Yield what writes a shard in a thread, while the next one is measured.
 
         It waits for the shard before; with None it only waits. Whatever happens meanwhile, a shard
@@ -246,7 +243,7 @@ class _Run:
         with ThreadPoolExecutor(1, thread_name_prefix="writing") as thread:
             begun: list[Future[None]] = []
 
-            def write(shard: Shard | Measured | None) -> None:
+            def write(shard: Shard | None) -> None:
                 while begun:
                     begun.pop().result()
                 if shard is not None:
@@ -255,7 +252,7 @@ class _Run:
             yield write
             write(None)
 
-    def _write(self, shard: Shard | Measured) -> None:
+    def _write(self, shard: Shard) -> None:
         self.file.add(shard.tables, shard.counts, shard.skipped)
         self._settle()
 
@@ -298,15 +295,5 @@ class _Run:
         summarise(file, totals)
         if not self.settings.keep_texts:
             with file.transaction():
-                file.clear_rows()
+                file.drop(ROWS)
         file.finish(about)
-
-
-def random_weights(model: AttentionModel) -> AttentionModel | None:
-    """Copy the architecture with random weights, where its config builds it."""
-    if model.backend != "mha_viz":
-        return None
-    try:
-        return untrained_copy(model)
-    except ArgumentError:
-        return None  # a network that was changed in memory: the study has no such baseline

@@ -7,7 +7,7 @@ import pandas as pd
 from mha_viz.checkpoints.catalog import shipped_folder
 from mha_viz.corpus.measure.scores import own_scores
 from mha_viz.corpus.query.study import Study
-from mha_viz.corpus.store.database import read_manifest, trust
+from mha_viz.corpus.store.database import Database, trust
 from mha_viz.corpus.store.manifest import model_identity
 from mha_viz.corpus.store.study_file import FILE
 from mha_viz.engine.model import AttentionModel
@@ -33,8 +33,8 @@ def training_steps(study: Study) -> pd.DataFrame | None:
     if steps is None:
         return None
     trust(shipped_folder() / name / FOLDER / FILE)
-    sample = read_manifest(shipped_folder() / name / FOLDER)
-    return steps if sample["model"] == study.manifest["model"] else None
+    sample = Database(shipped_folder() / name / FOLDER)
+    return steps if sample.manifest["model"] == study.manifest["model"] else None
 
 
 def shipped_steps(name: str) -> pd.DataFrame | None:

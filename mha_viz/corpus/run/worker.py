@@ -1,17 +1,15 @@
 """A worker of a study: it holds the model, measures shards and hands over their tables."""
 
 import platform
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 
-import pyarrow as pa
-
-from mha_viz.checkpoints.untrained_copy import ModelParts, assemble, disassemble
-from mha_viz.corpus.measure.shard import Settings, measure_shard
+from mha_viz.checkpoints.untrained_copy import ModelParts, assemble, disassemble, untrained_copy
+from mha_viz.corpus.measure.shard import Settings, Shard, measure_shard
 from mha_viz.corpus.sources.source import Item
 from mha_viz.corpus.store.manifest import versions, weights_hash
 from mha_viz.engine.model import AttentionModel
-from mha_viz.errors import MhaVizError, StudyError
+from mha_viz.errors import ArgumentError, MhaVizError, StudyError
 
 
 @dataclass(frozen=True)
@@ -20,26 +18,6 @@ class Task:
 
     number: int
     items: list[Item]
-
-
-@dataclass(frozen=True)
-class Measured:
-    """A shard that was measured, as `measure.shard.Shard` has it."""
-
-    tables: dict[str, pa.Table]
-    skipped: list[tuple[str, str]]
-    counts: dict[str, int]
-
-
-@dataclass(frozen=True)
-class Work:
-    """The part of a study that is missing, for those who measure it elsewhere."""
-
-    model: AttentionModel  # whose heads are measured
-    # makes the same with random weights; returns None where there is none
-    untrained: Callable[[], AttentionModel | None]
-    tasks: Iterator[Task]  # the shards, read as they are taken
-    settings: Settings  # of the study
 
 
 @dataclass(frozen=True)
@@ -54,15 +32,15 @@ class Plan:
     versions: dict[str, str]  # of the libraries of the machine that asks
 
     @classmethod
-    def of(cls, work: Work, device: str = "cpu") -> "Plan":
+    def of(cls, model: AttentionModel, settings: Settings, device: str = "cpu") -> "Plan":
         """Return the plan of a study that has begun; makes the model with random weights."""
-        untrained = work.untrained()
+        untrained = random_weights(model) if settings.baselines else None
         return cls(
-            disassemble(work.model),
+            disassemble(model),
             None if untrained is None else disassemble(untrained),
-            weights_hash(work.model.network),
+            weights_hash(model.network),
             device,
-            work.settings,
+            settings,
             versions(),
         )
 
@@ -93,7 +71,7 @@ class Worker:
         if plan.untrained is not None:
             self._untrained = assemble(plan.untrained, plan.device)
 
-    def measure(self, task: Task) -> Measured | MhaVizError:
+    def measure(self, task: Task) -> Shard | MhaVizError:
         """Measure a shard; return the error in its place where it cannot be."""
         if self._failed is not None:
             return self._failed
@@ -102,13 +80,23 @@ class Worker:
                 shard = measure_shard(
                     self._model, task.items, self._settings, untrained=self._untrained
                 )
-                return Measured(shard.tables, shard.skipped, shard.counts)
+                return replace(shard, make_tables=partial(dict, shard.tables))  # to be sent
         except MhaVizError as error:
             return error
 
 
-def checked(result: Measured | MhaVizError) -> Measured:
+def checked(result: Shard | MhaVizError) -> Shard:
     """Return a worker's result, or raise the error in its place."""
     if isinstance(result, MhaVizError):
         raise result
     return result
+
+
+def random_weights(model: AttentionModel) -> AttentionModel | None:
+    """Copy the architecture with random weights, where its config builds it."""
+    if model.backend != "mha_viz":
+        return None
+    try:
+        return untrained_copy(model)
+    except ArgumentError:
+        return None  # a network that was changed in memory: the study has no such baseline

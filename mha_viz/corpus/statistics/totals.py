@@ -13,7 +13,7 @@ from jaxtyping import Int, Num
 from mha_viz.corpus.statistics.intervals import Moments, UnitSums
 from mha_viz.corpus.statistics.labels import labels_of_texts
 from mha_viz.corpus.store.blocks import Block, blocks, columns_of
-from mha_viz.corpus.store.schema import SCORES
+from mha_viz.corpus.store.schema import ROWS, SCORES
 from mha_viz.corpus.store.study_file import StudyFile
 
 MEANS, UNITS, LABELS = "means", "units", "label_counts"  # tables of sums that go on
@@ -119,7 +119,7 @@ class Totals:
             file.replace(MEANS, pa.concat_tables(means))
             file.replace(UNITS, pa.table(of_units))
             file.replace(LABELS, pa.table(of_labels))
-            file.clear_rows()
+            file.drop(ROWS)
         file.checkpoint()
 
     def _read(self, file: StudyFile) -> None:

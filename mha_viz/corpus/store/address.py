@@ -1,16 +1,14 @@
 """A study at an address that fsspec knows, as s3://bucket/study: its file, fetched and put."""
 
 import re
-from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any, TypeVar
 
 import fsspec
 
 from mha_viz.corpus.store.study_file import FILE, UNFINISHED
-from mha_viz.errors import StudyError, WriteError, translating
+from mha_viz.errors import MhaVizError, StudyError, WriteError, translating
 
-T = TypeVar("T")
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")  # two letters at least: C:/ is a disk
 
 
@@ -28,13 +26,18 @@ class Address:
 
     def __init__(self, url: str) -> None:
         self.url = url
-        self._files, root = self._translated(lambda: fsspec.core.url_to_fs(url))
+        with self._translating(StudyError, "read"):
+            self._files, root = fsspec.core.url_to_fs(url)
         self._root = root.rstrip("/")
 
     def fetch(self, folder: Path) -> None:
         """Copy the study into an empty folder, as far as it is there."""
         self._files.invalidate_cache()
-        names = self._translated(self._names)
+        with self._translating(StudyError, "read"):
+            paths = (
+                self._files.ls(self._root, detail=False) if self._files.exists(self._root) else ()
+            )
+        names = sorted(path.rstrip("/").rpartition("/")[2] for path in paths)
         ours = [name for name in (FILE, UNFINISHED) if name in names]
         if names and not ours:
             raise StudyError(
@@ -42,32 +45,29 @@ class Address:
                 "that of a study to go on with."
             )
         for name in ours[:1]:
-            path = f"{self._root}/{name}"
-            self._translated(lambda: self._files.get_file(path, str(folder / name)))  # noqa: B023
+            with self._translating(StudyError, "read"):
+                self._files.get_file(f"{self._root}/{name}", str(folder / name))
 
     def put(self, folder: Path) -> None:
         """Copy the study of a folder to the address; once it is finished, in place of what was."""
         name = FILE if (folder / FILE).exists() else UNFINISHED
-        with translating(lambda error: WriteError(self._cannot("written", error))):
+        with self._translating(WriteError, "written"):
             self._files.makedirs(self._root, exist_ok=True)
             self._files.put_file(str(folder / name), f"{self._root}/{name}")
             if name == FILE and self._files.exists(f"{self._root}/{UNFINISHED}"):
                 self._files.rm(f"{self._root}/{UNFINISHED}")
 
-    def _names(self) -> list[str]:
-        if not self._files.exists(self._root):
-            return []
-        found = self._files.ls(self._root, detail=False)
-        return sorted(path.rstrip("/").rpartition("/")[2] for path in found)
+    def _translating(
+        self, kind: type[StudyError | WriteError], done: str
+    ) -> AbstractContextManager[None]:
+        """Raise an error of this kind, in words, for what fsspec says."""
 
-    def _translated(self, read: Callable[[], T]) -> T:
-        with translating(lambda error: StudyError(self._cannot("read", error))):
-            return read()
+        def cannot(error: BaseException) -> MhaVizError:
+            reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
+            first = str(reason).strip().partition("\n")[0].rstrip(".")
+            return kind(
+                f"{self.url} cannot be {done}: {first}. What is complete of the study stays; the "
+                "same command goes on from there."
+            )
 
-    def _cannot(self, done: str, error: BaseException) -> str:
-        reason: Any = getattr(error, "strerror", None) or str(error) or type(error).__name__
-        first = str(reason).strip().partition("\n")[0].rstrip(".")
-        return (
-            f"{self.url} cannot be {done}: {first}. What is complete of the study stays; the same "
-            "command goes on from there."
-        )
+        return translating(cannot)

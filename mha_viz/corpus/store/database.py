@@ -6,7 +6,6 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import duckdb
 import pandas as pd
@@ -55,12 +54,13 @@ class Database:
             self.manifest = read_content(self._connection)
             self._stored = set(here)
             if "edge_rows" in here:
-                self._cursor().execute(EDGES_VIEW)
+                self.cursor().execute(EDGES_VIEW)
         edges = {"edges"} if "edge_rows" in here else set()
         self.tables = tuple(sorted((self._stored - set(INTERNAL)) | edges))
         self._counted: set[str] = set()  # tables whose rows were counted
 
-    def _cursor(self) -> duckdb.DuckDBPyConnection:
+    def cursor(self) -> duckdb.DuckDBPyConnection:
+        """Return a connection of its own to the file; use it within `reading`."""
         cursor = self._connection.cursor()
         cursor.execute("SET search_path = 'memory.main,study.main'")
         return cursor
@@ -68,16 +68,12 @@ class Database:
     def query(self, query: str, values: Sequence[object] = ()) -> pd.DataFrame:
         """Run a query of ours; what a user gave is always among the values."""
         with self.reading():
-            return self._cursor().execute(query, list(values)).df()
+            return self.cursor().execute(query, list(values)).df()
 
     def relation(self, query: str) -> duckdb.DuckDBPyRelation:
         """Prepare a query of ours that reads no rows until they are needed."""
         with self.reading():
-            return self._cursor().sql(query)
-
-    def cursor(self) -> duckdb.DuckDBPyConnection:
-        """Return a connection of its own to the file; use it within `reading`."""
-        return self._cursor()
+            return self.cursor().sql(query)
 
     def check_rows(self, most: Mapping[str, int]) -> None:
         """Check that tables, where the study has them, are no larger than they can be.
@@ -116,7 +112,7 @@ class Database:
 
     def query_freely(self, query: str) -> pd.DataFrame:
         """Run a user's own query: one SELECT over the tables; else raise ArgumentError."""
-        cursor = self._cursor()
+        cursor = self.cursor()
         try:
             statements = cursor.extract_statements(query)
         except duckdb.Error as error:
@@ -156,11 +152,6 @@ class Database:
             f"The study {self.folder} is damaged: {FILE} cannot be read ({reason}). Restore it, or "
             "make it anew."
         )
-
-
-def read_manifest(folder: Path) -> dict[str, Any]:
-    """Read what a finished study says of itself."""
-    return Database(folder).manifest
 
 
 def trust(path: Path) -> None:

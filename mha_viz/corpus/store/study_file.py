@@ -6,7 +6,7 @@ import json
 import os
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,6 @@ from mha_viz.corpus.store.connection import attach, connect, quoted, writing
 from mha_viz.corpus.store.lock import LOCK
 from mha_viz.corpus.store.names import Names
 from mha_viz.corpus.store.schema import (
-    ROWS,
     SCORES,
     SUMS,
     TABLES,
@@ -107,7 +106,8 @@ class StudyFile:
             try:
                 yield
             except BaseException:
-                _undo(self._connection)
+                with suppress(duckdb.Error):  # a full disk has ended the transaction already
+                    self._connection.rollback()
                 raise
             self._connection.commit()
 
@@ -183,10 +183,6 @@ class StudyFile:
                 f"GROUP BY {keys} ORDER BY {keys}"
             )
 
-    def clear_rows(self) -> None:
-        """Delete the rows of single texts, whose sums were written."""
-        self.drop(ROWS)
-
     @property
     def mean_length(self) -> float:
         """The mean length of the texts so far, in bytes with the end of a line."""
@@ -206,13 +202,6 @@ class StudyFile:
             self.replace("manifest", pa.table({"content": [content]}))
         with writing(self.folder):
             _publish(self.folder, self._connection)
-
-
-def _undo(connection: duckdb.DuckDBPyConnection) -> None:
-    try:
-        connection.rollback()
-    except duckdb.Error:  # a full disk has ended the transaction already
-        return
 
 
 @contextmanager
@@ -238,7 +227,8 @@ def open_study(folder: Path, about: Mapping[str, Any]) -> Iterator[StudyFile]:
         check_same(folder, file.manifest, about)
         yield file
     finally:
-        _close(connection)
+        with suppress(duckdb.Error):  # on a full disk the log stays beside the file
+            connection.close()
 
 
 def _unfinished(folder: Path) -> Path:
@@ -249,13 +239,6 @@ def _unfinished(folder: Path) -> Path:
             path.unlink()
             path.with_name(f"{path.name}.wal").unlink(missing_ok=True)
     return path
-
-
-def _close(connection: duckdb.DuckDBPyConnection) -> None:
-    try:
-        connection.close()
-    except duckdb.Error:  # on a full disk the log stays beside the file
-        return
 
 
 def _begin(connection: duckdb.DuckDBPyConnection, about: Mapping[str, Any]) -> None:
