@@ -96,6 +96,8 @@ def _figure(page: Page, selector: str) -> Image.Image:
     figure = page.locator(selector).first
     figure.wait_for(timeout=PATIENCE)
     rest(page)
+    figure.evaluate("figure => figure.scrollIntoView({block: 'center'})")  # off the app's header
+    page.mouse.move(0, 0)  # what it points at has a toolbar
     return Image.open(io.BytesIO(figure.screenshot())).convert("RGB")
 
 
