@@ -1,6 +1,8 @@
 """Studies on several devices of a machine (here the processor, twice): the bits of one process."""
 
 import multiprocessing
+import os
+import struct
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +11,9 @@ import torch
 
 import mha_viz as mv
 from mha_viz.checkpoints.device import devices_of
+from mha_viz.corpus.run.devices import _measured
 from mha_viz.corpus.run.progress import Progress
+from mha_viz.corpus.run.worker import Task
 from mha_viz.errors import ArgumentError, StudyError
 from tests.corpus.small_studies import FEW, LINES, tables_of
 
@@ -35,6 +39,14 @@ def test_a_process_that_dies_is_told_and_the_same_call_goes_on(
     assert len(killed) == 2
     mv.study(bert, LINES, tmp_path / "study")
     assert tables_of(tmp_path / "study") == tables_of(whole.folder)
+
+
+def test_a_process_that_dies_within_a_message_is_told() -> None:
+    ours, theirs = multiprocessing.Pipe()
+    os.write(theirs.fileno(), struct.pack("!i", 97) + b"a part")
+    theirs.close()
+    with pytest.raises(StudyError, match="The process on cpu ended"):
+        next(_measured({ours: "cpu"}, Task(0, []), iter(())))
 
 
 @pytest.fixture

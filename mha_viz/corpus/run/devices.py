@@ -131,7 +131,7 @@ def _measured(
         for end in [one for one in busy if one in ready]:
             try:
                 result = end.recv()
-            except (EOFError, ConnectionResetError) as error:
+            except (EOFError, OSError) as error:  # an OSError, where it ended within a message
                 raise StudyError(
                     f"The process on {processes[end]} ended before its part of the study was "
                     "done, by a lack of memory perhaps. What is complete of the study stays; the "
