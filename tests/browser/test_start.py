@@ -31,8 +31,9 @@ def test_start_with_a_sentence_of_ones_own_leads_to_a_lab(open_page: OpenPage) -
     for step in range(2, LAST + 1):
         onward.click()
         expect(count).to_have_text(f"{step} of {LAST}")
+        if step >= LAST - 1:  # a step that is passed before it is told is none of the way back
+            expect(page).to_have_url(re.compile(f"step={step}"))
     expect(onward).to_be_disabled()
-    expect(page).to_have_url(re.compile(f"step={LAST}"))
     with next_run(page):
         page.go_back()
     expect(count).to_have_text(f"{LAST - 1} of {LAST}")
