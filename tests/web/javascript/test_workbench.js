@@ -140,6 +140,24 @@ test("on a phone all pictures have the height of the heatmap, and scroll in it",
   globalThis.innerWidth = 1280;
 });
 
+test("on a projector a head has as many of its own pixels as without, however the window changes", () => {
+  const { find } = openBench();
+  const { innerHeight } = globalThis;
+  const elements = document.defaultView.Element.prototype;
+  const heights = () => [1050, 997].map((tall) => {
+    globalThis.innerHeight = tall;
+    lay(() => ({ width: tall })); // the page is laid out anew, and nothing comes from Python
+    return parseFloat(find(".heat").style.height);
+  });
+  const ordinary = heights();
+  Object.defineProperty(elements, "currentCSSZoom", { configurable: true, value: 1.3125 });
+  assert.deepEqual(heights(), ordinary);
+  assert.ok(ordinary[0] > ordinary[1]);
+  delete elements.currentCSSZoom;
+  globalThis.innerHeight = innerHeight;
+  lay(() => undefined);
+});
+
 test("a scale recolours both pictures", () => {
   const { button, find, opened } = openBench();
   opened();

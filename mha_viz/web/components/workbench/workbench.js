@@ -11,7 +11,7 @@ import { PredictionView } from "./prediction_view.js";
 import { ScoreView } from "./score_view.js";
 import { setPending } from "../shared/readiness.js";
 import { payloadStore } from "../shared/payload_store.js";
-import { endOf, make, roomBelow, themeOf, viewOf } from "../shared/shared.js";
+import { endOf, enlargement, make, roomBelow, themeOf, viewOf } from "../shared/shared.js";
 /* global PALETTE */
 
 const BELOW = 14; // pixels that stay free at the window's lower edge
@@ -53,6 +53,7 @@ class Workbench {
     const payload = byId.get(this.data?.payload) ?? (same ? bench.payload : null);
     setPending(this.picture, !payload);
     if (!payload) return bench.payload ? undefined : this.say("Drawing …");
+    this.drawnExtent = this.extent();
     try {
       bench.adopt(payload);
       bench.payloadId = this.data.payload;
@@ -91,9 +92,15 @@ class Workbench {
     for (const { root } of [...this.views, this.divider]) root.hidden = true;
   }
 
-  /** The height that Python names, or that of the window below a part. */
+  /** The layout's width and scale, on which the heights of all parts depend. */
+  extent() {
+    return `${this.root.clientWidth} ${enlargement(this.root)}`;
+  }
+
+  /** The height that Python names, or that of the window below a part, as tall on a projector as without. */
   height(part) {
-    return this.data.height || roomBelow(part, BELOW);
+    const room = roomBelow(part, BELOW);
+    return this.data.height || (room && room + innerHeight * (1 - 1 / enlargement(part)));
   }
 
   listen() {
@@ -102,6 +109,8 @@ class Workbench {
     this.arrived = (id) => id.startsWith(this.data?.payload) && this.draw();
     payloadStore().listeners.add(this.arrived);
     globalThis.addEventListener("resize", this.redraw);
+    this.resized = new ResizeObserver(() => this.extent() !== this.drawnExtent && this.redraw());
+    this.resized.observe(this.root);
     this.schemes = matchMedia("(prefers-color-scheme: dark)");
     this.schemes.addEventListener("change", this.redraw);
   }
@@ -111,6 +120,7 @@ class Workbench {
     this.bench.listeners.delete(this.redraw);
     payloadStore().listeners.delete(this.arrived);
     globalThis.removeEventListener("resize", this.redraw);
+    this.resized.disconnect();
     this.schemes.removeEventListener("change", this.redraw);
     for (const view of [...this.views, this.divider]) view.close();
   }
