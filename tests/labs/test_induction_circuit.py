@@ -111,11 +111,11 @@ def test_many_paths_at_once_are_those_of_hooks_on_the_eager_model(model, found):
         other[..., columns] = found.experiment.runs.other[0, head, 0]
     hooks.append(put(plain.outputs[0], other, inputs=True))
     layer = found.readers[0][0]
-    heard, module = [None], plain.readers[layer]["k"]
+    heard, module = [None], plain.parts[layer][2][1]
     plain.run(ids, *hooks, note(module, heard, 0))
     keys = [
         put(module, heard[0][..., start : start + 32], slice(start, start + 32))
-        for start in (256 + head * 32 for _, head in found.readers)
+        for start in (plain.column(1, head) for _, head in found.readers)
     ]
     expected = loss_of(plain.run(ids, *keys), ids)
     assert lab.loss_with_cut(found, list(found.writers), list(found.readers)) == pytest.approx(

@@ -18,6 +18,7 @@ def _named(place: str) -> None:
 
 def opened(
     page: Callable[..., None] | str | Path,
+    /,
     *args: object,
     session: Mapping[str, object] | None = None,
     **params: Any,

@@ -99,8 +99,8 @@ def _pairs(study: Study, view: ManyTexts) -> None:
 def _terms(view: ManyTexts) -> str:
     """Say what was searched for by the menu "More".
 
-    >>> _terms(ManyTexts(from_upos="VERB", along="obj.to_dependent", previous=True))
-    'Weight 0.3 or more, VERB → any, obj: head looks at dependent, the previous one.'
+    >>> _terms(ManyTexts(from_upos="VERB", previous=True))
+    'Weight 0.3 or more, VERB → any, the previous one.'
     """
     terms = [f"Weight {words.format_number(view.min_weight)} or more"]
     if view.from_upos or view.to_upos:
