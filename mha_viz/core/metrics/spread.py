@@ -138,7 +138,8 @@ def _count_light(rows: NDArray[Any], rest: float) -> NDArray[Any]:
     """Count the lightest keys of each row that hold no more than this share of its mass.
 
     Sorted weights are added up in groups: first the whole groups that fit, then the weights of the
-    first one that does not. Products with ones add up many rows in one step.
+    first one that does not. Each row's groups are a product of their own: BLAS would divide one of
+    all rows among threads, which go on spinning beside those of torch.
     """
     flat = rows.reshape(-1, rows.shape[-1])
     at_row, padding = np.arange(len(flat)), -flat.shape[-1] % _GROUP
@@ -147,13 +148,13 @@ def _count_light(rows: NDArray[Any], rest: float) -> NDArray[Any]:
     # Weights are not negative, so their bits are in the same order, and sorted in less time.
     ordered.view(f"i{rows.itemsize}").sort(axis=-1)
     groups = ordered.reshape(len(flat), -1, _GROUP)
-    mass = (ordered.reshape(-1, _GROUP) @ np.ones(_GROUP, rows.dtype)).reshape(groups.shape[:2])
+    mass = groups @ np.ones(_GROUP, rows.dtype)
     up_to = mass.cumsum(-1)
     limit = rest * up_to[:, -1:]
     n_whole = (up_to <= limit).sum(-1)
     next_group = np.minimum(n_whole, groups.shape[1] - 1)
     before = np.where(n_whole > 0, up_to[at_row, next_group - 1], 0)[:, None]
-    within = before + groups[at_row, next_group] @ np.tri(_GROUP, dtype=rows.dtype).T
+    within = before + groups[at_row, next_group].cumsum(-1)
     n_more = np.where(n_whole == next_group, (within <= limit).sum(-1), 0)
     return (_GROUP * n_whole + n_more - padding).reshape(rows.shape[:-1])
 
