@@ -74,7 +74,7 @@ class LayerProjections:
 
     @property
     def is_by_head(self) -> bool:
-        """Whether one module makes the query, key and value of each head side by side (NeoX)."""
+        """Return whether one module makes each head's query, key and value side by side (NeoX)."""
         return self.find(("query_key_value",)) is not None
 
     def modules(self) -> tuple[nn.Module, nn.Module, nn.Module]:

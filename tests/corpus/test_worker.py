@@ -1,4 +1,4 @@
-"""What a worker of a study does, called in this process."""
+"""Work of a study's worker, called in this process."""
 
 import pickle
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""How long measuring takes is foretold by what it does: counted in tokens, not in seconds."""
+"""Predicted durations of measuring against counted passes of tokens, not seconds."""
 
 import pytest
 from torch.nn.modules.module import register_module_forward_hook
@@ -27,7 +27,7 @@ def model():
 
 @pytest.fixture
 def done():
-    """How many tokens have gone through how many blocks: a list that grows."""
+    """Collect the number of tokens of each pass through a block, in a list that grows."""
     tokens: list[int] = []
 
     def count(module, given, output):
@@ -40,7 +40,7 @@ def done():
 
 
 def passes(done, model, texts=TEXTS):
-    """What was counted, in passes of these texts through all layers."""
+    """Return the count in passes of these texts through all layers."""
     return sum(done) / (model.n_layers * n_tokens(model, texts))
 
 

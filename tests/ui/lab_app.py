@@ -78,7 +78,7 @@ def _remembering(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def link(app: AppTest) -> dict[str, str]:
-    """What the address says now."""
+    """Return the address as it is now."""
     return {
         name: value if isinstance(value, str) else value[-1]
         for name, value in app.query_params.items()

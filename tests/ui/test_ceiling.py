@@ -89,7 +89,7 @@ def test_a_cache_lets_go_of_what_nobody_looks_at_or_of_everything():
 
 
 def test_let_go_forgets_the_models_that_it_drops(monkeypatch):
-    """Of one that is taken for loaded, no files would be checked before they are read again."""
+    """Check that files of a model taken for loaded are checked before they are read again."""
     monkeypatch.setattr(memory, "await_transformers", lambda: None)
     monkeypatch.setattr(memory, "allowed", MagicMock())
     monkeypatch.setattr(loading, "load", MagicMock())

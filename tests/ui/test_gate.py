@@ -1,4 +1,4 @@
-"""Who may use the server: by its own names, from its own pages, and nobody else."""
+"""The server's gate: its own names and pages pass, nobody else."""
 
 import asyncio
 import socket
