@@ -1,7 +1,5 @@
 """Logits as sums of shares, against the model's own and against components taken away by hooks."""
 
-import copy
-
 import pytest
 import torch
 
@@ -10,6 +8,8 @@ from mha_viz.circuits.attribution.logit_attribution import logit_attribution
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import ArgumentError, TextError
 from mha_viz.prediction.logits import logits
+from tests.circuits.frozen_reference import FrozenNetwork
+from tests.circuits.plain_paths import note, put
 from tests.making.every_family import (
     PREDICTING,
     TOLERANCE,
@@ -47,81 +47,32 @@ def test_shares_sum_to_the_logit_the_difference_and_the_log_probability(name, dt
     assert float(miss) <= tolerance * size
 
 
-class Frozen:
-    """The network again by hooks: norms and gates divide as before, writers give what they gave."""
-
-    def __init__(self, model: AttentionModel, ids: torch.Tensor) -> None:
-        self.network = copy.deepcopy(model.network)
-        self.network.set_attn_implementation("eager")
-        self.ids, self.heard = ids, {}
-        self.frozen, self.without = False, {}
-        bert = model.family == "bert"
-        ends = ("output.dense", "embeddings.word_embeddings") if bert else ("c_proj", "mlp", "wte")
-        for name, module in self.network.named_modules():
-            if isinstance(module, torch.nn.LayerNorm):
-                module.register_forward_hook(self.norm(name))
-            elif name.endswith("transform_act_fn"):
-                module.register_forward_hook(self.gate(name))
-            elif name.endswith(ends) and not name.endswith("mlp.c_proj"):
-                module.register_forward_hook(self.writer(name))
-        self.whole = self.logits()
-        self.frozen = True
-
-    @torch.no_grad()
-    def logits(self, **without: torch.Tensor) -> torch.Tensor:
-        self.without = without
-        return self.network(input_ids=self.ids).logits[0]
-
-    def norm(self, name):
-        def hook(module, args, output):
-            x = args[0] - args[0].mean(-1, keepdim=True)
-            if not self.frozen:
-                self.heard[name] = (x.square().mean(-1, keepdim=True) + module.eps).sqrt()
-            return x / self.heard[name] * module.weight + module.bias
-
-        return hook
-
-    def gate(self, name):
-        def hook(module, args, output):
-            if not self.frozen:
-                self.heard[name] = output / args[0]
-            return args[0] * self.heard[name]
-
-        return hook
-
-    def writer(self, name):
-        def hook(module, args, output):
-            if not self.frozen:
-                self.heard[name] = args[0], output
-            return self.heard[name][1] - self.without.get(name, 0)
-
-        return hook
-
-
 @pytest.mark.parametrize("name", ["bert", "gpt2"])
 def test_a_share_is_what_is_lost_without_the_component_with_the_norms_frozen(name):
     model, text = build(name, torch.float64, predicts=True), text_for(name)
     found = logit_attribution(model, text, "mat")
     share = dict(zip((c.name for c in found.components), found.shares.tolist(), strict=True))
-    own = Frozen(model, torch.tensor([encoded(model, text).input_ids]))
-    layers = "bert.encoder.layer" if name == "bert" else "transformer.h"
-    attention, mlp = (
-        ("attention.output.dense", "output.dense") if name == "bert" else ("attn.c_proj", "mlp")
-    )
-    embedding = "bert.embeddings.word_embeddings" if name == "bert" else "transformer.wte"
+    ids = encoded(model, text).input_ids
+    own = FrozenNetwork(model, ids)
+    writers = [own.network.get_input_embeddings(), *own.outputs, *own.mlps]
+    written = [None] * len(writers)
+    own.run(ids, *(note(module, written, i) for i, module in enumerate(writers)))
 
-    def lost(path: str, part: torch.Tensor) -> float:
-        return float((own.whole - own.logits(**{path: part}))[found.position, found.token_id])
+    def lost(writer: int, part: torch.Tensor) -> float:
+        """Return what the logit loses while all other writers write what they wrote."""
+        less = [tensor - part if i == writer else tensor for i, tensor in enumerate(written)]
+        logits = own.run(ids, *map(put, writers, less))
+        return float((own.logits.detach() - logits)[found.position, found.token_id])
 
-    assert abs(lost(embedding, own.heard[embedding][1]) - share["embedding"]) <= 1e-9
+    assert abs(lost(0, written[0]) - share["embedding"]) <= 1e-9
     for layer in range(model.n_layers):
-        path = f"{layers}.{layer}.{mlp}"
-        assert abs(lost(path, own.heard[path][1]) - share[f"L{layer} MLP"]) <= 1e-9
-        path, weights = f"{layers}.{layer}.{attention}", model.attention_weights(layer)
-        z = own.heard[path][0].unflatten(-1, (model.n_heads, -1))
+        mlp = 1 + model.n_layers + layer
+        assert abs(lost(mlp, written[mlp]) - share[f"L{layer} MLP"]) <= 1e-9
+        weights = model.attention_weights(layer)
+        z = own.z[layer].detach().unflatten(-1, (model.n_heads, -1))
         heads = torch.einsum("bqhd,hdm->hbqm", z - weights.b_V, weights.W_O)
         for head, part in enumerate(heads):
-            assert abs(lost(path, part) - share[f"L{layer} H{head}"]) <= 1e-9
+            assert abs(lost(1 + layer, part) - share[f"L{layer} H{head}"]) <= 1e-9
 
 
 def test_a_masked_model_masks_the_position_that_is_asked_for():
