@@ -210,7 +210,7 @@ def study_figures(
         raise ArgumentError(f"There is no metric {metric!r} in this study.")
     chosen = default_head(study) if head is None else head
     study.check_head(*chosen)
-    made = {
+    drawn = {
         "heads": figures.metric_map(study, metric),
         "scatter": scatter(study),
         "quantiles": figures.quantiles(study, metric),
@@ -218,10 +218,10 @@ def study_figures(
         **{axis: figures.profile(study, axis, chosen) for axis in figures.PROFILES},
     }
     if study.pair_measures:
-        made["pairs"] = figures.pairs(study, study.pair_measures[0], chosen)
+        drawn["pairs"] = figures.pairs(study, study.pair_measures[0], chosen)
     if study.has_trees:
-        made["parts_of_speech"] = figures.parts_of_speech(study, chosen)
-    return {name: figure for name, figure in made.items() if figure is not None}
+        drawn["parts_of_speech"] = figures.parts_of_speech(study, chosen)
+    return {name: figure for name, figure in drawn.items() if figure is not None}
 
 
 def write_files(files: Mapping[str, bytes], folder: Path) -> Path:

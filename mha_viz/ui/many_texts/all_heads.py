@@ -73,10 +73,10 @@ def _colour_menu(study: Study, view: ManyTexts) -> None:
     offered |= (
         {RELATION: "A gold relation"} if study.has_trees and measures.relations(study) else {}
     )
-    looks: dict[str, Any] = {"format_func": offered.__getitem__, "width": 220}
-    looks |= {"value": RELATION if view.kind == RELATION else measures.selected(view)}
-    looks |= {"take": _colour_by, "help": TEXTS("all_heads.colour")}
-    state.control("colour", st.selectbox, "Coloured by", list(offered), **looks)
+    options: dict[str, Any] = {"format_func": offered.__getitem__, "width": 220}
+    options |= {"value": RELATION if view.kind == RELATION else measures.selected(view)}
+    options |= {"take": _colour_by, "help": TEXTS("all_heads.colour")}
+    state.control("colour", st.selectbox, "Coloured by", list(offered), **options)
 
 
 def _colour_by(key: str) -> None:
@@ -142,8 +142,8 @@ def _labels(study: Study, view: ManyTexts) -> None:
         st.markdown(_no_label(study, bool(view.lasso)))
         return
     table = titled(rows, study.layer_numbers)
-    places = rows[["layer", "head"]].to_numpy().tolist()
-    words.choosable(table, lambda row: words.choose(places[row]), key="many-labels")
+    heads = rows[["layer", "head"]].to_numpy().tolist()
+    words.choosable(table, lambda row: words.choose(heads[row]), key="many-labels")
     st.caption(NOTES["labels"])
     caption = source_line(study, "labels")
     exports.table_file(table, key="many-labels-file", name="Labels over texts", caption=caption)

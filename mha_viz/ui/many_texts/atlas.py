@@ -19,10 +19,10 @@ def draw(study: Study, view: ManyTexts) -> None:
     key = ("atlas", view.checkpoint, str(study.folder))
     content = memory.cache().find(key)
     if content is None:
-        place = st.empty()
-        if not place.button("Make the atlas", icon=":material/play_arrow:", key="make-atlas"):
+        button_slot = st.empty()
+        if not button_slot.button("Make the atlas", icon=":material/play_arrow:", key="make-atlas"):
             return
-        place.empty()
+        button_slot.empty()
         make = partial(atlas_zip, heavy.model_of(view.checkpoint), study.folder)
         work = heavy.work(make, key)
         content = progress.done(work, "stop-atlas", "Making the atlas …", progress.of_total)

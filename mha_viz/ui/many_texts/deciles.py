@@ -53,7 +53,7 @@ def typed_text(view: ManyTexts) -> Measured | None:
 
     key = "typed text", view.checkpoint, text
     try:
-        return memory.cache().get(key, run, lambda made: made.record.held_bytes)
+        return memory.cache().get(key, run, lambda measured: measured.record.held_bytes)
     except MhaVizError as error:
         st.error(plain(faults.sentence(error)), icon=":material/error:")
         return None
@@ -91,8 +91,8 @@ def _band(
     ends = dict.fromkeys(words.format_number(end) for end in (low, high))
     drawn = [_text(view, row, *arcs[row["text_id"]]) for row in rows[::-1].to_dict("records")]
     count = words.count(int(about["n_texts"]), "text")
-    places = _share(low, limits), _share(high, limits)
-    return Band(int(about["band"]), " to ".join(ends), count, *places, drawn)
+    shares = _share(low, limits), _share(high, limits)
+    return Band(int(about["band"]), " to ".join(ends), count, *shares, drawn)
 
 
 def _text(
@@ -118,23 +118,23 @@ def _typed(study: Study, view: ManyTexts, limits: tuple[float, float]) -> TypedT
     if value != value:
         st.info(TEXTS("deciles.undefined", title=measures.score_title(view)))
         return None
-    place = study.decile_of(value, n_tokens, *view.chosen, by, not view.any_length)
+    decile = study.decile_of(value, n_tokens, *view.chosen, by, not view.any_length)
     pieces = [Piece(token.text, token.is_special) for token in measured.record.tokens]
-    says = _place_in_words(value, n_tokens, place)
+    says = _decile_line(value, n_tokens, decile)
     address = heads_address(view, measured.record.text, view.chosen)
     text = DrawnText(says, address, pieces, _heaviest_arcs(measured.record, view.chosen))
-    return TypedText(place.band, _share(value, limits), "Your text", text)
+    return TypedText(decile.band, _share(value, limits), "Your text", text)
 
 
-def _place_in_words(value: float, n_tokens: int, place: DecilePlace) -> str:
+def _decile_line(value: float, n_tokens: int, decile: DecilePlace) -> str:
     """Say where a score lies among those of the texts that it is compared with.
 
-    >>> _place_in_words(0.5, 7, DecilePlace(9, 0.83, 40))
+    >>> _decile_line(0.5, 7, DecilePlace(9, 0.83, 40))
     '0.5, 7 tokens: decile 9, above 83 % of 40 texts'
     """
     score = f"{words.format_number(value)}, {words.count(n_tokens, 'token')}"
-    share = f"above {words.format_number(100 * place.quantile)} %"
-    return f"{score}: decile {place.band}, {share} of {words.count(place.n_texts, 'text')}"
+    share = f"above {words.format_number(100 * decile.quantile)} %"
+    return f"{score}: decile {decile.band}, {share} of {words.count(decile.n_texts, 'text')}"
 
 
 def _heaviest_arcs(record: AttentionRecord, head: tuple[int, int]) -> list[Arc]:
@@ -146,5 +146,5 @@ def _heaviest_arcs(record: AttentionRecord, head: tuple[int, int]) -> list[Arc]:
     heavy &= ~torch.tensor([token.is_special for token in record.tokens])[:, None]
     queries, keys = heavy.nonzero(as_tuple=True)
     order = weights[queries, keys].argsort(descending=True, stable=True)[:MAX_ARCS]
-    places = zip(queries[order].tolist(), keys[order].tolist(), strict=True)
-    return [Arc(query, key, float(weights[query, key])) for query, key in places]
+    pairs = zip(queries[order].tolist(), keys[order].tolist(), strict=True)
+    return [Arc(query, key, float(weights[query, key])) for query, key in pairs]

@@ -37,9 +37,9 @@ def draw(study: Study, view: ManyTexts, link: Callable[..., str]) -> None:
         st.caption(TEXTS("find.tree") if view.gold else TEXTS("find.weights", most=MAX_ARCS))
         bring_script(key="many-arcs-script")
     arcs = {} if view.gold else heaviest(study, view.chosen, texts["text_id"].tolist())
-    for place, row in enumerate(texts.to_dict("records")):
+    for number, row in enumerate(texts.to_dict("records")):
         st.markdown(f"{_about(row, matched)} – {link(row['text'], *view.chosen)}")
-        key = f"many-example-{place}"
+        key = f"many-example-{number}"
         if view.gold:
             _gold(study, view, row["text_id"], key)
         else:
@@ -50,8 +50,8 @@ def draw(study: Study, view: ManyTexts, link: Callable[..., str]) -> None:
 def _about(row: Mapping[Hashable, Any], matched: bool) -> str:
     """Say how much a text scores, and what texts of its length do."""
     ends = sorted({row["class_from"], row["class_to"]})
-    others = f"texts of {' to '.join(map(str, ends))} tokens" if matched else "all texts"
-    mean = f"mean of {others}: {words.format_number(row['class_mean'])}"
+    compared = f"texts of {' to '.join(map(str, ends))} tokens" if matched else "all texts"
+    mean = f"mean of {compared}: {words.format_number(row['class_mean'])}"
     tokens = words.count(row["n_tokens"], "token")
     return f"**{words.format_number(row['value'])}**, {tokens} ({mean})"
 

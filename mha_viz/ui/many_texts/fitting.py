@@ -58,23 +58,23 @@ def _head(study: Study, view: ManyTexts) -> ManyTexts:
 
 def _measured(study: Study, view: ManyTexts) -> ManyTexts:
     """Replace metrics that were not measured."""
-    axes, known = scatter_axes(study), measures.metrics(study)
-    if view.metric not in known:
+    axes, metrics = scatter_axes(study), measures.metrics(study)
+    if view.metric not in metrics:
         title = METRICS[view.metric].title if view.metric in METRICS else repr(view.metric)
-        instead = _first(("entropy", *known), known)
+        instead = _first(("entropy", *metrics), metrics)
         st.info(f"{title} is not in this study. Showing {METRICS[instead].title}.")
         view = replace(view, metric=instead)
     if view.kind not in ("", *measures.labels(study), RELATION):
         view = replace(view, kind="")
     x = view.x_axis if view.x_axis in axes else _first(_AXES, axes)
-    others = [axis for axis in (*_AXES, *axes) if axis != x]
-    y = view.y_axis if view.y_axis in axes else _first(others, axes)
+    other_axes = [axis for axis in (*_AXES, *axes) if axis != x]
+    y = view.y_axis if view.y_axis in axes else _first(other_axes, axes)
     return replace(view, x_axis=x, y_axis=y)
 
 
-def _first(wanted: Collection[str], known: Collection[str]) -> str:
+def _first(wanted: Collection[str], offered: Collection[str]) -> str:
     """Return the first of some keys that is known."""
-    return next(key for key in (*wanted, *known) if key in known)
+    return next(key for key in (*wanted, *offered) if key in offered)
 
 
 def _trees(study: Study, view: ManyTexts) -> ManyTexts:

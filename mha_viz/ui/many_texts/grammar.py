@@ -48,9 +48,9 @@ def _best(study: Study, view: ManyTexts) -> None:
         st.markdown(_TOO_SMALL)
         return
     st.markdown(answer(best, by, study.layer_numbers))
-    table, places = titled(best, study.layer_numbers), best[["layer", "head"]].to_numpy().tolist()
+    table, heads = titled(best, study.layer_numbers), best[["layer", "head"]].to_numpy().tolist()
     key = f"best-heads-{by}"
-    words.choosable(table, lambda row: words.choose(places[row]), key=key, height=_HEIGHT)
+    words.choosable(table, lambda row: words.choose(heads[row]), key=key, height=_HEIGHT)
     st.caption(f"{NOTES[by]} Click a row to see its head below.")
     name = f"Best heads: {QUESTIONS[by].lower()}"
     caption = figures.source_line(study, study.unit_note)
@@ -81,10 +81,10 @@ def _sentences(study: Study, view: ManyTexts) -> None:
         "trees": (study.trees, "uuas", "n_arcs"),
         "mentions": (study.coreference, "accuracy", "n"),
     }
-    for what, (rows, score, n) in scores.items():
+    for kind, (rows, score, n) in scores.items():
         for row in figures.of_head(rows, view.chosen).to_dict("records"):
             values = {"share": share(row, score), "verdicts": verdicts(row, score, n)}
-            st.markdown(TEXTS(f"grammar.{what}", n=row[n], **values))
+            st.markdown(TEXTS(f"grammar.{kind}", n=row[n], **values))
 
 
 def verdicts(row: Mapping[Hashable, Any], score: str, n: str) -> str:

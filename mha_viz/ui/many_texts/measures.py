@@ -76,9 +76,9 @@ def metric_menu(study: Study) -> None:
 def score_menu(study: Study, view: ManyTexts) -> None:
     """Draw the menu of what texts are ranked by: metrics and labels."""
     offered = metrics_and_labels(study)
-    looks: dict[str, Any] = {"format_func": offered.__getitem__, "width": 240}
-    looks |= {"value": selected(view), "take": select}
-    state.control("score", st.selectbox, "Score", list(offered), **looks)
+    options: dict[str, Any] = {"format_func": offered.__getitem__, "width": 240}
+    options |= {"value": selected(view), "take": select}
+    state.control("score", st.selectbox, "Score", list(offered), **options)
 
 
 def score(view: ManyTexts) -> str:

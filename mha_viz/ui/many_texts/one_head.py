@@ -60,7 +60,8 @@ def _words(study: Study, view: ManyTexts) -> None:
     """Draw the head's circuits: between frequent tokens of the texts, and over the vocabulary."""
     model = memory.model(*view.checkpoint)
     sample = study.sample_texts(N_SAMPLED)
-    tokens = [one for text in sample for one in encode_texts(model.stored_reader, text)[0].tokens]
+    texts = (encode_texts(model.stored_reader, text)[0] for text in sample)
+    tokens = [token for encoded in texts for token in encoded.tokens]
     counts = Counter(token.id for token in tokens if not token.is_special)
     of_id = {token.id: token for token in tokens}
     frequent = [of_id[number] for number, _ in counts.most_common()]

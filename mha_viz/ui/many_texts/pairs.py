@@ -27,7 +27,7 @@ def draw(study: Study, view: ManyTexts) -> None:
 def _matrix(study: Study, view: ManyTexts) -> None:
     def choose(clicked: object) -> None:
         if isinstance(clicked, list) and len(clicked) == 2:
-            words.choose_both(*(divmod(int(place), study.n_heads) for place in clicked))
+            words.choose_both(*(divmod(int(cell), study.n_heads) for cell in clicked))
 
     show(figures.pairs(study, view.measure, view.chosen), "pairs", choose)
 

@@ -56,9 +56,9 @@ def _views(study: Study) -> None:
         view = fitting.fit(study, state.of(ManyTexts))
         with st.container(horizontal=True, vertical_alignment="center", key="tabs"):
             choosing.segments("tab", "View", TABS, label_visibility="collapsed")
-            looks: dict[str, Any] = {"width": 85, "label_visibility": "collapsed"}
-            choosing.menu("layer", "Layer", choosing.layers(study.n_layers), **looks)
-            choosing.menu("head", "Head", choosing.numbered("H", study.n_heads), **looks)
+            options: dict[str, Any] = {"width": 85, "label_visibility": "collapsed"}
+            choosing.menu("layer", "Layer", choosing.layers(study.n_layers), **options)
+            choosing.menu("head", "Head", choosing.numbered("H", study.n_heads), **options)
             menu = partial(atlas.draw, study, view)
             lazy_sections.in_popover("Atlas", ":material/public:", "atlas", menu)
         _VIEWS[view.tab](study, view)

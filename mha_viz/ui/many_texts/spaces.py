@@ -92,19 +92,19 @@ def _spaces(study: Study, view: ManyTexts) -> HeadSpaces | None:
     def run() -> dict[Head, HeadSpaces]:
         call = partial(spaces_of_heads, heavy.model_of(view.checkpoint), texts, heads)
         work = heavy.work(call, key, seconds)
-        made: list[HeadSpaces] = progress.done(
+        spaces: list[HeadSpaces] = progress.done(
             work, "stop_spaces", "Running texts …", partial(progress.of_total, of=" texts")
         )
-        return {(space.layer, space.head): space for space in made}
+        return {(space.layer, space.head): space for space in spaces}
 
-    made = memory.cache().find(key)
-    if made is None and seconds > _AT_ONCE:
+    head_spaces = memory.cache().find(key)
+    if head_spaces is None and seconds > _AT_ONCE:
         why = TEXTS("spaces.long", n=words.count(len(texts), "text"), about=progress.about(seconds))
-        made = progress.on_request("spaces", key, run, why, "Run the texts", "run_spaces")
-    if made is None and seconds <= _AT_ONCE:
-        made = memory.cache().get(key, run, _size)
-    return None if made is None else made[numbers[view.layer], view.head]
+        head_spaces = progress.on_request("spaces", key, run, why, "Run the texts", "run_spaces")
+    if head_spaces is None and seconds <= _AT_ONCE:
+        head_spaces = memory.cache().get(key, run, _size)
+    return None if head_spaces is None else head_spaces[numbers[view.layer], view.head]
 
 
-def _size(made: Mapping[Head, HeadSpaces]) -> int:
-    return sum(space.coordinates.nbytes + space.received.nbytes for space in made.values())
+def _size(head_spaces: Mapping[Head, HeadSpaces]) -> int:
+    return sum(space.coordinates.nbytes + space.received.nbytes for space in head_spaces.values())

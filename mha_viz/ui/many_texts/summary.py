@@ -22,13 +22,13 @@ def draw(study: Study, view: ManyTexts) -> None:
     few = ""
     if study.sql("SELECT count(low) AS n FROM heads")["n"].item() == 0:
         few = "For one text there is no interval and no label: it is an anecdote."
-    told = " ".join(filter(None, (of, few, _labels(study), _best(study))))
-    st.markdown(told, help=plain(how))
+    sentences = " ".join(filter(None, (of, few, _labels(study), _best(study))))
+    st.markdown(sentences, help=plain(how))
     missing = study.notes
     if n_skipped := study.manifest["counts"]["n_skipped"]:
-        place, reason = study.manifest["skipped"][0]
+        first_skipped, reason = study.manifest["skipped"][0]
         skipped = count(n_skipped, "text")
-        missing.insert(0, f"Skipped: {skipped}; the first is {place}: {reason}")
+        missing.insert(0, f"Skipped: {skipped}; the first is {first_skipped}: {reason}")
     if missing:
         st.warning(plain(" ".join(missing)), icon=":material/warning:")
 

@@ -27,8 +27,8 @@ def choose(view: ManyTexts) -> ManyTexts:
         state.change(corpus="")
         st.rerun()  # the message is drawn above
     with st.container(horizontal=True, vertical_alignment="center"):
-        looks: dict[str, Any] = {"width": 260, "label_visibility": "collapsed"}
-        choosing.menu("corpus", "Texts", offered, **looks)
+        options: dict[str, Any] = {"width": 260, "label_visibility": "collapsed"}
+        choosing.menu("corpus", "Texts", offered, **options)
         label, icon = "Texts of your own", ":material/add:"
         lazy_sections.in_popover(label, icon, "own-texts", _form)
         off, hint = not studies().is_treebank(view.corpus), TEXTS("texts.join")
@@ -42,8 +42,8 @@ def own(view: ManyTexts) -> dict[str, str]:
     Where nobody but who sits at this machine can open the page, all that were given are theirs: a
     study is found again after the browser was closed.
     """
-    given = session().texts_given
-    mine = {view.corpus, view.corpus_b, *given}
+    text_keys = session().texts_given
+    mine = {view.corpus, view.corpus_b, *text_keys}
     alone = own_address.only_here()
     return {key: title for key, title in studies().own().items() if alone or key in mine}
 
@@ -114,8 +114,8 @@ def _progress(making: StudyJob, key: str, can_stop: bool) -> None:
         st.rerun()
     progress = making.progress
     share = progress.n_texts / progress.n_total if progress.n_total else 0.0
-    place, silent = making.waiting, making.silent_seconds
-    words = progress.in_words() if place is None else waiting(place)
+    position, silent = making.waiting, making.silent_seconds
+    words = progress.in_words() if position is None else waiting(position)
     words += f". {silence(silent)}." if silent >= heavy.SILENCE else ""
     st.progress(min(share, 1.0), words)
     if can_stop:

@@ -94,14 +94,14 @@ def controls(study: Study, view: ManyTexts) -> None:
 
 def _models(view: ManyTexts) -> dict[str, str]:
     """Return the models to compare with, which have as many layers and heads."""
-    known = {info.name: info for info in allowed.models()}
+    models = {info.name: info for info in allowed.models()}
     for name in session().typed_models or ():
         try:
-            known[name] = find_model(name, download=False)
+            models[name] = find_model(name, download=False)
         except MhaVizError:
             continue  # a folder that has been taken away since
-    others = {name: name for name in known if name != view.model}
-    return {"": "Random weights", SAME_MODEL: "The same model"} | others
+    other_models = {name: name for name in models if name != view.model}
+    return {"": "Random weights", SAME_MODEL: "The same model"} | other_models
 
 
 def _texts(view: ManyTexts) -> dict[str, str]:
@@ -121,22 +121,28 @@ def _by_metric(study: Study, view: ManyTexts, differences: pd.DataFrame) -> None
         look.beside([2, 3], partial(_map, study, view, rows), partial(_rows, study, view, rows))
 
 
-def _table(study: Study, view: ManyTexts, by: str, found: pd.DataFrame) -> None:
+def _table(study: Study, view: ManyTexts, by: str, differences: pd.DataFrame) -> None:
     """Draw what differs in more than single heads' metrics, the surest first."""
-    if found.empty:
+    if differences.empty:
         st.info("Nothing can be said: no head was asked the same on both.")
         return
     if by == "distributions":
-        found = found[["metric", "50%_b", "50%_a", "apart"]]
+        differences = differences[["metric", "50%_b", "50%_a", "apart"]]
     elif by == "matched":
-        found = found.rename(columns={"layer_b": "layer", "head_b": "head"})  # of this study
+        differences = differences.rename(
+            columns={"layer_b": "layer", "head_b": "head"}
+        )  # of this study
     else:
-        known, sure = found["q"].notna().sum(), (found["q"] <= RATE).sum()
-        st.markdown(TEXTS("two.differ", what=COMPARED[by], sure=sure, known=known, rate=100 * RATE))
+        n_tested, sure = differences["q"].notna().sum(), (differences["q"] <= RATE).sum()
+        st.markdown(
+            TEXTS("two.differ", what=COMPARED[by], sure=sure, known=n_tested, rate=100 * RATE)
+        )
         sides = {"b": "this study", "a": "the other"}
-        found = found.rename(columns={"layer_b": "layer", "head_b": "head"})  # of this study
-        found = found.assign(better=found["better"].replace(sides))
-    table = titled(found, study.layer_numbers)
+        differences = differences.rename(
+            columns={"layer_b": "layer", "head_b": "head"}
+        )  # of this study
+        differences = differences.assign(better=differences["better"].replace(sides))
+    table = titled(differences, study.layer_numbers)
     words.plain_table(table)
     st.caption(TEXTS(f"two.{by if by in _BY else 'trees'}"))
     caption = source_line(study, f"against {_reference(view)}", COMPARED[by])
@@ -145,15 +151,15 @@ def _table(study: Study, view: ManyTexts, by: str, found: pd.DataFrame) -> None:
 
 def _answer(rows: pd.DataFrame, view: ManyTexts) -> bool:
     """Say how many heads differ, and how many would by chance alone; return whether any could."""
-    known = rows["standard_errors"].abs().dropna()
-    if known.empty:
+    standard_errors = rows["standard_errors"].abs().dropna()
+    if standard_errors.empty:
         st.info("Nothing can be said: it takes two texts or more on which the metric is defined.")
         return False
-    n, best, title = len(known), rows.iloc[0], METRICS[view.metric].title
+    n, best, title = len(standard_errors), rows.iloc[0], METRICS[view.metric].title
     by_chance = [comparison.beyond_by_chance(n, errors) for errors in (FAR, 2)]
-    told = {"title": title, "far": int((known >= FAR).sum()), "n": n, "errors": FAR}
+    values = {"title": title, "far": int((standard_errors >= FAR).sum()), "n": n, "errors": FAR}
     most = words.head_name(int(best["layer"]), int(best["head"]))
-    st.markdown(TEXTS("two.answer", **told, most=most, by_chance=by_chance))
+    st.markdown(TEXTS("two.answer", **values, most=most, by_chance=by_chance))
     if (n_texts := int(rows["n_texts"].min())) < FEW:
         st.caption(TEXTS("two.few", texts=words.count(n_texts, "text")))
     return True
@@ -177,9 +183,9 @@ def _map(study: Study, view: ManyTexts, rows: pd.DataFrame) -> None:
         for row in zip(*means, strict=True)
     ]
     title = f"{metric}: this study minus the other"
-    looks: dict[str, Any] = {"selected": view.chosen, "diverging": True, "hover_notes": notes}
-    looks["layer_numbers"] = study.layer_numbers
-    draw = partial(head_changes, apart, title, "standard errors", **looks)
+    options: dict[str, Any] = {"selected": view.chosen, "diverging": True, "hover_notes": notes}
+    options["layer_numbers"] = study.layer_numbers
+    draw = partial(head_changes, apart, title, "standard errors", **options)
     table = titled(rows.drop(columns="metric"), study.layer_numbers)
     caption = source_line(study, f"against {against}", metric)
     figure = StudyFigure(f"{metric} in two studies", draw, table, caption)
