@@ -7,8 +7,8 @@ import pytest
 
 from mha_viz.circuits.attribution.pins import Pin
 from mha_viz.ui.widgets.components.flow_graph import (
+    DrawnNode,
     HeadPair,
-    NodePlace,
     chosen,
     describe,
     graph_payload,
@@ -89,8 +89,8 @@ def test_a_predictions_payload_holds_every_edge_and_its_pins():
 @pytest.mark.parametrize(
     ("sent", "node"),
     [
-        ((1, 1, 3, 2, 4), NodePlace(1, "H", 2, 4)),
-        ((1, 2, 4, -1, 0), NodePlace(1, "MLP", -1, 0)),
+        ((1, 1, 3, 2, 4), DrawnNode(1, "H", 2, 4)),
+        ((1, 2, 4, -1, 0), DrawnNode(1, "MLP", -1, 0)),
         ((2, 0, 4, -1, 4), None),
         ((1, 1, 3, 3, 4), None),
         ((1, 0, 4, -1, 4), None),

@@ -28,11 +28,11 @@ def draw(scene: Scene, view: Why) -> None:
         return
     with st.container(horizontal=True, vertical_alignment="bottom"):
         _switches()
-        place = effects.choices(scene, view) if view.connections == "effect" else 0
+        position = effects.choices(scene, view) if view.connections == "effect" else 0
     if not has_pairs:
         pairs.say_no_pairs()
     elif view.connections == "effect":
-        effects.draw(scene, view, place)
+        effects.draw(scene, view, position)
     else:
         _by_weights(scene, view)
 
@@ -58,13 +58,13 @@ def _by_weights(scene: Scene, view: Why) -> None:
     kinds = {str(name): _composition(scene, name) for name in KINDS}
     zscore, n_heads = kinds[kind].zscore.numpy(), kinds[kind].n_heads
     view = pairs.fit_pair(view, zscore, n_heads)
-    left, right = st.columns([3, 2], gap="medium")
-    with left:
+    matrix_column, pair_column = st.columns([3, 2], gap="medium")
+    with matrix_column:
         more = {"score": kinds[kind].score.numpy()}
         texts = TEXTS.figure("figures.composition", kind=kind)
         caption = words.settings(scene, f"{kind}-composition by weights")
         pairs.draw_map(scene, view, zscore, more=more, caption=caption, **texts)
-    with right:
+    with pair_column:
         _pair(pairs.shown_pair(view, zscore, n_heads), kinds)
         label = "**Furthest from chance (z)**"
         pairs.chips(view, "most_composed", label, zscore, n_heads)
@@ -77,12 +77,12 @@ def _by_weights(scene: Scene, view: Why) -> None:
 
 def _copying(scene: Scene, view: Why) -> None:
     copying = of_weights(view.checkpoint, copying_scores, size=50_000)
-    left, right = st.columns([3, 2], gap="medium")
-    with left:
+    map_column, head_column = st.columns([3, 2], gap="medium")
+    with map_column:
         scores, caption = copying.score.numpy(), words.settings(scene, "OV circuits by weights")
         table, texts = copying.table(), TEXTS.figure("figures.copying")
         targets.draw_heads(scores, view, "Copying score", table=table, caption=caption, **texts)
-    with right:
+    with head_column:
         layer, head = view.chosen
         name, share = words.head_name(layer, head), float(copying.positive_share[layer, head])
         score, z = (

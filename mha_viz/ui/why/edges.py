@@ -67,7 +67,7 @@ def draw(scene: Scene, view: Why, chosen: tasks.Chosen) -> None:
         _check(view, chosen.task)
         if st.button(**TEXTS.control("find_edges"), key="find_edges", type="primary"):
             passes = _EDGE_PASSES
-            findings = tasks.measured(view, find_edges, chosen, passes=passes, what="edges")
+            findings = tasks.measured(view, find_edges, chosen, passes=passes, name="edges")
             progress.results("edges")[key] = findings
             st.rerun()
     findings = progress.results("edges").get(key)

@@ -58,16 +58,16 @@ def choices(scene: Scene, view: Why) -> int:
     """Draw the menu of the prediction that paths change and of the other text; return its place."""
     with st.popover("Prediction", icon=":material/tune:", key="effect-prediction"):
         with st.container(horizontal=True, vertical_alignment="bottom"):
-            place = targets.pickers(scene, view)
+            position = targets.pickers(scene, view)
         state.bound("source", st.text_input, **TEXTS.control("source", n=N_TEXTS))
         behaviour_and_way()
-    return place
+    return position
 
 
-def draw(scene: Scene, view: Why, place: int) -> None:
+def draw(scene: Scene, view: Why, position: int) -> None:
     """Draw all paths to a prediction of the sentence, one of them, and the estimates' worth."""
     none = tuple(example.text for example in EXAMPLES[:N_TEXTS])
-    settings = settings_of(view, place, view.source if view.source.strip() else none)
+    settings = settings_of(view, position, view.source if view.source.strip() else none)
     paths = _paths(scene, view, settings)
     if paths is not None:
         _draw(scene, view, settings, paths)
@@ -89,11 +89,11 @@ def behaviour_and_way() -> None:
     choosing.segments("way", "Path", WAYS)
 
 
-def settings_of(view: Why, place: int, corrupt: str | tuple[str, ...]) -> PathSettings:
+def settings_of(view: Why, position: int, corrupt: str | tuple[str, ...]) -> PathSettings:
     """Return the view's behaviour and tokens, for a prediction and the text patched from."""
     target = view.target.strip() or None if view.behaviour != "kl" else None
     against = view.against.strip() or None if view.behaviour == "logit_difference" else None
-    return PathSettings(corrupt, view.behaviour, target, against, place)
+    return PathSettings(corrupt, view.behaviour, target, against, position)
 
 
 def _draw(scene: Scene, view: Why, of: PathSettings | PathEffects, paths: PathEffects) -> None:
@@ -101,10 +101,10 @@ def _draw(scene: Scene, view: Why, of: PathSettings | PathEffects, paths: PathEf
     n_heads, values = scene.record.n_heads, _flat(view, paths.effect)
     view = pairs.fit_pair(view, values, n_heads)
     say_clean(paths)
-    left, right = st.columns([3, 2], gap="medium")
-    with left:
+    matrix_column, pair_column = st.columns([3, 2], gap="medium")
+    with matrix_column:
         _map(scene, view, paths, values)
-    with right:
+    with pair_column:
         _pair(scene, view, of, pairs.shown_pair(view, values, n_heads))
         if np.isfinite(values).any():
             label = "**Paths that matter most**"
@@ -120,10 +120,10 @@ def _draw(scene: Scene, view: Why, of: PathSettings | PathEffects, paths: PathEf
 def _paths(scene: Scene, view: Why, of: PathSettings | tasks.Chosen) -> PathEffects | None:
     """Return all estimates, computed once; None until they are requested of long work."""
     model, chosen = targets.model(scene), None if isinstance(of, PathSettings) else of
-    what = (scene.key, of) if chosen is None else (view.checkpoint, chosen.source, view.behaviour)
-    key, kept = (what, view.way), progress.results("paths")
-    if key in kept:
-        return cast(PathEffects, kept[key])
+    source = (scene.key, of) if chosen is None else (view.checkpoint, chosen.source, view.behaviour)
+    key, estimates = (source, view.way), progress.results("paths")
+    if key in estimates:
+        return cast(PathEffects, estimates[key])
     seconds = None if chosen is not None else _expected_seconds(scene, view)
     at_once = seconds is not None and seconds <= AT_ONCE_SECONDS and reporting.small(view)
     if seconds is not None and not at_once:
@@ -140,8 +140,8 @@ def _paths(scene: Scene, view: Why, of: PathSettings | tasks.Chosen) -> PathEffe
         of_pairs = partial(progress.of_total, of=" pairs")
         work = heavy.work_here(make, (heavy.session(), key))
         paths = progress.done(work, "stop_paths", "Estimating …", of_pairs)
-    kept.clear()  # they hold the model's runs: one is enough
-    kept[key] = paths
+    estimates.clear()  # they hold the model's runs: one is enough
+    estimates[key] = paths
     if not at_once:
         st.rerun()  # without the time that it takes
     return paths
@@ -170,9 +170,9 @@ def _of_task(result: object) -> TypeGuard[PathEffects]:
 
 def _flat(view: Why, values: NDArray[Any]) -> NDArray[Any]:
     """Take the paths into the chosen input, as (writer, reader)."""
-    which = list(THROUGH).index(view.through)
+    input_index = list(THROUGH).index(view.through)
     n = int(np.prod(values.shape[:2]))
-    return values[..., which].reshape(n, n)
+    return values[..., input_index].reshape(n, n)
 
 
 def _measured(view: Why, paths: PathEffects) -> NDArray[np.bool_] | None:
@@ -210,10 +210,10 @@ def _pair(scene: Scene, view: Why, settings: PathSettings | PathEffects, pair: p
     """Draw the numbers of one pair of heads: of the text, or as they were paths over a task."""
     st.header(pairs.named(pair), anchor=False)
     sender, (layer, head) = pair
-    which = list(THROUGH).index(view.through)
-    into = INPUTS[which]
+    input_index = list(THROUGH).index(view.through)
+    into = INPUTS[input_index]
     if not isinstance(settings, PathSettings):
-        at = (*sender, layer, head, which)
+        at = (*sender, layer, head, input_index)
         each = {"Measured": settings.exact, LOW: settings.low, HIGH: settings.high}
         numbers = {name: [values[at]] for name, values in each.items()}
         numbers["Estimated"] = [settings.estimate[at]]
@@ -245,10 +245,10 @@ def _at_logits(scene: Scene, view: Why, paths: PathEffects) -> None:
 
 def _measure(paths: PathEffects) -> None:
     """Draw the button and the progress; a stopped measurement keeps what it has."""
-    left = paths.n_paths - paths.n_measured
-    if not left:
+    n_estimated = paths.n_paths - paths.n_measured
+    if not n_estimated:
         return
-    st.caption(f"{left:,} of {paths.n_paths:,} paths are estimated, and not measured.")
+    st.caption(f"{n_estimated:,} of {paths.n_paths:,} paths are estimated, and not measured.")
     label = "Measure all paths"
     if not st.button(label, icon=":material/play_arrow:", key="measure_paths", type="primary"):
         return
@@ -265,13 +265,13 @@ def _agreement(scene: Scene, view: Why, paths: PathEffects) -> None:
         return
     names, unit, n_heads = words.names(scene), UNITS[paths.metric], scene.record.n_heads
     shown = pairs.shown_pair(view, _flat(view, paths.effect), n_heads)
-    places = np.stack([i, j], axis=-1)
+    head_pairs = np.stack([i, j], axis=-1)
     titles = f"estimated ({unit})", f"measured ({unit})"
     st.header("May the estimate be trusted?", anchor=False)
     shares = {"share": paths.recall(), "top": min(N_MEASURED, paths.n_paths)}
     recall = TEXTS("paths.recall" if paths.recall() >= 0 else "paths.no_recall", **shares)
     st.markdown(TEXTS("paths.agreement", paths=paths, recall=recall))
-    points = MeasuredPairs(estimate[i, j], exact[i, j], places, names, n_heads, *titles)
+    points = MeasuredPairs(estimate[i, j], exact[i, j], head_pairs, names, n_heads, *titles)
     selected = pairs.numbers(shown, n_heads)
     heads = {"Writes": [names[at] for at in i], "Reads": [names[at] for at in j]}
     numbers = {"measured": exact[i, j], "estimate": estimate[i, j]}

@@ -29,11 +29,11 @@ FINEST = 0.005  # the least share of a state that the slider can bring in
 MAX_PINS = 24
 
 
-def draw(scene: Scene, view: Why, place: int) -> None:
+def draw(scene: Scene, view: Why, position: int) -> None:
     """Draw what the prediction at a position is the sum of."""
     token, versus = view.target.strip() or None, view.against.strip() or None
-    make = partial(prediction_of, text=scene.text, token=token, versus=versus, position=place)
-    shown = _signed(scene, view, (place, token, versus), make)
+    make = partial(prediction_of, text=scene.text, token=token, versus=versus, position=position)
+    shown = _signed(scene, view, (position, token, versus), make)
     st.caption(TEXTS("graph.prediction"))
     if shown is not None and shown.versus is None:
         st.caption(TEXTS("parts.one_logit"))
@@ -45,25 +45,25 @@ def draw_task(scene: Scene, view: Why, chosen: tasks.Chosen) -> None:
     st.caption(TEXTS("graph.pairs"))
 
 
-def draw_state(scene: Scene, view: Why, place: int) -> None:
+def draw_state(scene: Scene, view: Why, position: int) -> None:
     """Draw what one token's state is made of."""
     measure, size = view.flow, 2_000_000
-    flow = targets.of_text(scene, graph_of, place, FINEST, measure=measure, size=size)
+    flow = targets.of_text(scene, graph_of, position, FINEST, measure=measure, size=size)
     graphs.flow_graph(flow, key="flow_graph", dark=look.dark(), on_choose=_choose_edge)
     words.notes(flow.notes)
 
 
 def controls_of_signed() -> None:
     """Draw the choices of threshold and folds, and the file of a saved graph."""
-    looks = TEXTS.control("explained") | {"min_value": min(SHARES), "max_value": max(SHARES)}
-    state.bound("explained", st.slider, **looks)
+    options = TEXTS.control("explained") | {"min_value": min(SHARES), "max_value": max(SHARES)}
+    state.bound("explained", st.slider, **options)
     choosing.segments("fold", "Columns", TITLES["folds"])
     choosing.segments("together", "Heads", TITLES["together"])
     controls.open_file("graph_upload", "open-graph", "A graph that was saved here", _take_file)
 
 
 def _signed(
-    scene: Scene, view: Why, asked: tuple[Hashable, ...], make: Callable[..., PredictionGraph]
+    scene: Scene, view: Why, key: tuple[Hashable, ...], make: Callable[..., PredictionGraph]
 ) -> PredictionGraph | None:
     """Compute and draw the graph of a prediction, or one that was saved; None where refused."""
     pins, share = _split(view.graph_pins), view.explained / 100
@@ -71,7 +71,7 @@ def _signed(
     with continue_on_error():
         computed: PredictionGraph = targets.computed(
             scene,
-            *("prediction graph", *asked, view.explained, pins),
+            *("prediction graph", *key, view.explained, pins),
             make=lambda model: make(model, share=share, pins=pins),
             size=5_000_000,
         )
@@ -132,14 +132,14 @@ def _split(pins: str) -> tuple[str, ...]:
 def _toggle(names: tuple[str, ...]) -> None:
     """Pin these nodes, or take their pins away where all are pinned."""
     pins = _split(state.of(Why).graph_pins)
-    kept = tuple(name for name in pins if name not in names)
-    kept = kept if set(names) <= set(pins) else (*kept, *names)[:MAX_PINS]
-    state.change(graph_pins=",".join(name.replace(" ", "") for name in kept))
+    shown = tuple(name for name in pins if name not in names)
+    shown = shown if set(names) <= set(pins) else (*shown, *names)[:MAX_PINS]
+    state.change(graph_pins=",".join(name.replace(" ", "") for name in shown))
 
 
 def _members(
     graph: PredictionGraph,
-    node: graphs.NodePlace,
+    node: graphs.DrawnNode,
     view: Why,
     labels: Mapping[tuple[int, int], str],
 ) -> tuple[str, ...]:
@@ -148,13 +148,13 @@ def _members(
     if node.position < 0 or view.fold == "text":
         positions = [-1]
     elif view.fold == "words":
-        places = merge(graph.tokens, graph.text, None)[0].tolist()
-        positions = [i for i, place in enumerate(places) if place == node.position]
+        columns = merge(graph.tokens, graph.text, None)[0].tolist()
+        positions = [i for i, column in enumerate(columns) if column == node.position]
     heads = [node.head]
     label = labels.get((node.layer, node.head))
-    if node.what == "H" and label is not None:
+    if node.kind == "H" and label is not None:
         heads = [j for (i, j), name in labels.items() if i == node.layer and name == label]
-    return tuple(str(Pin(node.layer, node.what, head, at)) for head in heads for at in positions)
+    return tuple(str(Pin(node.layer, node.kind, head, at)) for head in heads for at in positions)
 
 
 def _folded_pins(
@@ -162,12 +162,12 @@ def _folded_pins(
 ) -> list[Pin]:
     """Return the pins as nodes of the drawn graph."""
     pins, drawn = _split(view.graph_pins), list[Pin]()
-    places = merge(graph.tokens, graph.text, None)[0].tolist()
+    columns = merge(graph.tokens, graph.text, None)[0].tolist()
     for pin in map(Pin.of, pins):
         label = labels.get((pin.layer, pin.head))
         same = [j for (i, j), name in labels.items() if i == pin.layer and name == label]
         head = min(same) if label is not None else pin.head
-        at = {"tokens": pin.position, "words": places[pin.position], "text": -1}[view.fold]
+        at = {"tokens": pin.position, "words": columns[pin.position], "text": -1}[view.fold]
         drawn.append(Pin(pin.layer, pin.what, head, pin.position if pin.position < 0 else at))
     return drawn
 

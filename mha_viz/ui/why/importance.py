@@ -154,11 +154,11 @@ def _measure(scene: Scene, model: AttentionModel, view: Why, is_pressed: bool) -
 
 def _map(scene: Scene, view: Why, importance: HeadImportance) -> None:
     name = METHOD_NAMES[importance.method]
-    looks: dict[str, Any] = {"selected": view.chosen, "dark": look.dark()}
-    looks["layer_numbers"] = importance.layer_numbers
+    options: dict[str, Any] = {"selected": view.chosen, "dark": look.dark()}
+    options["layer_numbers"] = importance.layer_numbers
     if importance.n_texts > 1:
-        looks |= {"low": importance.low.numpy(), "high": importance.high.numpy()}
-    figure = importance_map(importance.mean.numpy(), name, importance.unit, **looks)
+        options |= {"low": importance.low.numpy(), "high": importance.high.numpy()}
+    figure = importance_map(importance.mean.numpy(), name, importance.unit, **options)
     caption = words.settings(scene, words.count(importance.n_texts, "text"))
     texts = TEXTS.figure("figures.importance", method=name.capitalize())
     shown: dict[str, Any] = {"table": importance.table(), "caption": caption, **texts}
@@ -190,8 +190,8 @@ def _beside(scene: Scene, view: Why, importance: HeadImportance) -> None:
     scores = _redundancy(scene) if chosen == REDUNDANCY else report.scores[chosen].numpy()
     title, name = twin if chosen == REDUNDANCY else titles[chosen], METHOD_NAMES[importance.method]
     values, axes = importance.mean.numpy(), (title, f"{name} ({importance.unit})")
-    looks: dict[str, Any] = {"layer_numbers": importance.layer_numbers, "dark": look.dark()}
-    figure = head_scatter(scores, values, *axes, selected=view.chosen, **looks)
+    options: dict[str, Any] = {"layer_numbers": importance.layer_numbers, "dark": look.dark()}
+    figure = head_scatter(scores, values, *axes, selected=view.chosen, **options)
     table = words.head_values(scene, {title: scores, "Importance": values})
     caption = words.settings(scene, words.count(importance.n_texts, "text"))
     texts = TEXTS.figure("figures.beside", method=name.capitalize(), title=title)

@@ -59,8 +59,8 @@ def _largest(values: NDArray[np.floating], n_heads: int) -> list[Pair]:
     """Rank the pairs with the largest numbers, whatever their sign."""
     sizes = np.nan_to_num(np.abs(values), nan=-1.0).ravel()  # NaN is no pair, and 0 is one
     order = np.argsort(-sizes, kind="stable")[:N_NAMED].tolist()
-    places = (divmod(i, len(values)) for i in order if sizes[i] >= 0)
-    return [(divmod(i, n_heads), divmod(j, n_heads)) for i, j in places]
+    cells = (divmod(i, len(values)) for i in order if sizes[i] >= 0)
+    return [(divmod(i, n_heads), divmod(j, n_heads)) for i, j in cells]
 
 
 def named(pair: Pair) -> str:

@@ -27,9 +27,9 @@ PILES = {"embedding": "embedding", "head": "heads", "MLP": "MLP"}
 REST = "biases and the rest"
 
 
-def draw(scene: Scene, view: Why, place: int) -> None:
+def draw(scene: Scene, view: Why, position: int) -> None:
     """Draw the sum, all parts by layer and by head, and the heads that write most."""
-    attribution = _attribution(scene, view, place)
+    attribution = _attribution(scene, view, position)
     _all_parts(scene, view, attribution)
     if attribution.of == "logit" and attribution.versus is None:
         st.caption(TEXTS("parts.one_logit"))
@@ -48,18 +48,18 @@ def draw_task(scene: Scene, view: Why, chosen: tasks.Chosen) -> None:
     _all_parts(scene, view, over_task)
 
 
-def of_head(scene: Scene, view: Why, place: int) -> None:
+def of_head(scene: Scene, view: Why, position: int) -> None:
     """Draw what the chosen head writes for the prediction at one place."""
-    attribution = _attribution(scene, view, place)
+    attribution = _attribution(scene, view, position)
     by_source = partial(_by_source, scene, view, attribution)
-    look.beside(2, by_source, partial(_tokens, scene, view, place))
+    look.beside(2, by_source, partial(_tokens, scene, view, position))
 
 
-def _attribution(scene: Scene, view: Why, place: int) -> LogitAttribution:
+def _attribution(scene: Scene, view: Why, position: int) -> LogitAttribution:
     token, versus = view.target.strip() or None, view.against.strip() or None
     of = "logit" if versus else view.quantity
     size = 8 * scene.head_count * len(scene.record.tokens) + 100_000
-    return targets.of_text(scene, logit_attribution, token, versus, place, of=of, size=size)
+    return targets.of_text(scene, logit_attribution, token, versus, position, of=of, size=size)
 
 
 def _whole(attribution: LogitAttribution | TaskAttribution) -> str:
@@ -93,14 +93,14 @@ def _caption(scene: Scene, attribution: LogitAttribution | TaskAttribution, *mor
 
 
 def _by_layer(scene: Scene, attribution: LogitAttribution | TaskAttribution) -> None:
-    places = ["start", *(f"L{i}" for i in range(len(attribution.heads))), "end"]
-    piles = {name: np.zeros(len(places)) for name in (*PILES.values(), REST)}
+    stages = ["start", *(f"L{i}" for i in range(len(attribution.heads))), "end"]
+    piles = {name: np.zeros(len(stages)) for name in (*PILES.values(), REST)}
     for component, share in zip(attribution.components, attribution.shares.tolist(), strict=True):
         start = component.name.startswith("embedding") or component.kind == "embedding"
-        at = 0 if start else len(places) - 1 if component.layer is None else component.layer + 1
+        at = 0 if start else len(stages) - 1 if component.layer is None else component.layer + 1
         piles[PILES.get(component.kind, REST)][at] += share
     drawn = stacked_shares(
-        piles, places, UNITS[attribution.of], title="Layer by layer", dark=look.dark()
+        piles, stages, UNITS[attribution.of], title="Layer by layer", dark=look.dark()
     )
     table, caption = (
         attribution.table().drop(columns=["layer", "head"]),
@@ -137,9 +137,9 @@ def _by_source(scene: Scene, view: Why, attribution: LogitAttribution) -> None:
     figures.show(drawn, table=table, caption=caption, **texts)
 
 
-def _tokens(scene: Scene, view: Why, place: int) -> None:
+def _tokens(scene: Scene, view: Why, position: int) -> None:
     chosen = view.chosen
-    tokens = targets.of_text(scene, head_tokens, *chosen, place, top_k=N_TOKENS)
+    tokens = targets.of_text(scene, head_tokens, *chosen, position, top_k=N_TOKENS)
     name = words.head_name(*chosen)
     title = f"Tokens that {name} promotes and suppresses here"
     labels = [*tokens.promoted, *reversed(tokens.suppressed)]
@@ -150,10 +150,10 @@ def _tokens(scene: Scene, view: Why, place: int) -> None:
     figures.show(drawn, table=table, caption=caption, **texts)
 
 
-def guesses(scene: Scene, view: Why, place: int) -> None:
+def guesses(scene: Scene, view: Why, position: int) -> None:
     """Draw what the model would predict if it ended after each layer."""
     token = view.target.strip() or None
-    lens = targets.of_text(scene, logit_lens, token, place, top_k=N_GUESSES)
+    lens = targets.of_text(scene, logit_lens, token, position, top_k=N_GUESSES)
     st.header("The running guess, layer by layer", anchor=False)
     guesses = [
         [f"{words.plain(label)} {_percent(p)}" for label, p in zip(*row, strict=True)]

@@ -32,8 +32,8 @@ N_TRIED = 6  # words, the longest, of which two are swapped
 def draw(scene: Scene, view: Why) -> None:
     """Draw a map for each part. Not a fragment, as Stop must end what measures."""
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        place = targets.pickers(scene, view)
-    swapped = _two_swapped(targets.model(scene), scene, place)
+        position = targets.pickers(scene, view)
+    swapped = _two_swapped(targets.model(scene), scene, position)
     hint = f"(none: {swapped})" if swapped else ""
     with st.container(horizontal=True, vertical_alignment="bottom"):
         state.bound("source", st.text_input, **TEXTS.control("corrupt", hint=hint))
@@ -44,7 +44,7 @@ def draw(scene: Scene, view: Why) -> None:
     if not corrupt:
         st.info(TEXTS("patching.no_source"))
         return
-    patched = _maps(scene, view, settings_of(view, place, corrupt))
+    patched = _maps(scene, view, settings_of(view, position, corrupt))
     if patched is not None:
         _draw(scene, view, corrupt, patched)
 
@@ -71,10 +71,10 @@ def _draw(scene: Scene, view: Why, corrupt: str, patched: dict[str, PatchingMap]
     st.caption(TEXTS("patching.tells"))
 
 
-def _two_swapped(model: AttentionModel, scene: Scene, place: int) -> str:
+def _two_swapped(model: AttentionModel, scene: Scene, position: int) -> str:
     """Swap two long words of the text that the prediction reads; "" if tokens get more or fewer."""
     text = scene.text
-    read = text[: scene.record.tokens[place].end] if model.causal else text
+    read = text[: scene.record.tokens[position].end] if model.causal else text
     by_word = {match[0].lower(): match for match in re.finditer(r"\w+", read)}
     longest = sorted(by_word.values(), key=lambda match: len(match[0]), reverse=True)[:N_TRIED]
     n_tokens = len(model.tokenizer(text)["input_ids"])

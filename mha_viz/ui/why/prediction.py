@@ -29,18 +29,18 @@ def draw(scene: Scene, view: Why) -> None:
     with st.container(horizontal=True, vertical_alignment="bottom"):
         switches()
         if is_state:
-            place = targets.place_menu(scene, view, "Into this token")
+            position = targets.position_menu(scene, view, "Into this token")
             choosing.segments("flow", "Shares by", TITLES["flows"])
         else:
-            place = targets.pickers(scene, view)
-    (graph.draw_state if is_state else picture.draw)(scene, view, place)
+            position = targets.pickers(scene, view)
+    (graph.draw_state if is_state else picture.draw)(scene, view, position)
     _chosen_head(scene, view)
     if is_state:
         st.caption(TEXTS("graph.writes"))
     with continue_on_error():
-        parts.of_head(scene, view, place)
+        parts.of_head(scene, view, position)
         if view.prediction == "parts":
-            parts.guesses(scene, view, place)
+            parts.guesses(scene, view, position)
 
 
 def _switches(view: Why, predicts: bool, is_state: bool) -> None:

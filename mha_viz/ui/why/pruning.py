@@ -123,8 +123,8 @@ def _curves(scene: Scene, curves: dict[Order, PruningCurve]) -> None:
     band = (random.share_left.numpy(), random.lowest.numpy(), random.highest.numpy())
     tables = [curve.table().assign(order=order) for order, curve in curves.items()]
     title, name = "Loss while heads are taken away", f"at random ({N_SEEDS} orders)"
-    looks: dict[str, Any] = {"title": title, "band_name": name, "dark": look.dark()}
-    figure = pruning_curves(lines, band, float(random.loss[0]), **looks)
+    options: dict[str, Any] = {"title": title, "band_name": name, "dark": look.dark()}
+    figure = pruning_curves(lines, band, float(random.loss[0]), **options)
     table = pd.concat(tables, ignore_index=True)
     caption = words.settings(scene, words.count(random.n_texts, "text"))
     figures.show(figure, table=table, caption=caption, **TEXTS.figure("figures.pruning"))
@@ -135,8 +135,8 @@ def _draws(scene: Scene, model: AttentionModel, draws: Robustness) -> None:
     heads = [(int(i), int(j)) for i, j in draws.heads.tolist()]
     unit = unit_of(objective(model.network) or "causal")
     changes = draws.change.mean(1).numpy()
-    looks: dict[str, Any] = {"layer_numbers": draws.layer_numbers, "dark": look.dark()}
-    figure = change_distribution(changes, title, unit, heads=heads, **looks)
+    options: dict[str, Any] = {"layer_numbers": draws.layer_numbers, "dark": look.dark()}
+    figure = change_distribution(changes, title, unit, heads=heads, **options)
     names = [words.head_name(*head, numbers=draws.layer_numbers) for head in heads]
     table = pd.DataFrame({"Head": names, "Change": changes})
     caption = words.settings(scene, words.count(len(heads), "draw"))

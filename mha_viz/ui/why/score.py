@@ -40,8 +40,8 @@ def draw(scene: Scene, view: Why) -> None:
         return
     query, key, versus = _pickers(scene, view)
     size = 8 * (scene.head_count + 5 * scene.record.n_layers + 9) ** 2
-    asked = *view.chosen, query, key, versus
-    attribution = targets.of_text(scene, score_attribution, *asked, size=size)
+    cell = *view.chosen, query, key, versus
+    attribution = targets.of_text(scene, score_attribution, *cell, size=size)
     targets.whole_and_parts(attribution, _whole(attribution))
     look.beside([3, 2], partial(_matrix, scene, attribution), partial(_sides, scene, attribution))
     _answer(scene, attribution)
@@ -63,16 +63,16 @@ def _pickers(scene: Scene, view: Why) -> tuple[int, int, int | None]:
     keys = visible.nonzero().flatten().tolist()
     row = scene.record.head(*view.chosen)[query].tolist()
     key = view.key if view.key in keys else max(keys, key=row.__getitem__, default=0)
-    places = words.places(labels)
-    others = {-1: "(no other)"} | {i: places[i] for i in keys if i != key}
-    versus = view.versus_key if view.versus_key in others else -1
+    token_labels = words.places(labels)
+    other_keys = {-1: "(no other)"} | {i: token_labels[i] for i in keys if i != key}
+    versus = view.versus_key if view.versus_key in other_keys else -1
     with st.container(horizontal=True, vertical_alignment="bottom"):
         _switch()
         controls.head_menus(scene.record.n_layers, scene.record.n_heads)
-        choosing.menu("query", "Looks (query)", places, displayed=query, width=150)
-        at = {i: places[i] for i in keys}
+        choosing.menu("query", "Looks (query)", token_labels, displayed=query, width=150)
+        at = {i: token_labels[i] for i in keys}
         choosing.menu("key", "Looked at (key)", at, displayed=key, width=150)
-        choosing.menu("versus_key", "and not at", others, displayed=versus, width=150)
+        choosing.menu("versus_key", "and not at", other_keys, displayed=versus, width=150)
     return query, key, None if versus < 0 else versus
 
 
@@ -105,9 +105,9 @@ def _answer(scene: Scene, attribution: ScoreAttribution) -> None:
     )
     if attribution.versus is not None:
         weights += f", and of {format_weight(float(row[attribution.versus]))} for the other key"
-    own = "No product, and a part of its own:"
+    lead = "No product, and a part of its own:"
     beyond = [
-        f" {own} {name}, {format_number(share)}." for name, share in attribution.beyond.items()
+        f" {lead} {name}, {format_number(share)}." for name, share in attribution.beyond.items()
     ]
     st.markdown(words.plain(f"Most of it: {'; '.join(largest)}. {weights}.{''.join(beyond)}"))
 
@@ -148,9 +148,12 @@ def _largest(
     if len(values) <= N_SHOWN:
         return values, list(names)
     most = np.argsort(-np.abs(values).sum(1), kind="stable")[: N_SHOWN - 1]
-    kept = np.sort(most)
-    rest = np.delete(values, kept, axis=0).sum(0, keepdims=True)
-    return np.r_[values[kept], rest], [*(names[i] for i in kept), f"{len(values) - len(kept)} more"]
+    largest = np.sort(most)
+    remainder = np.delete(values, largest, axis=0).sum(0, keepdims=True)
+    return np.r_[values[largest], remainder], [
+        *(names[i] for i in largest),
+        f"{len(values) - len(largest)} more",
+    ]
 
 
 N_MAPS = 5  # heads that are named above the maps

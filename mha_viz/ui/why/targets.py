@@ -34,7 +34,7 @@ def model(scene: Scene) -> AttentionModel:
 
 
 def computed(
-    scene: Scene, *what: Hashable, make: Callable[[AttentionModel], T], size: int = 10_000
+    scene: Scene, *key: Hashable, make: Callable[[AttentionModel], T], size: int = 10_000
 ) -> T:
     """Return what `make` computes of the scene's text, once; `size` is in bytes."""
     loaded = model(scene)
@@ -43,16 +43,16 @@ def computed(
         with turn_for(loaded, scene.text):
             return make(loaded)
 
-    return reporting.cached(scene, "circuits", *what, make=run, size=size)
+    return reporting.cached(scene, "circuits", *key, make=run, size=size)
 
 
 def of_text(
     scene: Scene, function: Callable[..., T], *args: Hashable, size: int = 10_000, **more: Hashable
 ) -> T:
     """Return what a function of the library computes of the text, once; `size` is in bytes."""
-    what = function.__name__, args, tuple(more.items())
+    key = function.__name__, args, tuple(more.items())
     run = partial(function, **more)
-    return computed(scene, *what, make=lambda loaded: run(loaded, scene.text, *args), size=size)
+    return computed(scene, *key, make=lambda loaded: run(loaded, scene.text, *args), size=size)
 
 
 def first_labels(scene: Scene) -> list[str]:
@@ -76,19 +76,19 @@ def pickers(scene: Scene, view: Why) -> int:
     no tokens.
     """
     masked = check_predicts(model(scene).network) == "masked"
-    place = place_menu(scene, view, "Masked token" if masked else "Predicted after")
+    position = position_menu(scene, view, "Masked token" if masked else "Predicted after")
     controls.token_boxes(130)
-    return place
+    return position
 
 
 def quantity_menu(view: Why) -> None:
     """Draw the menu of the decomposed quantity; a difference is one of logits."""
     both = bool(view.against.strip())
-    looks = choosing.Look(displayed="logit" if both else view.quantity, disabled=both)
-    choosing.menu("quantity", "Decompose", TITLES["quantities"], **looks)
+    options = choosing.Look(displayed="logit" if both else view.quantity, disabled=both)
+    choosing.menu("quantity", "Decompose", TITLES["quantities"], **options)
 
 
-def place_menu(scene: Scene, view: Why, label: str) -> int:
+def position_menu(scene: Scene, view: Why, label: str) -> int:
     """Draw the menu of the token that the page is about; return its position.
 
     Until one is chosen the page is about a word. A causal model predicts what follows the text, or
@@ -109,9 +109,9 @@ def place_menu(scene: Scene, view: Why, label: str) -> int:
         word = tokens[default].word
         first = default if word is None else [token.word for token in tokens].index(word)
         default = max(first - 1, 0)
-    place = view.place if view.place in offered else default
-    choosing.menu("place", label, offered, displayed=place, width=170)
-    return place
+    position = view.place if view.place in offered else default
+    choosing.menu("place", label, offered, displayed=position, width=170)
+    return position
 
 
 def whole_and_parts(
@@ -126,8 +126,8 @@ def draw_heads(
     values: NDArray[np.floating], view: Why, title: str, unit: str = "", *, key: str, **shown: Any
 ) -> None:
     """Draw a signed number of each head; a click chooses the head. `shown` is for the figure."""
-    looks: dict[str, Any] = {"layer_numbers": words.layer_numbers(), "dark": look.dark()}
-    figure = head_changes(values, title, unit, diverging=True, selected=view.chosen, **looks)
+    options: dict[str, Any] = {"layer_numbers": words.layer_numbers(), "dark": look.dark()}
+    figure = head_changes(values, title, unit, diverging=True, selected=view.chosen, **options)
     figures.show(figure, key=key, on_click=words.choose, **shown)
 
 

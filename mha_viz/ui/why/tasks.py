@@ -77,7 +77,7 @@ def choose(scene: Scene, view: Why, draw_more: Callable[[], object] = menu) -> C
 
 def of_task(
     view: Why,
-    what: str,
+    name: str,
     chosen: Chosen,
     make: Callable[[AttentionModel, Task], T],
     size: Callable[[T], int],
@@ -89,7 +89,7 @@ def of_task(
         with turn_for(loaded, "".join(example.clean.text for example in chosen.task.examples)):
             return make(loaded, chosen.task)
 
-    return memory.cache().get((*view.checkpoint, what, chosen.source), run, size)
+    return memory.cache().get((*view.checkpoint, name, chosen.source), run, size)
 
 
 def measured(
@@ -98,7 +98,7 @@ def measured(
     chosen: Chosen,
     *heads: object,
     passes: int,
-    what: str,
+    name: str,
 ) -> Any:
     """Return the result of heavy work on a task, whose time passes over all texts estimate."""
     n_tokens = sum(len(example.clean.input_ids) for example in chosen.task.examples)
@@ -107,8 +107,8 @@ def measured(
         (view.checkpoint, function.__name__, chosen.source, heads),
         heavy.seconds(memory.model(*view.checkpoint), passes * n_tokens),
     )
-    begin = "Searching …" if what == "proposing" else "Measuring …"
-    return progress.done(work, f"stop_{what}", begin, progress.of_total)
+    begin = "Searching …" if name == "proposing" else "Measuring …"
+    return progress.done(work, f"stop_{name}", begin, progress.of_total)
 
 
 def settings(scene: Scene, task: str, *more: str) -> str:

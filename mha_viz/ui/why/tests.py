@@ -112,20 +112,20 @@ def _measure(
         if requested == "test_heads":
             n_passes = N_RANDOM + 4  # random sets: one half
             named = words.by_number(heads)
-            result = measured(faithfulness, chosen, named, passes=n_passes, what="testing")
+            result = measured(faithfulness, chosen, named, passes=n_passes, name="testing")
             progress.results("circuit")[_key(view, chosen.source, heads)] = result
         if requested == "propose_heads":
-            proposed = measured(find_heads, chosen, passes=n_heads, what="proposing")
+            proposed = measured(find_heads, chosen, passes=n_heads, name="proposing")
             state.change(tested=words.by_position(proposed.heads[:MAX_TESTED]))
         if requested == "report_task":
             n_passes = _PASSES_OF_REPORT * n_heads
-            made = measured(_report, chosen, passes=n_passes, what="report")
-            progress.results("report")[_key(view, chosen.source, ())] = made
+            report = measured(_report, chosen, passes=n_passes, name="report")
+            progress.results("report")[_key(view, chosen.source, ())] = report
         if requested:
             st.rerun()
-    if (made := progress.results("report").get(_key(view, chosen.source, ()))) is not None:
+    if (report := progress.results("report").get(_key(view, chosen.source, ()))) is not None:
         name = f"report_{chosen.task.name}.zip"
-        exports.download("Report (ZIP)", name, lambda: made, key="report-zip")
+        exports.download("Report (ZIP)", name, lambda: report, key="report-zip")
         st.caption(TEXTS("faithfulness.report"))
 
 
@@ -146,10 +146,10 @@ def _result(scene: Scene, view: Why, result: Faithfulness) -> None:
     else:
         shares = {"alone": _shares(result.held_out), "chosen": _shares(result.chosen_on)}
         st.markdown(TEXTS("faithfulness.result", heads=heads, result=result, **shares))
-    left, right = st.columns([3, 2], gap="medium")
-    with left:
+    bars_column, file_column = st.columns([3, 2], gap="medium")
+    with bars_column:
         _bars(scene, result)
-    with right:
+    with file_column:
         file = f"circuit_{result.task}.json"
         exports.download("Circuit (JSON)", file, result.to_bytes, key="circuit-json")
         if len(view.pairs) <= MAX_URL_TEXT:

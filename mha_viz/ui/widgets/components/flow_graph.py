@@ -38,11 +38,11 @@ class HeadPair(NamedTuple):
     key: int
 
 
-class NodePlace(NamedTuple):
+class DrawnNode(NamedTuple):
     """A node of a graph as it is drawn: a residual position, a head or an MLP."""
 
     layer: int
-    what: str  # as of a `Pin`
+    kind: str  # `what` of a `Pin`
     head: int
     position: int  # -1 where all tokens are folded
 
@@ -64,7 +64,7 @@ def prediction_graph(
     key: str,
     dark: bool,
     on_choose: Callable[[HeadPair], None],
-    on_pin: Callable[[NodePlace], None],
+    on_pin: Callable[[DrawnNode], None],
 ) -> None:
     """Draw a graph of one prediction with its pinned nodes, and what belongs to it."""
     file = safe_name(f"graph_{graph.model}_{graph.position}", "graph")
@@ -171,7 +171,7 @@ def describe_signed(graph: PredictionGraph) -> str:
     return f"the logit of “{graph.token}”{less} {at}"
 
 
-def pinned(event: Any, graph: PredictionGraph) -> NodePlace | None:
+def pinned(event: Any, graph: PredictionGraph) -> DrawnNode | None:
     """Return the node that the browser sent, if the graph may have it: anyone can send anything."""
     sent = event_of(event, "pin")
     names = ("layer", "kind", "level", "head", "position")
@@ -182,12 +182,12 @@ def pinned(event: Any, graph: PredictionGraph) -> NodePlace | None:
     if not 0 <= layer < graph.n_layers or not -1 <= position < len(graph.tokens):
         return None
     if kind == KINDS.index("source") and 0 <= head < graph.n_heads:
-        return NodePlace(layer, "H", head, position)
+        return DrawnNode(layer, "H", head, position)
     if kind == KINDS.index("MLP"):
-        return NodePlace(layer, "MLP", -1, position)
+        return DrawnNode(layer, "MLP", -1, position)
     if kind != 0 or not 0 <= level - 2 * layer <= (graph.step == 1):
         return None
-    return NodePlace(layer, "mid" if level % 2 else "in", -1, position)
+    return DrawnNode(layer, "mid" if level % 2 else "in", -1, position)
 
 
 def chosen(event: Any, graph: FlowGraph | PredictionGraph) -> HeadPair | None:
