@@ -270,8 +270,8 @@ def of_end(prediction: Prediction, end: str) -> Prediction:
     """Return the prediction of one end of an answer, with that of the other among its `others`."""
     if prediction.objective == end:
         return prediction
-    (other,) = prediction.others
-    return replace(other, others=(replace(prediction, others=()),))
+    (other,) = prediction.other_predictions
+    return replace(other, other_predictions=(replace(prediction, other_predictions=()),))
 
 
 def _divergence(before: Prediction, after: Prediction) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -47,7 +48,7 @@ NO_ANSWER = (
 
 @dataclass(frozen=True, eq=False)
 class Prediction:
-    """The distribution over the vocabulary at one place of a text, and the loss of its tokens.
+    """The distribution over the vocabulary at one position of a text, and the loss of its tokens.
 
     Of a classifier the distribution over its classes, of a question answerer that over the tokens.
     """
@@ -81,12 +82,19 @@ class Prediction:
     masks: tuple[int, ...] = ()  # where [MASK] stands in the text; () for a causal model
     # predictions at the other masks (tokens of a token classifier), in their order; of "start" the
     # "end", and the other way round.
-    others: tuple[Prediction, ...] = ()
+    other_predictions: tuple[Prediction, ...] = ()
     model: str = ""  # model, text, text_pair, notes: as in a record
     text: str = ""
     text_pair: str | None = None
     notes: tuple[str, ...] = ()
     value: float | None = None  # the number that a regression predicts; None of all others
+
+    @property
+    def others(self) -> tuple[Prediction, ...]:
+        """The former name of `other_predictions`."""
+        message = "Prediction.others is called other_predictions now."
+        warnings.warn(message, DeprecationWarning, stacklevel=2)
+        return self.other_predictions
 
     @property
     def loss(self) -> float | None:
@@ -197,14 +205,16 @@ def predict(
         losses = causal_losses(text_logits, encoded)
     elif pseudo_loss:
         losses = masked_losses(model, full_text, forward)
+    masks = tuple(sorted(positions)) if kind == "masked" else ()
     first, *later = [
-        _prediction(model, kind, encoded, predicted_at, text_logits, top_k, temperature, losses)
+        replace(
+            _prediction(model, kind, encoded, predicted_at, text_logits, top_k, temperature),
+            masks=masks,
+            losses=losses,
+        )
         for predicted_at in positions
     ]
-    masks = tuple(sorted(positions)) if kind == "masked" else ()
-    return replace(
-        first, masks=masks, others=tuple(replace(prediction, masks=masks) for prediction in later)
-    )
+    return replace(first, other_predictions=tuple(later))
 
 
 def spaced_at(kind: str, of: Prediction | Encoded, position: int) -> bool:
@@ -290,8 +300,8 @@ def _prediction(
     text_logits: Float[Tensor, "place outcome"],
     top_k: int,
     temperature: Number,
-    losses: tuple[float | None, ...],
 ) -> Prediction:
+    """Make the prediction at one position; its masks and losses are of the whole text."""
     text_logits = text_logits.float().cpu()
     log_probs = log_probs_at(kind, text_logits, position)
     if text_logits.isnan().any() or log_probs.isnan().any():
@@ -316,7 +326,7 @@ def _prediction(
         probabilities=tuple(log_probs[ids].exp().tolist()),
         continues=outcomes.continuing(model, numbers, encoded.tokens),
         entropy=entropy(kind, log_probs),
-        losses=losses,
+        losses=(),
         log_probs=log_probs,
         display_temperature=float(temperature),
         displayed=tuple(

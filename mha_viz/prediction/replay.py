@@ -110,14 +110,14 @@ class ReplayingPass:
     what earlier layers gave is replayed.
 
     Attributes:
-        row, place, answer: (target,), of every answer where it is predicted and the right token.
+        row, position, answer: (target,), of every answer where it is predicted and the right token.
         n_settings: how many settings a pass should take.
         plain: the logits of the run that `record` made; None before it.
     """
 
     def __init__(self, model: AttentionModel, targets: PredictionTargets) -> None:
         self.model, self.targets = model, targets
-        self.row, self.place, self.answer = targets.index().to(model.device)
+        self.row, self.position, self.answer = targets.index().to(model.device)
         self.replacements: dict[str, nn.Module] = {}
         self.recorded: list[Any] = []
         self.plain: Tensor | None = None
@@ -126,7 +126,7 @@ class ReplayingPass:
         n_logits = len(targets.rows) * n
         if self.last is not None:
             linear = model.network.get_submodule(self.last)
-            chosen = _Chosen(linear, n_rows=len(targets.rows), row=self.row, place=self.place)
+            chosen = _Chosen(linear, n_rows=len(targets.rows), row=self.row, position=self.position)
             self.replacements[self.last] = chosen
             n_logits = len(self.answer)
         self.kind = objective(model.network)
@@ -242,7 +242,7 @@ class ReplayingPass:
         pad = self.model.tokenizer.pad_token_id or 0
         text_logits = logits(network, self.targets.rows * n_settings, probe, pad=pad)
         if self.last is None:
-            text_logits = text_logits.unflatten(0, (n_settings, -1))[:, self.row, self.place]
+            text_logits = text_logits.unflatten(0, (n_settings, -1))[:, self.row, self.position]
         return text_logits
 
 
@@ -292,7 +292,7 @@ class _Chosen(ModuleProxy):
     """The last matrix of a prediction head, applied at the target places alone."""
 
     def forward(self, hidden: Tensor) -> Tensor:
-        indices = (index.to(hidden.device) for index in (self.row, self.place))
+        indices = (index.to(hidden.device) for index in (self.row, self.position))
         return self.original(hidden.unflatten(0, (-1, self.n_rows))[:, *indices])
 
 

@@ -30,7 +30,7 @@ class PredictionTargets:
 
     rows: tuple[Encoded, ...]  # what goes in; a masked model has several rows of a text
     text: tuple[int, ...]  # of each row, the number of its text
-    places: tuple[tuple[int, ...], ...]  # of each row, the positions whose logits answer
+    positions: tuple[tuple[int, ...], ...]  # of each row, the positions whose logits answer
     answers: tuple[tuple[int, ...], ...]  # of each row, the right tokens, one for each place
     n_texts: int  # how many different texts
     notes: tuple[str, ...] = ()  # what was cut or left out, and that one text has no interval
@@ -48,7 +48,7 @@ class PredictionTargets:
         """Return of every answer its row, its place in the row, and the right token."""
         flat = [
             (row, position, answer)
-            for row, both in enumerate(zip(self.places, self.answers, strict=True))
+            for row, both in enumerate(zip(self.positions, self.answers, strict=True))
             for position, answer in zip(*both, strict=True)
         ]
         return torch.tensor(flat).T
@@ -58,7 +58,7 @@ class PredictionTargets:
         return PredictionTargets(
             rows=tuple(self.rows[i] for i in chosen),
             text=tuple(self.text[i] for i in chosen),
-            places=tuple(self.places[i] for i in chosen),
+            positions=tuple(self.positions[i] for i in chosen),
             answers=tuple(self.answers[i] for i in chosen),
             n_texts=self.n_texts,
             unit=self.unit,

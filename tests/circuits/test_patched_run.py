@@ -43,7 +43,7 @@ def test_run_patched_gives_each_text_and_setting_what_hooks_give():
             output[0, place] = mlp[0, row, 0, place]
             hooks[1] = put(plain.mlps[0], output)
             chosen = [hook for hook, used in zip(hooks, setting, strict=True) if used]
-            outputs.append(plain.run(text.input_ids, *chosen)[targets.places[row][0]])
+            outputs.append(plain.run(text.input_ids, *chosen)[targets.positions[row][0]])
     expected = torch.stack(outputs).unflatten(0, (2, len(on))).transpose(0, 1)
     torch.testing.assert_close(logits, expected, atol=1e-10, rtol=0)
     assert all((logits[i] - logits[3]).abs().amax() > 1e-3 for i in range(3))

@@ -118,7 +118,7 @@ def test_residual_stream_patched_at_all_positions_gives_the_other_run(name):
     model = predicting(name)
     options = asked(model)
     runs = patching_experiment(*(model, CLEAN, CORRUPT, "logit_difference"), **options).runs
-    other = as_run(model, CORRUPT, runs.targets.places[0][0])[0]
+    other = as_run(model, CORRUPT, runs.targets.positions[0][0])[0]
     patched = ActivationRuns(
         model, runs.targets, module.replace(runs.targets, rows=(other,)), "residual"
     )

@@ -27,6 +27,6 @@ def plain_losses(
         with torch.no_grad():
             found = logits(model.network, [targets.rows[i] for i in chosen], probe).double()
         for row, i in zip(found.log_softmax(-1), chosen, strict=True):
-            places, answers = torch.tensor(targets.places[i]), torch.tensor(targets.answers[i])
+            places, answers = torch.tensor(targets.positions[i]), torch.tensor(targets.answers[i])
             total[text] -= row[places, answers].sum()
     return total / targets.n_answers

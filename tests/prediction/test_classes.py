@@ -239,7 +239,7 @@ def test_a_checkpoint_without_its_pooler_says_that_its_classes_mean_nothing(tmp_
 def test_an_answer_is_read_in_the_context_alone(tmp_path):
     model, own = saved("Bert", CASES["answer"], tmp_path)
     start = mv.predict(model, TEXT, text_pair=OTHER, top_k=99)
-    (end,) = start.others
+    (end,) = start.other_predictions
     output = run(model, own, TEXT, OTHER)
     for one, logits in ((start, output.start_logits[0]), (end, output.end_logits[0])):
         context = list(range(8, 8 + len(OTHER.split())))  # [CLS] six words [SEP] eight words [SEP]
@@ -266,8 +266,8 @@ def test_each_token_has_its_class_and_one_of_them_is_followed(tmp_path):
     model, own = saved("Bert", CASES["tokens"], tmp_path)
     logits = run(model, own, TEXT, None).logits[0]
     found = mv.predict(model, TEXT)
-    assert [one.position for one in (found, *found.others)] == [1, 2, 3, 4, 5, 6]
-    for one in (found, *found.others):
+    assert [one.position for one in (found, *found.other_predictions)] == [1, 2, 3, 4, 5, 6]
+    for one in (found, *found.other_predictions):
         close(one.log_probs, logits[one.position].log_softmax(-1))
     own_classes = {i: int(logits[i].argmax()) for i in range(1, 7)}
     taken = mv.head_importance(model, TEXT)

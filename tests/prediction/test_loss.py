@@ -63,10 +63,10 @@ def test_it_is_the_networks_own_loss(models, text):
 def test_a_share_of_the_tokens_is_hidden_at_once(models, share, step):
     targets = prediction_targets(models["bert"], OTHER, share)  # 8 words
     assert len(targets.rows) == step
-    assert sorted(place for places in targets.places for place in places) == list(range(1, 9))
-    for row, places, answers in zip(targets.rows, targets.places, targets.answers, strict=True):
+    assert sorted(place for places in targets.positions for place in places) == list(range(1, 9))
+    for row, places, answers in zip(targets.rows, targets.positions, targets.answers, strict=True):
         assert [i for i, token in enumerate(row.input_ids) if token == MASK] == list(places)
-        assert max(len(places) for places in targets.places) - len(places) <= 1
+        assert max(len(places) for places in targets.positions) - len(places) <= 1
         assert answers == tuple(models["bert"].tokenizer(OTHER)["input_ids"][i] for i in places)
     found = losses(models["bert"], OTHER, share=share)
     close(found[0], own_masked_loss(models["bert"], OTHER, step))
@@ -74,7 +74,7 @@ def test_a_share_of_the_tokens_is_hidden_at_once(models, share, step):
 
 def test_a_mask_that_was_typed_is_not_asked_for(models):
     targets = prediction_targets(models["bert"], "the [MASK] sat on a mat", 1.0)
-    assert targets.places == ((1, 3, 4, 5, 6),)
+    assert targets.positions == ((1, 3, 4, 5, 6),)
 
 
 # -- alone and together --------------------------------------------------------------------------

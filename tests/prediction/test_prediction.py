@@ -36,7 +36,12 @@ def test_the_next_token_is_the_networks_own_softmax(gpt, position):
     rows = own_logits(gpt, STORY)
     at = len(rows) - 1 if position is None else position % len(rows)
     p = rows[at].softmax(-1)
-    assert (found.objective, found.position, found.masks, found.others) == ("causal", at, (), ())
+    assert (found.objective, found.position, found.masks, found.other_predictions) == (
+        "causal",
+        at,
+        (),
+        (),
+    )
     close(found.log_probs, p.log())
     assert found.ids == tuple(p.topk(7).indices.tolist())
     close(found.probabilities, p.topk(7).values)
@@ -109,8 +114,8 @@ def test_several_masks_are_each_predicted(masked):
     for position, order in ((None, [2, 6]), (6, [6, 2])):
         found = mv.predict(masked, text, position=position)
         assert found.masks == (2, 6)
-        assert [one.position for one in (found, *found.others)] == order
-        for one in (found, *found.others):
+        assert [one.position for one in (found, *found.other_predictions)] == order
+        for one in (found, *found.other_predictions):
             close(one.log_probs, rows[one.position])
 
 

@@ -105,7 +105,7 @@ def predicted(model: mv.AttentionModel, text: str) -> None:
     except MhaVizError as error:
         sentence(error)
         return
-    for place in (found, *found.others):
+    for place in (found, *found.other_predictions):
         assert np.isfinite(place.probabilities).all() and 0 < sum(place.probabilities) < 1.001
 
 

@@ -55,7 +55,10 @@ def test_the_prediction_stands_under_the_sentence(page):
     text = "The [MASK] sat on the [MASK]."
     best = mv.predict(bert, text, top_k=3)
     names = "[MASK] 1", "[MASK] 2"
-    gaps = [(name, *likeliest(gap)) for name, gap in zip(names, (best, *best.others), strict=True)]
+    gaps = [
+        (name, *likeliest(gap))
+        for name, gap in zip(names, (best, *best.other_predictions), strict=True)
+    ]
     assert coming(page("tiny-bert", text)) == gaps
     after = mv.Writing(gpt, TEXT)
     list(after.steps(2))

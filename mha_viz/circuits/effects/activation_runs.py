@@ -52,7 +52,7 @@ class ActivationRuns:
         changed = [(a != b).any(-1) for a, b in zip(before, self._other, strict=True)]
         differs = torch.stack([layer.cpu() for layer in changed])
         if model.causal:  # nobody reads what comes behind the last place
-            differs[..., max(base.places[0]) + 1 :] = False
+            differs[..., max(base.positions[0]) + 1 :] = False
         pooled = pooled_axis(part)
         self.differs = differs if pooled is None else differs.any(pooled, keepdim=True)
 

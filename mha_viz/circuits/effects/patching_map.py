@@ -191,7 +191,7 @@ def patching_map(
     way = one_of("direction", direction, DIRECTIONS)
     experiment = patching_experiment(model, clean, corrupt, metric, **tracked)
     targets, behaviour = experiment.runs.targets, experiment.behaviour
-    other = as_run(model, corrupt, targets.places[0][0])[0]
+    other = as_run(model, corrupt, targets.positions[0][0])[0]
     both = targets, replace(targets, rows=(other,))
     n_cells = model.n_layers * model.n_heads * len(other.tokens)
     if chosen == "heads_by_position" and n_cells > MAX_CELLS:

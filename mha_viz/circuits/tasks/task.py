@@ -89,7 +89,7 @@ def targets_of(
     return PredictionTargets(
         rows=tuple(getattr(example, name) for example in examples),
         text=tuple(range(len(examples))),
-        places=tuple((example.place,) for example in examples),
+        positions=tuple((example.place,) for example in examples),
         answers=tuple((example.right,) for example in examples),
         n_texts=len(examples),
     )

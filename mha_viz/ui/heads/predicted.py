@@ -68,7 +68,9 @@ def predicted(
 
     key = scene.key, "prediction", position, change and cache_key(change)
     return memory.cache().get(
-        key, make, lambda prediction: (1 + len(prediction.others)) * prediction.log_probs.nbytes
+        key,
+        make,
+        lambda prediction: (1 + len(prediction.other_predictions)) * prediction.log_probs.nbytes,
     )
 
 
@@ -181,7 +183,7 @@ def _likeliest(scene: Scene, model: AttentionModel) -> list[tuple[str, list[tupl
             coming = upcoming(model, scene.text, scene.pair)
         return [("Next", [(each.text, each.probability) for each in coming.candidates[:N_NEXT]])]
     first = predicted(scene, model, None, None)
-    gaps = sorted((first, *first.others), key=lambda gap: gap.position)
+    gaps = sorted((first, *first.other_predictions), key=lambda gap: gap.position)
     names = ["[MASK]"] if len(gaps) == 1 else [f"[MASK] {i + 1}" for i in range(len(gaps))]
     tokens = (list(zip(gap.candidates, gap.probabilities, strict=True))[:N_NEXT] for gap in gaps)
     return list(zip(names, tokens, strict=True))
