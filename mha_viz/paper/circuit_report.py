@@ -43,7 +43,7 @@ class _Findings(NamedTuple):
     accuracy: TaskAccuracy
     proposed: FoundHeads
     tested: Faithfulness
-    looks: pd.DataFrame
+    attended: pd.DataFrame
     writes: TaskAttribution
     edges: tuple[EdgeScores, EdgeCurve] | str
 
@@ -147,7 +147,7 @@ def _measure(
         accuracy=task_accuracy(model, task),
         proposed=proposed,
         tested=faithfulness(model, task, proposed.heads, on_progress),
-        looks=attended(model, task, proposed.heads[:_N_HEADS]),
+        attended=attended(model, task, proposed.heads[:_N_HEADS]),
         writes=task_attribution(model, task, on_progress),
         edges=edges,
     )
@@ -168,7 +168,7 @@ def _tables(
                 "Chosen": [head in proposed.heads for head in first],
             }
         ),
-        "attended": findings.looks,
+        "attended": findings.attended,
         "writes": _strongest(findings.writes.table(), "share")[
             ["component", "share", "low", "high"]
         ],
@@ -195,7 +195,7 @@ def _tables(
         if size is not None:
             rows["circuit"] = curve.circuits[curve.sizes.index(size)].minimality()
     titles, notes = _TEXTS["titles"], _TEXTS["notes"]
-    shown = rows | {"attended": _looks(findings.looks)}
+    shown = rows | {"attended": _attended_by_kind(findings.attended)}
     return [
         StudyTable(key, titles[key], table, notes[key].format(**values), shown[key])
         for key, table in rows.items()
@@ -218,7 +218,7 @@ def _pairs(model: AttentionModel, examples: tuple[Example, ...]) -> pd.DataFrame
     )
 
 
-def _looks(table: pd.DataFrame) -> pd.DataFrame:
+def _attended_by_kind(table: pd.DataFrame) -> pd.DataFrame:
     """Lay out a row per head and a column per kind of key; the last row is of uniform weights."""
     names = [head_name(*head) for head in table[["layer", "head"]].to_numpy().tolist()]
     long = table.assign(Head=names)

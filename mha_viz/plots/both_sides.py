@@ -22,8 +22,8 @@ class Claim(NamedTuple):
     """A row: its label, and for each of its lines both sides, the verdict, and a text for hover."""
 
     label: str
-    left: Num[np.ndarray | Tensor, " line"]
-    right: Num[np.ndarray | Tensor, " line"]
+    first: Num[np.ndarray | Tensor, " line"]
+    second: Num[np.ndarray | Tensor, " line"]
     verdicts: Sequence[str]
     hovers: Sequence[str]
 
@@ -48,19 +48,19 @@ def both_sides(
         len({len(part) for part in claim[1:]}) > 1 for claim in claims
     ):
         raise ShapeError("Each line of a claim has two sides, a verdict of four, and a text.")
-    left_values, right_values = (
+    first_values, second_values = (
         np.concatenate([np.asarray(claim[i], float) for claim in claims]) for i in (1, 2)
     )
     claim_verdicts = np.array([word for claim in claims for word in claim.verdicts])
     hovers = np.array(
         [plotly_text(text) for claim in claims for text in claim.hovers], dtype=object
     )
-    sizes = [len(claim.left) for claim in claims]
+    sizes = [len(claim.first) for claim in claims]
     y = np.concatenate(
         [i + _LABEL + _LINES * (np.arange(n) + 0.5) / n for i, n in enumerate(sizes)]
     )
     gap = np.full(len(y), np.nan)
-    x = np.stack((left_values, right_values, gap), axis=1).ravel()
+    x = np.stack((first_values, second_values, gap), axis=1).ravel()
 
     def marks(x: Any, at: Any, name: str, **look: Any) -> dict[str, Any]:
         texts, marker = hovers[at].tolist(), dict(size=8, **look)
@@ -68,12 +68,12 @@ def both_sides(
 
     ink = dict(color=theme.ink(dark), line=dict(width=1.5))
     lines = frame.plain_lines(x, np.repeat(y, 3), 2, theme.gridline(dark), showlegend=False)
-    traces = [lines, marks(right_values, slice(None), sides[1], symbol="diamond-open", **ink)]
+    traces = [lines, marks(second_values, slice(None), sides[1], symbol="diamond-open", **ink)]
     for (colour, symbol), word in zip(_LOOKS, verdicts, strict=False):
         if (at := claim_verdicts == word).any():
             look = dict(symbol=symbol, color=theme.qualitative(dark)[colour])
-            traces.append(marks(left_values, at, f"{sides[0]}: {plotly_text(word)}", **look))
-    finite_ends = np.concatenate([left_values, right_values, [0.0]])
+            traces.append(marks(first_values, at, f"{sides[0]}: {plotly_text(word)}", **look))
+    finite_ends = np.concatenate([first_values, second_values, [0.0]])
     finite_ends = finite_ends[np.isfinite(finite_ends)]
     corner: frame.Part = dict(xref="paper", xanchor="left", yanchor="top")
     names = [plotly_text(clean(claim.label, letters)) for claim in claims]

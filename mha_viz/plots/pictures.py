@@ -40,7 +40,7 @@ class Cells:
     red, green and blue. The scale runs from `low` to `high`; it is "diverging", "sequential",
     "sqrt", "grey" or "colours". `cell` is width and height in pixels, `shape` is written behind the
     title, `texts` into the cells (None: too small for it). `marked` and `note` are as in
-    `MatrixLook`. `said` are shown for a cell under the pointer in place of its colour's numbers.
+    `MatrixLook`. `hovered` are shown for a cell under the pointer in place of its colour's numbers.
     """
 
     title: str
@@ -56,7 +56,7 @@ class Cells:
     texts: Sequence[str] | None = None
     marked: Sequence[tuple[int, int]] = ()
     note: str = ""
-    said: Sequence[float | None] | None = None
+    hovered: Sequence[float | None] | None = None
 
 
 class MatrixLook(TypedDict, total=False):
@@ -191,7 +191,7 @@ def _traces(table: Cells, dark: bool) -> list[dict[str, Any]]:
     numbers = np.array(flat, dtype=float).reshape(*map(len, table.names), channels)
     note = f"{table.note} " if table.note else ""
     spoken_values = (
-        flat if table.said is None else [(math.nan if n is None else n,) for n in table.said]
+        flat if table.hovered is None else [(math.nan if n is None else n,) for n in table.hovered]
     )
     hovers = [
         f"{plotly_text(table.title)} · {row}, {column}<br>{note}"
@@ -268,7 +268,7 @@ def overlay_cells(
     share = _TINT * np.sqrt(np.clip(wide / high, 0.0, 1.0))[..., None] if high > 0 else 0.0
     tint = np.array(theme.rgb(theme.accent.dark)) / 255
     drawn = picture_cells((1 - share) * grey[..., None] + share * tint, title, side=side)
-    return replace(drawn, said=short_numbers(wide), note="weight of its patch")
+    return replace(drawn, hovered=short_numbers(wide), note="weight of its patch")
 
 
 def tile_cells(

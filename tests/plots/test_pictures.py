@@ -43,10 +43,10 @@ def test_overlay_cells_tints_patches_and_says_their_weights():
     np.testing.assert_allclose(
         drawn[2:], (1 - share) * grey[2:, :, None] + share * orange, atol=1e-6
     )
-    assert cells.said == [0.0] * 6 + [0.25] * 6
+    assert cells.hovered == [0.0] * 6 + [0.25] * 6
     hover = cells_figure([cells], across=1).data[1].hovertext
     assert hover[6] == "a · row 2, column 0<br>weight of its patch <b>0.25</b>"
-    assert overlay_cells(grey, weights * 0, "a", high=0.0).said == [0.0] * 12
+    assert overlay_cells(grey, weights * 0, "a", high=0.0).hovered == [0.0] * 12
     with pytest.raises(ShapeError, match="do not divide"):
         overlay_cells(grey, torch.ones(3, 2), "a", high=1.0)
 

@@ -43,7 +43,7 @@ class Pair(NamedTuple):
     a: Panel
     b: Panel
     records: tuple[AttentionRecord, AttentionRecord]
-    places: Pairs  # that align their tokens
+    aligned: Pairs  # that align their tokens
     common: list[tuple[int, int]]  # those with the same token
 
     @property
@@ -121,7 +121,7 @@ def moved(pair: Pair) -> float:
     if pair.records[0].is_cross or pair.records[1].is_cross:
         return np.nan
     a, b = (record.head(*head)[None, None] for record, head in pair.sides)
-    return float(pattern_change(a, b, pair.places, pair.common))
+    return float(pattern_change(a, b, pair.aligned, pair.common))
 
 
 def marked(pair: Pair, difference: Difference) -> list[tuple[int, int]]:
@@ -185,15 +185,17 @@ def settings(pair: Pair, *more: str) -> str:
 
 def _difference(pair: Pair) -> None:
     """Draw the weights of one head minus those of the other, on common axes."""
-    (first, second), key_places = pair.names, pair.places
+    (first, second), key_places = pair.names, pair.aligned
     record = pair.records[0]
     if record.is_cross:  # of one run alone: two runs have four texts
         key_places = [(i, i) for i in range(len(record.key_tokens))]
     (weights_a, hidden_a), (weights_b, hidden_b) = (
-        _on_common(*pair.sides[side], [p[side] for p in pair.places], [p[side] for p in key_places])
+        _on_common(
+            *pair.sides[side], [p[side] for p in pair.aligned], [p[side] for p in key_places]
+        )
         for side in (0, 1)
     )
-    labels = [_label(pair, i, j) for i, j in pair.places]
+    labels = [_label(pair, i, j) for i, j in pair.aligned]
     key_labels = list(record.key_labels) if record.is_cross else labels
     shown = token_window.Shown.of(labels, key_labels, pair.a.view)
     weights_a, weights_b = shown.cut(weights_a), shown.cut(weights_b)
@@ -202,7 +204,7 @@ def _difference(pair: Pair) -> None:
     options |= {"masked": masked, "side": 440, "dark": look.dark()}
     drawn = difference_heatmap(weights_a, weights_b, shown.labels, **options)
     table = words.by_tokens(weights_b - weights_a, *shown.names, visible=~(masked[0] | masked[1]))
-    counts: dict[str, object] = {"common": len(pair.common), "places": len(pair.places)}
+    counts: dict[str, object] = {"common": len(pair.common), "places": len(pair.aligned)}
     name = "figures.difference" if pair.of_one_run else "figures.sides"
     texts = TEXTS.figure(name, first=first, second=second, **counts)
     figures.show(drawn, table=table, caption=settings(pair, options["title"]), **texts)
@@ -312,5 +314,5 @@ def _changes(pair: Pair) -> NDArray[np.float32]:
     """Return how much each head changed, a layer at a time: not all weights fit the memory."""
     a, b = (record.patterns for record in pair.records)
     layers = ((a.layer(i)[None], b.layer(i)[None]) for i in range(pair.records[0].n_layers))
-    changes = [pattern_change(*both, pair.places, pair.common).numpy() for both in layers]
+    changes = [pattern_change(*both, pair.aligned, pair.common).numpy() for both in layers]
     return np.concatenate(changes)

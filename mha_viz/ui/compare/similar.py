@@ -35,7 +35,7 @@ class _Comparison(NamedTuple):
     matrix: np.ndarray
     apart: np.ndarray
     clustering: measures.Clustering
-    places: np.ndarray
+    coordinates: np.ndarray
     explained: float
     nearest: pd.DataFrame
 
@@ -140,12 +140,12 @@ def _lists(
 def _map(scene: Scene, view: Compare, comparison: _Comparison, groups: np.ndarray) -> None:
     names, is_one_place = words.names(scene), not np.isfinite(comparison.explained)
     spread = TEXTS("similar.one_place" if is_one_place else "similar.kept", found=comparison)
-    x, y = comparison.places.T
+    x, y = comparison.coordinates.T
     title, clusters = METRICS[view.measure].title, groups if view.order == "cluster" else None
     options: dict[str, Any] = {"selected": view.chosen, "dark": look.dark(), "clusters": clusters}
     options["layer_numbers"] = words.layer_numbers()
     n_heads, explained = scene.record.n_heads, comparison.explained
-    drawn = head_map(comparison.places, names, n_heads, explained=explained, **options)
+    drawn = head_map(comparison.coordinates, names, n_heads, explained=explained, **options)
     table = pd.DataFrame({"Head": names, "x": x, "y": y})
     caption = words.settings(scene, title, "classical MDS")
     texts = TEXTS.figure("figures.map", title=title, kept=spread)

@@ -197,7 +197,7 @@ class Jobs:
         """Wake those who wait, and release models and texts, because tickets may be kept."""
         self._forget(job)
         job.runs, job.ended = False, True
-        job.work = replace(job.work, here=_nothing, there=None)
+        job.work = replace(job.work, run_here=_nothing, call=None)
         job.changed.notify_all()
 
     def _notify(self, job: Job) -> None:
@@ -231,9 +231,9 @@ class Jobs:
         def on_progress(*values: Any) -> None:
             job.progress = values  # whoever waits looks soon enough
 
-        if job.work.there is not None and not job.work.short:
+        if job.work.call is not None and not job.work.short:
             try:
-                return self.workers.run(job.work.there, job.stop, on_progress)
+                return self.workers.run(job.work.call, job.stop, on_progress)
             except NoProcessError:  # here, then: slower for those who click, but done
                 pass
 
@@ -249,7 +249,7 @@ class Jobs:
             on_progress(*values)
 
         with cancellation(look):
-            return job.work.here(tell)
+            return job.work.run_here(tell)
 
     def _let_others_go_first(self, job: Job) -> None:
         """Pause patient work while others have a turn, then give it one again."""

@@ -20,8 +20,10 @@ class Work:
     """Heavy work, and both ways to do it."""
 
     key: Hashable  # equal of requests that have the same result: they are computed once
-    here: Callable[[Callable[..., None]], Any]  # in this process, with a callback for its progress
-    there: Call | None = None  # in another process; None where it must be done here
+    run_here: Callable[
+        [Callable[..., None]], Any
+    ]  # in this process, with a callback for its progress
+    call: Call | None = None  # in another process; None where it must be done here
     seconds: float | None = None  # how long it will take, about; None where nobody knows
     patient: bool = False  # nobody waits at a page: it lets others go first. Done here only
 

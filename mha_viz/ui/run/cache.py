@@ -22,35 +22,35 @@ class Visitor:
 
 @dataclass(eq=False)
 class _Pending:
-    """A thing that is being made, for all who wait for it."""
+    """A result that is being made, for all who wait for it."""
 
     by: int = field(default_factory=threading.get_ident)
     over: threading.Event = field(default_factory=threading.Event)
-    things: tuple[Any, ...] = ()  # none where making it failed
+    values: tuple[Any, ...] = ()  # none where making it failed
 
 
 @dataclass
 class _Item:
-    thing: Any
+    value: Any
     n_bytes: int
     seen_by: set[Visitor] = field(default_factory=set)
 
 
 class Cache:
-    """Things by key; the least recently used are dropped first. Safe to share between threads.
+    """Results by key; the least recently used are dropped first. Safe to share between threads.
 
-    Things on a page are kept up to one limit, all others up to a smaller one, so that a server
+    Results on a page are kept up to one limit, all others up to a smaller one, so that a server
     without visitors holds little.
     """
 
     def __init__(
         self,
-        max_bytes: int = 1024 * MIB,  # of everything; a larger thing is not kept
+        max_bytes: int = 1024 * MIB,  # of everything; a larger result is not kept
         max_unseen: int = 96 * MIB,  # of what no page shows
         max_of_one: int = 640 * MIB,  # that one visitor sees; beyond it the oldest are unseen
         current_visitor: Callable[[], Visitor | None] = lambda: None,  # whose page runs
         on_drop: Callable[[int], object] = lambda n_bytes: None,  # called with the dropped bytes
-        # for another thread that makes the same thing; what it raises is passed on
+        # for another thread that makes the same result; what it raises is passed on
         wait: Callable[[threading.Event], object] = threading.Event.wait,
     ) -> None:
         self.max_bytes, self.max_unseen, self.max_of_one = max_bytes, max_unseen, max_of_one
@@ -61,13 +61,13 @@ class Cache:
         self._lock = threading.RLock()
 
     def get(self, key: Hashable, make: Callable[[], T], size: Callable[[T], int]) -> T:
-        """Return the thing under `key`, made outside the lock where it is missing.
+        """Return the result under `key`, made outside the lock where it is missing.
 
-        Threads that need the same thing wait for the first one; where that fails or is cancelled,
+        Threads that need the same result wait for the first one; where that fails or is cancelled,
         the next makes it. The page that runs shows it from then on. What does not fit is returned,
         but not kept.
         """
-        visitor = self.current_visitor()  # now: they may leave while the thing is made
+        visitor = self.current_visitor()  # now: they may leave while the result is made
         while True:
             with self._lock:
                 item = self._items.get(key)
@@ -75,21 +75,21 @@ class Cache:
                     self._items.move_to_end(key)
                     self._mark_seen(visitor, key, item)
                     self._trim()
-                    cached_value: T = item.thing
+                    cached_value: T = item.value
                     return cached_value
                 pending = self._pending.get(key)
                 if pending is None or pending.by == threading.get_ident():
                     pending = self._pending[key] = _Pending()
                     break
             self.wait(pending.over)
-            if pending.things:
-                value: T = pending.things[0]
+            if pending.values:
+                value: T = pending.values[0]
                 self._keep(key, value, size(value), visitor)
                 return value
         try:
             value = make()
             self._keep(key, value, size(value), visitor)
-            pending.things = (value,)
+            pending.values = (value,)
             return value
         finally:
             with self._lock:
@@ -98,12 +98,12 @@ class Cache:
             pending.over.set()
 
     def find(self, key: Hashable) -> Any:
-        """Return the thing under `key`, or None where it is not kept (any more)."""
+        """Return the result under `key`, or None where it is not kept (any more)."""
         with self._lock:
             if key not in self._items:
                 return None
             self._items.move_to_end(key)
-            return self._items[key].thing
+            return self._items[key].value
 
     def show_text(self, text: Hashable) -> None:
         """Note which text the visitor's page shows: it no longer shows results of the last one."""

@@ -83,8 +83,8 @@ def seconds(model: Any, n_tokens: int) -> float:
 def expect(work: Work) -> None:
     """Prepare a process for work whose button is on the page."""
     # A public server keeps its memory and processors for those who have pressed it.
-    if work.there is not None and not work.short and not settings().public:
-        jobs().workers.prepare(work.there)
+    if work.call is not None and not work.short and not settings().public:
+        jobs().workers.prepare(work.call)
 
 
 def submit(work: Work, for_all: bool = False) -> Ticket:
