@@ -61,7 +61,7 @@ def stacked_shares(
     across = frame.named_axis(at[::step].tolist(), shown, (-0.6, n - 0.4), **turned)
     down = dict(zeroline=True, nticks=7, fixedrange=True, title=frame.axis_title(unit))
     layout = dict(barmode="relative", bargap=0.3, xaxis=across, yaxis=down)
-    margins = frame.Margins(above=6, right=8, below=74)
+    margins = frame.Margins(above=6, right_side=8, below=74)
     return frame.headed_figure(traces, dark, title, [], 330, layout, margins, named=True)
 
 
@@ -237,7 +237,7 @@ def change_distribution(
         yaxis=frame.value_axis("draws", fixedrange=True, **down),
         annotations=[_name_above(i, *pair, dark) for i, pair in enumerate(marked)],
     )
-    margins = frame.Margins(above=34, right=14)
+    margins = frame.Margins(above=34, right_side=14)
     return frame.headed_figure(traces, dark, title, notes, 300, layout, margins)
 
 

@@ -77,7 +77,7 @@ def curves(
     down = dict(_axis(axes["y_title"], axes["y_axis"]), exponentformat=power)
     layout = dict(height=axes["height"], xaxis=across, yaxis=down, shapes=shapes)
     layout = frame.merged(layout | dict(annotations=_mark_names(axes, dark)), axes["more"])
-    margins = frame.Margins(above=8, left=56, right=14, below=below)
+    margins = frame.Margins(above=8, left_side=56, right_side=14, below=below)
     notes, named = [axes["note"]], len(lines) > 1
     return frame.headed_figure(traces, dark, axes["title"], notes, 0, layout, margins, named=named)
 
@@ -252,7 +252,7 @@ def landscape(
     plain = dict(zeroline=False, fixedrange=True)
     axes = [dict(plain, title=frame.axis_title(name)) for name in (x_title, y_title)]
     layout = dict(xaxis=axes[0], yaxis=axes[1])
-    margins = frame.Margins(above=BAR, left=56, below=48)
+    margins = frame.Margins(above=BAR, left_side=56, below=48)
     return frame.headed_figure([surface, line, end], dark, title, [note], _HEIGHT, layout, margins)
 
 

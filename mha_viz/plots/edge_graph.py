@@ -49,7 +49,7 @@ def edge_graph(
     for sender, receiver, score, *position in edges:
         column = position[0] if position else 0
         where = f"<br>{plotly_text(columns[column])}" if position else ""
-        both = (_place(end, n_layers, n_heads, column, width) for end in (sender, receiver))
+        both = (_position(end, n_layers, n_heads, column, width) for end in (sender, receiver))
         (name, start), (other, end) = both
         used |= {(name, column): start, (other, column): end}
         thickness = _THIN + (_THICK - _THIN) * abs(score) / largest
@@ -77,7 +77,7 @@ def edge_graph(
     return frame.headed_figure(traces, dark, title, [], _ROW * (n_layers + 2), layout)
 
 
-def _place(
+def _position(
     name: str, n_layers: int, n_heads: int, column: int, width: float
 ) -> tuple[str, tuple[float, float]]:
     """Return a part's name without its input, and where it stands: layers from below to above."""

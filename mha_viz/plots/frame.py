@@ -135,8 +135,8 @@ class Margins:
     """Pixels around a picture; `above` lie below the heading, for a colour bar or names."""
 
     above: int = 0
-    left: int = 8
-    right: int = 12
+    left_side: int = 8
+    right_side: int = 12
     below: int = 8
 
 
@@ -161,7 +161,7 @@ def headed_figure(
     """
     text, top = heading(title, notes, dark)
     top += margins.above
-    margin = dict(l=margins.left, r=margins.right, t=top, b=margins.below)
+    margin = dict(l=margins.left_side, r=margins.right_side, t=top, b=margins.below)
     headed: Part = dict(title=text, height=round(top + float(inner)), margin=margin)
     headed |= dict(hovermode="closest", dragmode=False, showlegend=named)
     headed |= dict(legend=legend(dark)) if named else {}

@@ -68,7 +68,7 @@ def head_map(
         look = dict(mode=modes[1], name=labels[index[0]], marker=frame.chosen_marker(dark, 15))
         traces.append(dot | look)
     notes, named = _notes(points, has_point, explained), clusters is not None
-    margins = frame.Margins(above=0 if named else BAR, left=10, right=10, below=10)
+    margins = frame.Margins(above=0 if named else BAR, left_side=10, right_side=10, below=10)
     layout = _axes(points[has_point], dark) | dict(dragmode="pan")
     return frame.headed_figure(traces, dark, "", notes, 440, layout, margins, named=named)
 

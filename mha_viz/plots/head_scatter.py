@@ -80,11 +80,13 @@ def measured_scatter(
         ([selected] if selected is not None else [], "chosen", frame.chosen_marker(dark)),
     ):
         if heads:
-            is_marked = np.zeros_like(drawn.known)
+            is_marked = np.zeros_like(drawn.is_finite)
             is_marked[tuple(np.transpose(heads))] = True
-            traces.append(drawn.dots(is_marked & drawn.known, marker) | dict(name=name))
-    rho = frame.rank_correlation(drawn.x[drawn.known], drawn.y[drawn.known], "heads", interval=True)
-    notes = [rho, frame.missing_note(drawn.known)]
+            traces.append(drawn.dots(is_marked & drawn.is_finite, marker) | dict(name=name))
+    rho = frame.rank_correlation(
+        drawn.x[drawn.is_finite], drawn.y[drawn.is_finite], "heads", interval=True
+    )
+    notes = [rho, frame.missing_note(drawn.is_finite)]
     colour = drawn.parts.colour
     notes += [] if colour is None else [f"Colour: {colour.title}."]
     x_axis, y_axis = (frame.value_axis(measure.title) for measure in (x, y))
@@ -105,7 +107,7 @@ class _Drawn:
         self.measures = [x, y] + ([] if parts.colour is None else [parts.colour])
         self.x = frame.as_numbers(x.values, 2, "x (layer, head)")
         self.y = self._of_shape(y.values, "y")
-        self.known = np.isfinite(self.x) & np.isfinite(self.y)
+        self.is_finite = np.isfinite(self.x) & np.isfinite(self.y)
 
     def _of_shape(self, values: Any, name: str) -> Numbers:
         numbers = frame.as_numbers(values, 2, f"{name} (layer, head)")
@@ -125,9 +127,9 @@ class _Drawn:
             low, high = scale_limits(values, False, None)
             scale = theme.stops(theme.sequential(self.dark)[_PALEST:])
             edge = dict(width=1, color=theme.muted(self.dark))
-            marker |= dict(color=values[self.known], cmin=low, cmax=high, colorscale=scale)
+            marker |= dict(color=values[self.is_finite], cmin=low, cmax=high, colorscale=scale)
             marker |= dict(showscale=True, colorbar=colour_bar(self.dark), line=edge)
-        dots = self.dots(self.known, marker) | dict(name="a head")
+        dots = self.dots(self.is_finite, marker) | dict(name="a head")
         return dots | (self._bars() if self.parts.intervals else {})
 
     def _bars(self) -> Part:
@@ -139,7 +141,7 @@ class _Drawn:
             if measure.low is None or measure.high is None:
                 continue
             ends = [self._of_shape(end, "an interval's end") for end in (measure.low, measure.high)]
-            below, above = (np.nan_to_num(np.abs(end - means))[self.known] for end in ends)
+            below, above = (np.nan_to_num(np.abs(end - means))[self.is_finite] for end in ends)
             bars[f"error_{axis}"] = look | dict(array=above, arrayminus=below)
         return bars
 

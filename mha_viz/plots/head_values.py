@@ -147,7 +147,7 @@ def _over_layers(
         yaxis=down | dict(title=dict(text=frame.unit_text(unit), font=dict(size=12), standoff=4)),
     )
     inner = 310 + 16 * len(traces)  # a phone has a line for every entry of the legend
-    margins = frame.Margins(right=10)
+    margins = frame.Margins(right_side=10)
     return frame.headed_figure(traces, dark, title, [note], inner, layout, margins, named=True)
 
 

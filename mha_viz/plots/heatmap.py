@@ -226,7 +226,7 @@ def head_tiles(
         yaxis=frame.HIDDEN | dict(range=[rows * (1 + label) + 0.01, 0]),
     )
     inner = round(rows * (1 + label) * _TILE_HEIGHT) + 12
-    margins = frame.Margins(left=4, right=4)
+    margins = frame.Margins(left_side=4, right_side=4)
     return frame.headed_figure(traces, dark, title, [note], inner, layout, margins)
 
 

@@ -61,7 +61,10 @@ def _row_figure(
     """Return the figure of all these; `named` adds a legend below."""
     down = frame.HIDDEN | dict(range=[n_rows - 0.65, -0.65])
     layout = dict(xaxis=frame.HIDDEN | dict(range=list(_SIDES)), yaxis=down)
-    inner, margins = _ROW * n_rows + (44 if named else 10), frame.Margins(left=6, right=6, below=6)
+    inner, margins = (
+        _ROW * n_rows + (44 if named else 10),
+        frame.Margins(left_side=6, right_side=6, below=6),
+    )
     return frame.headed_figure(traces, dark, title, notes, inner, layout, margins, named=named)
 
 
@@ -106,12 +109,12 @@ def metric_strips(
         for at, value in zip(away.tolist(), finite_values.tolist(), strict=True):
             distance = theme.format_number(at, signed=True)
             hover = f"{name}<br><b>{theme.format_number(value)}</b>, {distance} spreads"
-            dots.append((_place(at), float(row), hover))
+            dots.append((_x_position(at), float(row), hover))
         for at, value, head in zip(marked.tolist(), pair.tolist(), shown, strict=True):
             hover_value = theme.format_number(value)
             if np.isfinite(value):
                 hover_value += f"</b>, {theme.format_number(at, signed=True)} spreads<b>"
-            marks.append((_place(at), float(row), f"{head}: {name}<br><b>{hover_value}</b>"))
+            marks.append((_x_position(at), float(row), f"{head}: {name}<br><b>{hover_value}</b>"))
         change = " → ".join(map(theme.format_number, pair))
         texts += _row_texts(row, title, f"<b>{change}</b>", plotly_text(strip.note), dark)
     small = dict(size=6, color=theme.muted(dark), opacity=0.35, line=dict(width=0))
@@ -128,5 +131,5 @@ def metric_strips(
     return _row_figure(traces, len(strips), "", [note], dark, named=True)
 
 
-def _place(away: float) -> float:
+def _x_position(away: float) -> float:
     return float(np.clip(0.5 + away / (2 * REACH), 0.0, 1.0))

@@ -69,7 +69,11 @@ def pair_scatter(
     [i, j] to mark, in either order.
     """
     drawn = _Drawn(measured)
-    has_value, same, titles = drawn.known, drawn.same_layer, (measured.x_title, measured.y_title)
+    has_value, same, titles = (
+        drawn.is_finite,
+        drawn.same_layer,
+        (measured.x_title, measured.y_title),
+    )
     crowd = _densest(drawn.x, drawn.y, has_value)
     shade = None if measured.colour is None else frame.as_numbers(measured.colour, 1, "colour")
     traces = [
@@ -101,7 +105,7 @@ def pair_scatter(
         ],
         annotations=[_corner(i, meaning, dark) for i, meaning in enumerate(corners or ())],
     )
-    margins = frame.Margins(above=BAR if shade is not None else 0, right=10)
+    margins = frame.Margins(above=BAR if shade is not None else 0, right_side=10)
     return frame.headed_figure(traces, dark, "", notes, 440, layout, margins, named=True)
 
 
@@ -116,7 +120,7 @@ class _Drawn:
         last = len(self.names) - 1
         if measured.n_heads < 1 or self.pairs.min() < 0 or self.pairs.max() > last:
             raise ArgumentError(f"Pairs must name heads from 0 to {last}.")
-        self.known = np.isfinite(self.x) & np.isfinite(self.y)
+        self.is_finite = np.isfinite(self.x) & np.isfinite(self.y)
         layers = self.pairs // measured.n_heads
         self.same_layer = layers[:, 0] == layers[:, 1]
         titles = measured.x_title, measured.y_title

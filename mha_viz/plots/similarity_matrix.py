@@ -90,9 +90,9 @@ def similarity_matrix(
         if pairs.chance is not None:
             traces.append(_chance_line(pairs.chance, size, dark))
     if marks.selected is not None:
-        traces.append(_chosen(drawn.place(marks.selected, pairs.n_heads), size, dark))
+        traces.append(_chosen(drawn.row_of(marks.selected, pairs.n_heads), size, dark))
     if marks.pair is not None:
-        row, column = (drawn.place((0, i), size) for i in marks.pair)
+        row, column = (drawn.row_of((0, i), size) for i in marks.pair)
         traces.append(_chosen_cell(row, column, cell, dark))
     inner = cell * size + tree
     layers = layer_names(size // pairs.n_heads, pairs.layer_numbers)
@@ -130,10 +130,10 @@ class _Drawn:
             raise ArgumentError(f"{size} heads do not fill layers of {pairs.n_heads}.")
         names, ordered = clean_all(pairs.names, size, "heads"), np.ix_(self.order, self.order)
         self.values, self.labels = values[ordered], [names[i] for i in self.order]
-        self.known, measured = np.isfinite(self.values), pairs.measured
-        self.dotted = None if measured is None else measured[ordered] & self.known
+        self.is_finite, measured = np.isfinite(self.values), pairs.measured
+        self.dotted = None if measured is None else measured[ordered] & self.is_finite
 
-    def place(self, selected: tuple[int, int], n_heads: int) -> int:
+    def row_of(self, selected: tuple[int, int], n_heads: int) -> int:
         """Return the row of a head (layer, head)."""
         layer, head = selected
         size = len(self.order)
@@ -153,7 +153,7 @@ def _notes(clustering: Clustering, names: Sequence[str], values: Numbers) -> lis
 
 
 def _cells(drawn: _Drawn, colours: Part, cell: float, unit: str, dark: bool) -> list[Part]:
-    values, has_value, dotted = drawn.values, drawn.known, drawn.dotted
+    values, has_value, dotted = drawn.values, drawn.is_finite, drawn.dotted
     clickable = values.size <= cells.MAX_CLICKABLE
     pair, after = "%{y} and %{x}", f"</b> {hover_text(unit)}" if unit else "</b>"
     after += "" if dotted is None else "<br>%{text}"

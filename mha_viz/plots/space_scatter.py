@@ -78,7 +78,7 @@ def space_scatter(
         look = dict(name=hover_text(name), showlegend=True)
         traces.append(frame.plain_markers([None], [None], dict(color=colour, size=9), **look))
     above, below = (_NAME, 34) if names else (_NAME + BAR, 8)
-    margins = frame.Margins(above=above, left=30, right=6, below=below)
+    margins = frame.Margins(above=above, left_side=30, right_side=6, below=below)
     panel_notes = [*notes, *[f"Colour: {colours.title}."] * (not names)]
     return frame.headed_figure(
         traces, dark, "", panel_notes, inner, layout, margins, named=bool(names)
