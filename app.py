@@ -14,7 +14,7 @@ from mha_viz.ui.heads import page as heads
 from mha_viz.ui.many_texts import page as many_texts
 from mha_viz.ui.operating import figures, streamlit_run
 from mha_viz.ui.pages import FIRST, PAGES, TITLES
-from mha_viz.ui.run import page_lock, places, ready
+from mha_viz.ui.run import admission, page_lock, ready
 from mha_viz.ui.server import endpoints, gate, headers, lifecycle, page_style, uploads, websockets
 from mha_viz.ui.state import state
 from mha_viz.ui.state.session import session
@@ -58,7 +58,7 @@ else:
     try:
         timed = figures.runs.timed(page.url_path or "heads")
         with ready.run_mark(), page_lock.page_run(), timed:
-            if not places.has_place():
+            if not admission.is_admitted():
                 messages.server_full()
             elif is_shown:
                 page.run()

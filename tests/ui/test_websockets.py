@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from streamlit.proto.BackMsg_pb2 import BackMsg
 
-from mha_viz.ui.run.places import OPENING
+from mha_viz.ui.run.admission import OPENING
 from mha_viz.ui.server import messages, websockets
 from mha_viz.ui.server.messages import ForeignMessageError, TokenBucket, is_expected
 from mha_viz.ui.server.websockets import SILENT, WAITING_PER_ADDRESS, Websockets

@@ -88,17 +88,17 @@ class _QueueNotice:
     """A message on the page that says how many come first, once the wait is noticeable."""
 
     def __init__(self) -> None:
-        self._begin, self._shown, self._place = time.monotonic(), ExitStack(), -1
+        self._begin, self._shown, self._n_before = time.monotonic(), ExitStack(), -1
 
     def show(self, before: int) -> None:
         """Show the place in the queue, unless the run is superseded."""
         streamlit_run.raise_if_superseded()
-        if time.monotonic() - self._begin > PATIENCE and before != self._place:
+        if time.monotonic() - self._begin > PATIENCE and before != self._n_before:
             self.close()
             ahead = "1 visitor" if before == 1 else f"{before} visitors"
             # What is no element takes no place: all below would move.
             self._shown.enter_context(st.spinner(f"Busy: {ahead} before you …"))
-            self._place = before
+            self._n_before = before
 
     def close(self) -> None:
         """Remove the message."""

@@ -134,14 +134,14 @@ def of_parameters(
     """Return what follows from a model's parameters alone; None where they are not known."""
     model = memory.model(*view.checkpoint)
 
-    def known() -> T | None:
+    def compute() -> T | None:
         try:
             return make(model)
         except (NotKeptError, AttentionUnavailableError):
             return None
 
     key = (*view.checkpoint, view.part, "parameters", *key_parts)
-    return memory.cache().get(key, known, lambda value: int(getattr(value, "nbytes", 10_000)))
+    return memory.cache().get(key, compute, lambda value: int(getattr(value, "nbytes", 10_000)))
 
 
 @dataclass(frozen=True, eq=False)

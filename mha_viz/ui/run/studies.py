@@ -57,7 +57,7 @@ class Studies:
         if folder is None:
             self._deletion = weakref.finalize(self, _delete_while_written, self._folder, resources)
         self._lock = threading.RLock()
-        self._made: dict[str, StudyJob] = {}  # of this process
+        self._jobs: dict[str, StudyJob] = {}  # of this process
 
     def close(self) -> None:
         """Delete them all, as the end of the process does."""
@@ -102,12 +102,12 @@ class Studies:
             texts, name = self._texts(view.corpus), self._key_of(view)
             if texts is None:
                 return None
-            job = self._made.get(name)
+            job = self._jobs.get(name)
             if job is None or (job.study and not job.study.folder.exists()):  # others deleted it
                 sample = MAX_TEXTS if view.corpus else None
                 folder, join = self._folder / name, self._joining(view)
                 job = StudyJob(folder, texts, sample, join, self._delete_abandoned)
-                self._made[name] = job
+                self._jobs[name] = job
             job.open_finished()
             with suppress(WriteError):  # what is there is shown on a full disk, too
                 self._use(name, _visitor() if view.corpus else "")
@@ -126,9 +126,9 @@ class Studies:
                 job.open_shipped(memory.model(*view.checkpoint))
             return None if job is None else job.study
 
-    def own(self) -> dict[str, str]:
+    def titles(self) -> dict[str, str]:
         """Return the titles of all texts of visitors by their keys."""
-        return {key: about["title"] for key, about in self._kept(is_own=True).items()}
+        return {key: about["title"] for key, about in self._uses(is_own=True).items()}
 
     def is_treebank(self, corpus: str) -> bool:
         """Return whether the texts of a key have trees, and perhaps documents."""
@@ -170,7 +170,7 @@ class Studies:
         with suppress(FileNotFoundError):  # another server has just deleted it
             os.utime(path, ns=(now, now))
 
-    def _kept(self, is_own: bool) -> dict[str, dict[str, str]]:
+    def _uses(self, is_own: bool) -> dict[str, dict[str, str]]:
         """Return what is said of all texts of visitors, or of all studies; the last used last."""
         dated = []
         for path in self._folder.glob("*.json"):
@@ -197,16 +197,16 @@ class Studies:
 
         Whoever brings many texts pushes out their own, and nobody else's.
         """
-        running = {name: job.texts for name, job in self._made.items() if job.runs}
+        running = {name: job.texts for name, job in self._jobs.items() if job.runs}
         read = {texts.parent.name for texts in running.values()}
         for is_own in (False, True):
-            owners = {key: about["owner"] for key, about in self._kept(is_own).items()}
+            owners = {key: about["owner"] for key, about in self._uses(is_own).items()}
             for key in _oldest_of_largest_owner(owners, owners.keys() - running.keys() - read):
                 if _delete(self._folder / key):
                     self._about(key).unlink(missing_ok=True)
-        for name, job in list(self._made.items()):
+        for name, job in list(self._jobs.items()):
             if job is not looked_at and not job.runs and not self._about(name).is_file():
-                del self._made[name]
+                del self._jobs[name]
 
 
 def _oldest_of_largest_owner(owners: dict[str, str], free: Collection[str]) -> list[str]:

@@ -14,7 +14,7 @@ from mha_viz.errors import LimitError
 from mha_viz.ui.operating import addresses
 from mha_viz.ui.operating.refusals import refused
 from mha_viz.ui.operating.settings import settings
-from mha_viz.ui.run import places
+from mha_viz.ui.run import admission
 from mha_viz.ui.server import messages
 from mha_viz.ui.server.messages import ForeignMessageError, TokenBucket
 
@@ -71,7 +71,7 @@ class Websockets:
         async def hear() -> Message:
             while True:
                 message = await receive()
-                page.acted = page.acted or self._clock() - page.opened > places.OPENING
+                page.acted = page.acted or self._clock() - page.opened > admission.OPENING
                 if not settings().public or message["type"] != "websocket.receive":
                     return message
                 await asyncio.sleep(self._wait(page))

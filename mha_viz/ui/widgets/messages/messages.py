@@ -11,7 +11,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from mha_viz.errors import AttentionUnavailableError, MhaVizError, NotKeptError, escaped
 from mha_viz.ui.operating.streamlit_run import end_run
-from mha_viz.ui.run import places
+from mha_viz.ui.run import admission
 from mha_viz.ui.run.page_lock import page_run
 from mha_viz.ui.state import faults
 from mha_viz.ui.state.session import session
@@ -96,13 +96,13 @@ OFTEN = 10  # seconds between two attempts
 
 def server_full() -> None:
     """Say that the server is full, and open the page once there is a place."""
-    st.info(places.full(), icon=":material/hourglass_top:")
+    st.info(admission.refusal(), icon=":material/hourglass_top:")
     _wait()
 
 
 @st.fragment(run_every=OFTEN)
 def _wait() -> None:
-    if places.has_place():
+    if admission.is_admitted():
         st.rerun()
 
 

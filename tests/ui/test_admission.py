@@ -3,9 +3,9 @@
 import pytest
 
 from mha_viz.ui.operating import refusals
-from mha_viz.ui.run import places
+from mha_viz.ui.run import admission
+from mha_viz.ui.run.admission import OPENING, Admission
 from mha_viz.ui.run.memory import STAYS
-from mha_viz.ui.run.places import OPENING, Places
 from tests.ui.opening import APP, opened
 
 
@@ -13,13 +13,13 @@ class House:
     def __init__(self, most: int | None, of_one: int | None = None) -> None:
         self.open: set[str] = set()
         self.now, self.no_room = 0.0, False
-        self.places = Places(
+        self.admission = Admission(
             most, self.open.__contains__, lambda: self.no_room, lambda: self.now, of_one
         )
 
     def come(self, session: str, address: str | None = None) -> bool:
         self.open.add(session)
-        return self.places.take(session, address)
+        return self.admission.admit(session, address)
 
     def act(self, session: str) -> bool:
         self.now += OPENING + 1
@@ -63,7 +63,7 @@ def test_take_on_a_full_server_gets_the_place_of_a_page_that_nobody_used():
 def test_take_beyond_the_places_of_one_address_is_refused_and_others_come_in():
     house = House(9, of_one=2)
     assert [house.come(name, "one") for name in "abc"] == [True, True, False]
-    assert house.places.has_most("one") and not house.places.has_most("other")
+    assert house.admission.is_address_full("one") and not house.admission.is_address_full("other")
     assert house.come("d", "other") and [house.come(name) for name in "efg"] == [True] * 3
     house.open.remove("a")
     assert house.come("c", "one")
@@ -78,7 +78,7 @@ def test_without_memory_nobody_new_comes_in():
 
 @pytest.mark.slow
 def test_a_full_server_says_so_in_place_of_the_page(monkeypatch):
-    monkeypatch.setattr(places, "_places", lambda: Places(0, lambda session: True))
+    monkeypatch.setattr(admission, "_admission", lambda: Admission(0, lambda session: True))
     before = refusals.counted().get("session", 0)
     app = opened(APP)
     assert not app.exception and not app.selectbox
