@@ -130,7 +130,7 @@ def test_pupils_follow_their_teacher_from_stop_to_stop(cookies):
     assert where(other.run()) == STOPS[0].page and where(teacher) == "teach"
     teacher.button(key="class-bring-2").click().run()
     # as if the run that was to open the stop had been overtaken by one of the page before
-    other.session_state["class-on-the-way"] = classes().place(code).moves
+    other.session_state["class-on-the-way"] = classes().position(code).moves
     assert where(other.run()) == STOPS[1].page
     teacher.button(key="class-bring-4").click().run()
     cookies.clear()

@@ -70,10 +70,12 @@ def test_servers_that_share_a_folder_have_the_same_classes(tmp_path):
     second.bring(code, 3)
     for each in (first, second, Classes(tmp_path / class_answers.FILE)):
         assert each.counts(code, "why", 2) == (0, 2) and each.size(code) == 1
-        assert each.place(code) == (3, 1) and each.of("carl") == code and each.leads(code, leader)
+        assert (
+            each.position(code) == (3, 1) and each.of("carl") == code and each.leads(code, leader)
+        )
     second.bring(code, 3), second.join(code, "carl")
-    assert first.place(code) == (3, 2) and first.size(code) == 1
-    assert first.place("zzzzz") == (0, 0)
+    assert first.position(code) == (3, 2) and first.size(code) == 1
+    assert first.position("zzzzz") == (0, 0)
     first.close(code)
     assert code not in second and second.counts(code, "why", 2) == (0, 0)
     assert Classes(tmp_path / class_answers.FILE).first("ben") == (code, "anna") and code in second

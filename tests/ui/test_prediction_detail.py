@@ -20,7 +20,7 @@ from tests.ui.heads_app import brought, choose, heads_page
 
 TEXT = "Once upon a time there was a little dog who liked to"
 GAP = "The old [MASK] slept while the cat watched the birds."
-KEYS = {"ask_text", "ask_how", "ask_group", "ask_place", "ask_target"}
+KEYS = {"ask_text", "ask_how", "ask_group", "ask_position", "ask_target"}
 
 
 def detail(*open_tables: str, continued: bool = False, **params: str) -> AppTest:
@@ -112,7 +112,7 @@ def test_a_predicted_number_is_shown_before_and_after(models):
     expected = mv.ablate(mv.load(models["number"]), CLASSIFIED, [(0, 3), (1, 2)])
     numbers = (expected.before.value, expected.after.value, expected.value_change)
     assert app.table[0].value.iloc[0].tolist() == [format_number(value) for value in numbers]
-    assert not {"ask_target", "ask_place"} & keys(app)
+    assert not {"ask_target", "ask_position"} & keys(app)
 
 
 def test_the_text_is_continued_with_and_without_heads():

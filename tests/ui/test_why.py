@@ -196,7 +196,7 @@ def test_prediction_that_is_explained_first_is_of_a_word(name, text, before):
     app = why(model=name, text=text)
     check(app)
     tokens = mv.load(name).trace(text).tokens
-    assert tokens[app.selectbox(key="ask_place").value].text == before
+    assert tokens[app.selectbox(key="ask_position").value].text == before
     assert "place" not in app.query_params
 
 
@@ -206,8 +206,8 @@ def test_of_a_text_too_long_for_it_the_page_measures_the_beginning(monkeypatch):
     app = why(model="tiny-gpt2", text=TEXT)
     check(app)
     assert re.findall(r"\d+", app.info[0].value)[-2:] == ["7", "10"]
-    assert len(app.selectbox(key="ask_place").options) == 7
-    found = mv.logit_attribution(model, TEXT, position=app.selectbox(key="ask_place").value)
+    assert len(app.selectbox(key="ask_position").options) == 7
+    found = mv.logit_attribution(model, TEXT, position=app.selectbox(key="ask_position").value)
     assert summed(app)[:2] == (format_number(found.sum()), format_number(found.value))
     for section in ("score", "connections"):
         app.segmented_control(key="ask_why").set_value(section).run()

@@ -92,7 +92,7 @@ class Choices:
         self, name: str, label: str, low: int, high: int, default: int, **look: Unpack[Look]
     ) -> int:
         """Let a whole number from `low` to `high` be typed; other arguments as for `slide`."""
-        read = views.whole(low, high)
+        read = views.integer(low, high)
         return self._bound(name, default, read, st.number_input, label, low, high, **look)
 
     def amount(
@@ -107,7 +107,7 @@ class Choices:
         **look: Unpack[Look],
     ) -> N:
         """Draw a slider from `low` to `high`, in steps; other arguments as for `slide`."""
-        reads: Callable[..., Any] = views.whole if isinstance(low, int) else views.real
+        reads: Callable[..., Any] = views.integer if isinstance(low, int) else views.real
         read = reads(low, high)
         return self._bound(name, default, read, st.slider, label, low, high, step=step, **look)
 
@@ -131,7 +131,7 @@ class Choices:
         `high` is the last place that there is now, `most` the last one that there can ever be.
         Places are called by their number, or as `called` has it.
         """
-        value = min(self.get(name, default, views.whole(low, most)) // step * step, high)
+        value = min(self.get(name, default, views.integer(low, most)) // step * step, high)
         # With the end in its key: to Streamlit, a slider with another end is another slider.
         key, take = self.key(f"{name}-{high}"), partial(self.set, name)
         shown: dict[str, Any] = {"value": value, "take": take, "width": width}

@@ -16,7 +16,7 @@ from mha_viz.errors import ClassError
 from mha_viz.ui.operating import streamlit_run
 from mha_viz.ui.operating.refusals import refused, sentence
 from mha_viz.ui.operating.settings import settings
-from mha_viz.ui.state.class_answers import CODE, Place, classes, first_class
+from mha_viz.ui.state.class_answers import CODE, LessonPosition, classes, first_class
 from mha_viz.ui.state.faults import guarded
 from mha_viz.ui.widgets.messages.messages import plain
 from mha_viz.web.browser import component_script
@@ -139,9 +139,9 @@ def leads() -> bool:
     return joined is not None and classes().leads(joined, _browser())
 
 
-def place() -> Place:
+def place() -> LessonPosition:
     """Return the stop of the lesson where the class of this page is."""
-    return classes().place(code() or "")
+    return classes().position(code() or "")
 
 
 def size() -> int:

@@ -39,7 +39,7 @@ def draw(choices: Choices) -> None:
 
     made = memory.cache().get(("start", text), make, len)
     n_steps, key = len(story.STEPS), choices.key("picture")
-    choices.get("step", 1, views.whole(1, n_steps))  # the browser reads it in the address
+    choices.get("step", 1, views.integer(1, n_steps))  # the browser reads it in the address
 
     @guarded
     def go() -> None:

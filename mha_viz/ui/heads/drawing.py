@@ -223,7 +223,7 @@ def _prediction_detail(scene: Scene, view: HeadsView, resting: Callable[[], obje
     No fragment of its own: its choices change the tokens under the sentence, too. `resting` draws
     it while the text is being written.
     """
-    is_detailed = view.how != "zero" or bool(view.target or view.against) or view.place >= 0
+    is_detailed = view.how != "zero" or bool(view.target or view.against) or view.position >= 0
     if from_browser(DETAIL) is None:
         to_browser(DETAIL, bool(view.off) and is_detailed)
 

@@ -102,7 +102,7 @@ def _losses(ablation: Ablation, caption: str) -> None:
 def _predict_clicked(position: object) -> None:
     """Choose the position before a clicked token, which is where the token is predicted."""
     if isinstance(position, list) and position and int(position[0]) > 0:
-        state.change(place=int(position[0]) - 1)
+        state.change(position=int(position[0]) - 1)
 
 
 def _continuations(scene: Scene, model: AttentionModel, change: Intervention | None) -> None:

@@ -111,7 +111,7 @@ def _offer_gaps(scene: Scene, model: AttentionModel, view: HeadsView) -> None:
         if chosen is None:
             return
         try:
-            state.change(text=mask_word_at(model, text, chosen), place=-1)
+            state.change(text=mask_word_at(model, text, chosen), position=-1)
         except MhaVizError as error:
             state.add_problem(str(error))
 

@@ -42,7 +42,7 @@ def positions(scene: Scene, model: AttentionModel) -> dict[int, str]:
             -1: labels[first]
         }
     if kind == "causal":
-        return {-1: "the last token", **words.places(labels)}
+        return {-1: "the last token", **words.position_names(labels)}
     mask = model.tokenizer.mask_token_id
     gaps = [i for i, token in enumerate(tokens) if token.id == mask]
     after = {position: f"{position} · {labels[position]}" for position in gaps[1:]}
@@ -51,23 +51,23 @@ def positions(scene: Scene, model: AttentionModel) -> dict[int, str]:
 
 def position(scene: Scene, model: AttentionModel, view: Shared) -> int | None:
     """Return the view's position where this model predicts at single tokens; None: the usual."""
-    is_usual = view.place < 0 or not _has_positions(model)
-    return None if is_usual or view.place not in positions(scene, model) else view.place
+    is_usual = view.position < 0 or not _has_positions(model)
+    return None if is_usual or view.position not in positions(scene, model) else view.position
 
 
 def shown_end(prediction: Prediction, view: Shared) -> Prediction:
     """Return the prediction of the end of an answer that the view shows; others as they are."""
     is_answer = prediction.objective in ENDS
-    return of_end(prediction, ENDS[view.place == 1]) if is_answer else prediction
+    return of_end(prediction, ENDS[view.position == 1]) if is_answer else prediction
 
 
 def boxes(scene: Scene, model: AttentionModel, view: Shared, *, has_against: bool = True) -> None:
     """Draw the choice of a position, of what to track there, and of what it is compared with."""
     offered = positions(scene, model)
     if len(offered) > 1 or (offered and _has_positions(model)):
-        title, shown = _TITLES.get(str(objective(model.network)), "Prediction of"), view.place
+        title, shown = _TITLES.get(str(objective(model.network)), "Prediction of"), view.position
         options = choosing.Look(width=170, displayed=shown if shown in offered else -1)
-        choosing.menu("place", title, dict(sorted(offered.items())), **options)
+        choosing.menu("position", title, dict(sorted(offered.items())), **options)
     if is_language_model(model):
         controls.token_boxes(_WIDTH)
     else:

@@ -55,7 +55,7 @@ _OF_A_CLASS = ("classes", "votes", "uncovered")
 _USE = "update classes set used = (select max(used) + 1 from classes) where code = ?"
 
 
-class Place(NamedTuple):
+class LessonPosition(NamedTuple):
     """The stop of the lesson where a class is, from 1 (0: none yet), and its moves so far."""
 
     stop: int = 0
@@ -221,11 +221,13 @@ class Classes:
         move = "update classes set stop = ?, moves = moves + 1 where code = ?"
         self._write((move, stop, code), (_USE, code))
 
-    def place(self, code: str) -> Place:
+    def position(self, code: str) -> LessonPosition:
         """Return where a class is."""
         rows = self._all("select stop, moves from classes where code = ?", code)
-        is_place = rows and all(isinstance(number, int) and number >= 0 for number in rows[0])
-        return Place(*rows[0]) if is_place else Place()  # a damaged file may hold anything
+        is_position = rows and all(isinstance(number, int) and number >= 0 for number in rows[0])
+        return (
+            LessonPosition(*rows[0]) if is_position else LessonPosition()
+        )  # a damaged file may hold anything
 
     def vote(self, code: str, question: Hashable, browser: str, option: int) -> None:
         """Note a prediction. The last one counts, but none after the answer was seen."""

@@ -31,7 +31,7 @@ def one_of(allowed: Collection[str]) -> Callable[[str], str]:
     return read
 
 
-def whole(low: int, high: int) -> Callable[[str], int]:
+def integer(low: int, high: int) -> Callable[[str], int]:
     """Return a reader of a whole number of that range."""
 
     def read(raw: str) -> int:
@@ -62,8 +62,8 @@ def switch(raw: str) -> bool:
 MAX_NODES = 24  # of a graph that are pinned
 _NODE = re.compile(r"L\d{1,4}(in|mid|MLP|H\d{1,4})@(\d{1,5}|\*)", re.ASCII)
 MAX_SPANS = 50  # rows of neighbours among the chosen tokens
-index = whole(0, 9_999)
-position = whole(-1, 9_999)
+index = integer(0, 9_999)
+position = integer(-1, 9_999)
 
 
 def heads(
@@ -78,7 +78,7 @@ def heads(
     return read
 
 
-branches = heads(MAX_BRANCHES, whole(0, 99_999_999))  # chosen tokens: positions and ids
+branches = heads(MAX_BRANCHES, integer(0, 99_999_999))  # chosen tokens: positions and ids
 
 
 def window(raw: str) -> tuple[tuple[int, int], ...]:

@@ -7,7 +7,16 @@ from typing import Any
 from mha_viz.ui.state import link_values as read
 from mha_viz.ui.state.layer_numbers import by_number
 from mha_viz.ui.state.link_values import MAX_URL_PINS, MAX_URL_TEXT, written
-from mha_viz.ui.state.views import BENCH, DEFAULT, NAMES, Choice, Shared, View, two_runs
+from mha_viz.ui.state.views import (
+    BENCH,
+    DEFAULT,
+    NAMES,
+    Choice,
+    Shared,
+    View,
+    parameter_of,
+    two_runs,
+)
 
 MODELS = ("model", "model_b", "corpus_model_b")
 TEXTS = ("text", "pair", "text_b", "source", "pairs")
@@ -56,8 +65,8 @@ def to_params(view: Shared) -> dict[str, str]:
     for choice in fields(view):
         value = getattr(view, choice.name)
         if choice.name in ("model", "text") or value != getattr(DEFAULT, choice.name):
-            raw = written(value)
-            params[choice.name] = read.reference(raw) if is_long(choice.name, raw) else raw
+            raw, name = written(value), parameter_of(choice)
+            params[name] = read.reference(raw) if is_long(name, raw) else raw
     return params
 
 
@@ -86,24 +95,25 @@ def from_params(
     view, problems = DEFAULT, list[str]()
     params = _with_present_names(params)
     for choice in fields(View):
-        if choice.name not in NAMES or choice.name not in params:
+        name = parameter_of(choice)
+        if name not in NAMES or name not in params:
             continue
-        raw = params[choice.name]
-        hashed = read.referenced(raw) if choice.name in LONGEST else None
+        raw = params[name]
+        hashed = read.referenced(raw) if name in LONGEST else None
         if hashed is not None:
             if (text := stored(hashed)) is None:
-                problems.append(GONE[choice.name == "pins"])
+                problems.append(GONE[name == "pins"])
                 continue
             raw = text
         try:
             value: Any = raw
-            if choice.name == "pins":
+            if name == "pins":
                 value = read.pins(raw, folders, problems)
-            elif hashed is None and not (choice.name in MODELS and raw in folders):
+            elif hashed is None and not (name in MODELS and raw in folders):
                 value = choice.metadata["read"](raw)
         except ValueError:
             shown = raw if len(raw) <= 40 else raw[:39] + "…"
-            problems.append(f"The link's {choice.name}={shown!r} is not valid and was ignored.")
+            problems.append(f"The link's {name}={shown!r} is not valid and was ignored.")
             continue
         view = replace(view, **{choice.name: value})
     if max(view.chosen) >= 0:  # an older link leaves out the one that is 0

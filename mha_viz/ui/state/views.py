@@ -2,16 +2,16 @@
 
 import tomllib
 from collections.abc import Callable
-from dataclasses import dataclass, field, fields
+from dataclasses import Field, dataclass, field, fields
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from mha_viz.core import names
 from mha_viz.ui.state import link_values as read
 from mha_viz.ui.state.link_values import MAX_URL_TEXT as MAX_URL_TEXT
 from mha_viz.ui.state.link_values import Pin
+from mha_viz.ui.state.link_values import integer as integer
 from mha_viz.ui.state.link_values import real as real
-from mha_viz.ui.state.link_values import whole as whole
 from mha_viz.ui.state.link_values import written as written
 
 MAX_HEADS = 8
@@ -53,9 +53,17 @@ T = TypeVar("T")
 V = TypeVar("V", bound="Shared")
 
 
-def _choice(default: T, read: Callable[[str], T]) -> T:
-    """Declare a field of `View`: its default, and what reads it from a link."""
-    return field(default=default, metadata={"read": read})
+def _choice(default: T, read: Callable[[str], T], parameter: str = "") -> T:
+    """Declare a field of `View`: its default, what reads it from a link, and its name there.
+
+    The name is the field's own unless `parameter` says another one.
+    """
+    return field(default=default, metadata={"read": read, "parameter": parameter})
+
+
+def parameter_of(choice: Field[Any]) -> str:
+    """Return the name of a field of `View` in links."""
+    return choice.metadata.get("parameter") or choice.name
 
 
 @dataclass(frozen=True)
@@ -66,9 +74,9 @@ class Shared:
     by itself: the same text, the pair with the largest weight, the head that tells most, its twin,
     the chosen head, the last layer, the first gap or last token, the likeliest token.
 
-    `place` is the token whose prediction is shown, `target` and `against` the tokens tracked there,
-    `source` a second text, where heads or a path are patched. `window`: (first, last) of queries
-    and of keys that are shown; `tokens`: of neighbours among the tokens chosen together.
+    `position` is the token whose prediction is shown, `target` and `against` the tokens tracked
+    there, `source` a second text, where heads or a path are patched. `window`: (first, last) of
+    queries and of keys that are shown; `tokens`: of neighbours among the tokens chosen together.
     """
 
     model: str = _choice("tiny-bert", read.model)
@@ -84,7 +92,7 @@ class Shared:
     scale: str = _choice("sqrt", read.one_of(SCALES))
     metric: str = _choice("entropy", read.metric)
     measure: str = _choice("hellinger", read.one_of(names.PAIR_MEASURES))
-    place: int = _choice(-1, read.position)
+    position: int = _choice(-1, read.position, "place")
     target: str = _choice("", read.token)
     against: str = _choice("", read.token)
     source: str = _choice("", read.text)
@@ -153,10 +161,10 @@ class HeadsView(Shared):
     weighted: bool = _choice(False, read.switch)  # weights times the length of the values
     general: bool = _choice(False, read.switch)  # numbers over many texts beside this one's
     mass: float = _choice(0.9, read.real(0.2, 1.0))  # share of a row's mass whose lines are drawn
-    written: int = _choice(0, read.whole(0, MAX_WRITTEN))  # tokens written behind the text
+    written: int = _choice(0, read.integer(0, MAX_WRITTEN))  # tokens written behind the text
     next_temperature: float = _choice(0.0, read.real(0.0, 5.0))
-    next_top_k: int = _choice(0, read.whole(0, 9_999))
-    next_seed: int = _choice(0, read.whole(0, 999_999_999))
+    next_top_k: int = _choice(0, read.integer(0, 9_999))
+    next_seed: int = _choice(0, read.integer(0, 999_999_999))
     branches: tuple[tuple[int, int], ...] = _choice((), read.branches)  # chosen (position, token)
 
     @property
@@ -173,7 +181,7 @@ class Compare(Shared):
     more: str = _choice("diversity", read.one_of(TITLES["more"]))
     board: str = _choice("", read.token)  # the name of the board
     order: str = _choice("layer", read.one_of(ORDERS))
-    clusters: int = _choice(4, read.whole(1, MAX_CLUSTERS))
+    clusters: int = _choice(4, read.integer(1, MAX_CLUSTERS))
     text_b: str = _choice("", read.text)
     model_b: str = _choice("", read.model)
     outputs: str = _choice("cka", read.one_of(OUTPUTS))
@@ -199,8 +207,8 @@ class ManyTexts(Shared):
     typed: str = _choice("", read.text)  # a text that is ranked among those of the study
     colouring: str = _choice("kind", read.key)  # what tokens of a head's spaces are coloured by
     # the principal components, from 1, that spaces are shown on beside the first two
-    component_x: int = _choice(3, read.whole(1, MAX_COMPONENTS))
-    component_y: int = _choice(4, read.whole(1, MAX_COMPONENTS))
+    component_x: int = _choice(3, read.integer(1, MAX_COMPONENTS))
+    component_y: int = _choice(4, read.integer(1, MAX_COMPONENTS))
     find: str = _choice("scores", read.one_of(FINDS))
     change: str = _choice("studies", read.one_of(CHANGES))
     corpus: str = _choice("", read.key)  # the studied texts; "" is the sample
@@ -243,7 +251,7 @@ class Why(Shared):
     direction: str = _choice("denoise", read.one_of(TITLES["directions"]))
     flow: str = _choice("proximity", read.one_of(TITLES["flows"]))
     graph_of: str = _choice("prediction", read.one_of(TITLES["graphs"]))  # what it leads into
-    explained: int = _choice(60, read.whole(min(SHARES), max(SHARES)))  # percent its edges hold
+    explained: int = _choice(60, read.integer(min(SHARES), max(SHARES)))  # percent its edges hold
     graph_pins: str = _choice("", read.nodes)  # that its paths pass, as "L2H3@5,L1mid@4"
     fold: str = _choice("tokens", read.one_of(TITLES["folds"]))  # what its columns are
     together: str = _choice("heads", read.one_of(TITLES["together"]))  # heads that are one node
@@ -278,7 +286,7 @@ BENCH = (
     *("no_special", "no_first", "between", "show", "weighted", "mass", "query", "key", "window"),
     *("tokens", "off", "general"),
 )
-NAMES = frozenset(choice.name for choice in fields(View) if choice.compare)
+NAMES = frozenset(parameter_of(choice) for choice in fields(View) if choice.compare)
 DEFAULT = View(text="The king (who was old and tired) smiled, said nothing, and went to bed.")
 
 

@@ -112,7 +112,7 @@ def _outcome(scene: Scene, model: AttentionModel, view: Why) -> _Outcome:
     chosen = view.target if view.target in offered else ""
     name = plain(offered.get(chosen, ""))
     if kind == "answer":
-        end = ENDS[view.place == 1]
+        end = ENDS[view.position == 1]
         if not chosen:
             return _Outcome(end, TEXTS("importance.end", end=end))
         return _Outcome(f"{end}:{chosen}", TEXTS("importance.label", name=f"{end} {name}"), True)

@@ -98,7 +98,7 @@ def position_menu(scene: Scene, view: Why, label: str) -> int:
     loaded = model(scene)
     masked, gap = objective(loaded.network) == "masked", loaded.tokenizer.mask_token_id
     tokens = [token for token in scene.record.tokens if not token.segment]
-    offered = words.places(first_labels(scene))
+    offered = words.position_names(first_labels(scene))
     if masked:
         words_and_gaps = [i for i in offered if not tokens[i].is_special or tokens[i].id == gap]
         offered = {i: offered[i] for i in words_and_gaps} or offered
@@ -109,8 +109,8 @@ def position_menu(scene: Scene, view: Why, label: str) -> int:
         word = tokens[default].word
         first = default if word is None else [token.word for token in tokens].index(word)
         default = max(first - 1, 0)
-    position = view.place if view.place in offered else default
-    choosing.menu("place", label, offered, displayed=position, width=170)
+    position = view.position if view.position in offered else default
+    choosing.menu("position", label, offered, displayed=position, width=170)
     return position
 
 

@@ -99,7 +99,7 @@ def _setup(choices: Choices) -> Setup:
     with frame.row():
         numbers, preset = _kernel(choices, size, colour)
         border = TEXTS.choose(choices, "border")
-    read = views.whole(0, convolution.MAX_SIDE - 1)  # a click, a slider or a link chooses a pixel
+    read = views.integer(0, convolution.MAX_SIDE - 1)  # a click, a slider or a link chooses a pixel
     row = min(choices.get("row", rows // 2, read), rows - 1)
     column = min(choices.get("column", columns // 2, read), columns - 1)
     about += f"; {preset}, {size} x {size}; outside: {border}"

@@ -229,7 +229,7 @@ def _chosen(choices: Choices, which: str, finding: lab.Finding) -> tuple[int, in
     def read(raw: str) -> str:
         if raw != BEST:
             layer, head = raw.split(".")
-            views.whole(0, 9_999)(layer), views.whole(0, 9_999)(head)
+            views.integer(0, 9_999)(layer), views.integer(0, 9_999)(head)
         return raw
 
     chosen = choices.get(which, BEST, read)
