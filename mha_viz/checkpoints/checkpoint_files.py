@@ -100,14 +100,14 @@ def read_json(path: Path) -> Any:
     try:
         if path.stat().st_size > MAX_CONFIG_BYTES:
             raise UnsafeCheckpointError(f"{name} of {folder} is larger than 1 MB.")
-        return json.loads(path.read_text("utf-8"), parse_int=_whole)
+        return json.loads(path.read_text("utf-8"), parse_int=_tensor_int)
     except (OSError, ValueError, RecursionError) as error:
         raise BrokenCheckpointError(
             f"{name} of {folder} is not JSON that can be read: {error}"
         ) from error
 
 
-def _whole(digits: str) -> int:
+def _tensor_int(digits: str) -> int:
     """Parse a whole number of JSON that must fit into a tensor."""
     number = int(digits)
     if abs(number) >= 2**63:

@@ -115,7 +115,10 @@ def circuit_report_files(
     report = Report(
         title=f"How {model.name} does “{task.name}”",
         source=source,
-        notes=[f"{_TEXTS['left']['title']}. {' '.join(_left(findings, enough))}", *task.left_out],
+        notes=[
+            f"{_TEXTS['left']['title']}. {' '.join(_unexplained(findings, enough))}",
+            *task.left_out,
+        ],
         tables=tables,
         figures=_figures(findings, source),
         commands=[_command(model, task, enough)],
@@ -268,7 +271,7 @@ def _figures(findings: _Findings, source: str) -> dict[str, StudyFigure]:
     return figures
 
 
-def _left(findings: _Findings, enough: float) -> list[str]:
+def _unexplained(findings: _Findings, enough: float) -> list[str]:
     """Say in sentences what was not explained."""
     texts, n_pairs = _TEXTS["left"], len(findings.accuracy.difference)
     n_wrong = n_pairs - findings.accuracy.n_preferred

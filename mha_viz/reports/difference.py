@@ -193,7 +193,7 @@ def _noise(pair: HeadPair, metrics: pd.DataFrame, tested: Exchange) -> Iterator[
     lines = {str(key): row for key, row in named.to_dict("index").items()}
     clauses = [
         f"{row['title']} ({amount(key, row['a'])} and {amount(key, row['b'])}; noise "
-        f"{format_number(row['noise'])}; more than {_percent(row['unusual'])} of {_those(pair)})"
+        f"{format_number(row['noise'])}; more than {_percent(row['unusual'])} of {_compared(pair)})"
         for key, row in lines.items()
     ]
     order = "most unusually in" if len(differing) else "the most unusual difference is"
@@ -239,7 +239,7 @@ def _alike(pair: HeadPair, likeness: Likeness | None) -> Iterator[Sentence]:
         text = f"Their {_ALIKE[measure]} has a {_NAMES[measure]} of {format_number(value)}"
         numbers = {}
         if rank is not None:
-            text += f", closer than {_percent(rank)} of {_those(pair)}"
+            text += f", closer than {_percent(rank)} of {_compared(pair)}"
             numbers[f"{measure}{_SHARE}"] = Number(rank, 0.5)
         chance = permuted_pairs(sampled, measure)
         if chance is None:
@@ -301,7 +301,7 @@ def _moved(pair: HeadPair) -> Iterator[Sentence]:
     )
 
 
-def _those(pair: HeadPair) -> str:
+def _compared(pair: HeadPair) -> str:
     """Name what a difference is compared with."""
     n, n_other = (record.n_layers * record.n_heads for record, _ in pair.heads)
     if pair.compares_changes:

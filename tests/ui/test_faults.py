@@ -66,9 +66,9 @@ def test_texts_that_the_disk_does_not_take_leave_no_half_of_them():
     with full_disk(100), pytest.raises(WriteError) as raised:
         kept.add_texts(b"A text.\n" * 1000, "texts.txt")
     assert "disk" in faults.sentence(raised.value)
-    assert kept.own() == {}
+    assert kept.titles() == {}
     assert [path.name for path in kept._folder.rglob("*") if path.is_file()] == [LOCK]
-    assert kept.add_texts(b"A text.\n" * 1000, "texts.txt") in kept.own()  # once there is room
+    assert kept.add_texts(b"A text.\n" * 1000, "texts.txt") in kept.titles()  # once there is room
 
 
 def _page() -> None:

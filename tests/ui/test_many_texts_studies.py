@@ -117,14 +117,14 @@ def test_give_of_many_texts_pushes_out_those_of_the_same_visitor(monkeypatch, by
         kept.find(replace(DEFAULT, corpus=key))
     who = "b"
     second = [kept.add_texts(f"Of b, {i}.".encode(), "") for i in range(5)]
-    assert list(kept.own()) == [first[1], *second[-2:]]  # a gave way once, to an equal share
+    assert list(kept.titles()) == [first[1], *second[-2:]]  # a gave way once, to an equal share
     kept.find(replace(DEFAULT, corpus=second[-1]))
-    assert len(kept._made) == 3
+    assert len(kept._jobs) == 3
     who = "c"  # one who comes anew pushes out the oldest of who has most
     new = kept.add_texts(b"Of c.", "")
-    assert list(kept.own()) == [first[1], second[-1], new]
+    assert list(kept.titles()) == [first[1], second[-1], new]
     beside = {path.stem for path in kept._folder.glob("*.json")}
-    assert beside == {*kept.own(), *kept._made}
+    assert beside == {*kept.titles(), *kept._jobs}
 
 
 @pytest.mark.parametrize("public", [False, True])
@@ -186,7 +186,7 @@ def test_servers_share_texts_and_studies_and_keep_no_more_than_one_may(tmp_path,
         studies.Studies(tmp_path),
     )
     view = replace(DEFAULT, corpus=first.add_texts(TEXTS.encode(), "mine.txt"))
-    assert second.own() == {view.corpus: "mine.txt"} and second.finished(view) is None
+    assert second.titles() == {view.corpus: "mine.txt"} and second.finished(view) is None
     first.begin(view, model)
     first.find(view).wait()
     made, found = first.find(view).study, second.find(view)
@@ -197,7 +197,7 @@ def test_servers_share_texts_and_studies_and_keep_no_more_than_one_may(tmp_path,
     for number in range(3):
         other = replace(view, corpus=second.add_texts(f"Other {number}.".encode(), ""))
         assert second.find(other) is not None
-    assert len(second.own()) == 3 and first.find(view) is None and not made.folder.exists()
+    assert len(second.titles()) == 3 and first.find(view) is None and not made.folder.exists()
     assert {path.suffix for path in tmp_path.iterdir()} == {"", ".json"}
     for key in ("../../etc", "own_/etc", "own_" + "0" * 32, "own_" + "A" * 32, "own_\0"):
         assert first.find(replace(view, corpus=key)) is None

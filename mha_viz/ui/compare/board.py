@@ -116,7 +116,7 @@ def _heads(first: Scene) -> dict[str, str]:
 
 
 def _add_head(first: Scene, view: Compare, pins: tuple[Pin, ...], number: str) -> None:
-    layer, head = words.place(int(number), first)
+    layer, head = words.head_at(int(number), first)
     layer = number_at(first.record.layer_numbers, layer)
     chosen = chosen_pin(view)
     panels.add(pins, view, chosen._replace(layer=layer, head=head))

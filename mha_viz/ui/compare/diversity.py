@@ -36,7 +36,7 @@ def draw(scene: Scene, view: Compare) -> None:
     written = scene.record.z is not None and scene.record.W_O
     rows = _rows(scene.record) if written else []
     if rows:
-        st.markdown(_held(rows))
+        st.markdown(_verdicts(rows))
     _parameters(scene, view)
     if not written:
         _capacity(scene)
@@ -143,7 +143,7 @@ def _show(
     figures.show(figure, table=numbers, caption=words.settings(scene, title), **texts)
 
 
-def _held(rows: list[Row]) -> str:
+def _verdicts(rows: list[Row]) -> str:
     """Write in how many layers each statement holds."""
     counts: dict[str, list[bool]] = {}
     for statement, verdict, *_ in rows:

@@ -130,7 +130,7 @@ def fit_second(first: Scene, view: Compare) -> Compare:
     if not first.is_long and first.head_count > 1:  # of a long text all pairs take long
         twins, _ = nearest_others(reporting.likeness(first, "hellinger"))
         twin = int(twins[view.layer * first.record.n_heads + view.head])
-        second = words.place(twin, first) if twin >= 0 else second
+        second = words.head_at(twin, first) if twin >= 0 else second
     session().auto_second = second
     state.change(layer_b=second[0], head_b=second[1])
     return state.of(Compare)

@@ -33,7 +33,7 @@ def draw(scene: Scene, view: Compare) -> None:
         st.info("Cross attention leads from one text to another; choose another part.")
         return
     layers = choosing.layers(record.n_layers)
-    positions = words.places(record.labels)
+    positions = words.position_names(record.labels)
     # Only what somebody chooses is written: to look here must not change what Heads opens with.
     upto = view.upto if view.upto in layers else record.n_layers - 1
     query = view.query if view.query in positions else len(positions) - 1
@@ -84,7 +84,7 @@ def _flow(scene: Scene, rollout: np.ndarray, upto: int, query: int) -> None:
         st.info(f"Attention flow is left out: {error}")
     drawn = token_bars(lines, record.labels, "share", dark=look.dark())
     table = pd.DataFrame({"Token": words.numbered(record.labels), **lines})
-    into = f"into {words.places(record.labels)[query]} at {words.layer_name(upto)}"
+    into = f"into {words.position_names(record.labels)[query]} at {words.layer_name(upto)}"
     caption = words.settings(scene, into)
     texts = TEXTS.figure("figures.flow", meaning=METRICS["attention_flow"].meaning)
     figures.show(drawn, table=table, caption=caption, **texts)

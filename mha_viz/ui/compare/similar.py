@@ -189,7 +189,7 @@ def _clusters(scene: Scene, groups: np.ndarray, beyond: np.ndarray) -> None:
 def _cover(scene: Scene, view: Compare, apart: np.ndarray) -> None:
     likeness = 1 - apart / _span(view.measure)[1]
     cover = measures.covering_heads(likeness, min(view.clusters, len(likeness)))
-    named = [words.head_name(*words.place(i, scene)) for i in cover.heads]
+    named = [words.head_name(*words.head_at(i, scene)) for i in cover.heads]
     steps = [f"{name} ({share:.0%})" for name, share in zip(named, cover.covered, strict=True)]
     covering = f"{words.count(len(named), 'head')} that cover{'s' * (len(named) == 1)} what all do"
     st.markdown(f"**{covering}:** {', '.join(steps)}")

@@ -59,12 +59,12 @@ def of_weights(
 ) -> T:
     """Return what follows from a model's weights alone, computed once for all texts."""
 
-    def made() -> T:
+    def compute() -> T:
         with st.spinner("Comparing weights …"):
             return function(memory.model(*checkpoint), *args)
 
     key: Hashable = (*checkpoint, "circuits", function.__name__, *args)
-    return memory.cache().get(key, made, lambda _: size)
+    return memory.cache().get(key, compute, lambda _: size)
 
 
 def _words(view: Shared, text_tokens: Sequence[Token], source: str) -> None:

@@ -71,7 +71,7 @@ class Jobs:
                 changed = threading.Condition(self._lock)
                 job = self._jobs[work.key] = Job(work, changed, address=address, clock=self._clock)
                 job.stop.add_callback(partial(self._notify, job))
-            ticket = Ticket(job, session, self.place, self.leave)
+            ticket = Ticket(job, session, self.waiting, self.leave)
             job.waits.append(ticket)
             if job.began is None:
                 self._order.add(job, session)
@@ -109,7 +109,7 @@ class Jobs:
         for ticket, job in of_session:
             self.leave(ticket, job)
 
-    def place(self, job: Job) -> Waiting | None:
+    def waiting(self, job: Job) -> Waiting | None:
         """Return the place of a job in the queue."""
         with self._lock:
             if job.runs or job.ended:
@@ -121,7 +121,7 @@ class Jobs:
             running = [
                 job_ahead for job_ahead in self._running if job_ahead.work.short == job.work.short
             ]
-            ahead = sum(map(self._left, running)) + sum(map(self._expected, first))
+            ahead = sum(map(self._remaining, running)) + sum(map(self._expected, first))
             return Waiting(len(first) + 1, ahead / self.most)
 
     def figures(self) -> dict[str, float]:
@@ -136,7 +136,7 @@ class Jobs:
         most, waiting = self.limits.heavy_waiting, len(self._order)
         if most is not None and waiting >= most and len(self._running) >= self.most:
             self._counts["refused"] += 1
-            soonest = min(map(self._left, self._running))  # then one leaves the queue
+            soonest = min(map(self._remaining, self._running))  # then one leaves the queue
             raise JobError(
                 f"{count(waiting, 'heavy job')} in the queue, and this server takes no more: try "
                 f"again in about {max(1, round(soonest / 60))} min."
@@ -163,8 +163,8 @@ class Jobs:
                 "takes no more of one address: stop one, or wait until it is done."
             )
 
-    def _left(self, job: Job) -> float:
-        return min(job.left(self._expected(job)), max(self._most_seconds - job.lasts, 1.0))
+    def _remaining(self, job: Job) -> float:
+        return min(job.remaining(self._expected(job)), max(self._most_seconds - job.lasts, 1.0))
 
     def _expected(self, job: Job) -> float:
         if job.work.patient:

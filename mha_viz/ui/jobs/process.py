@@ -176,7 +176,7 @@ class Workers:
 
     def run(self, call: Call, stop: CancelToken, on_progress: Callable[..., object]) -> Any:
         """Run a call as `Worker.run`, in a process that knows its models, another, or a new one."""
-        worker = self._taken(call)
+        worker = self._take(call)
         try:
             return worker.run(call, stop, on_progress)
         finally:
@@ -219,7 +219,7 @@ class Workers:
         for worker in tuple(self._all):
             worker.kill()
 
-    def _taken(self, call: Call) -> Worker:
+    def _take(self, call: Call) -> Worker:
         with self._changed:
             # One that is being made ready is there sooner than a new one would be.
             self._changed.wait_for(lambda: self._idle or len(self._all) < self.most)

@@ -70,7 +70,7 @@ class Job:
         """Seconds of its present turn."""
         return 0.0 if self.began is None else self.clock() - self.began
 
-    def left(self, expected: float) -> float:
+    def remaining(self, expected: float) -> float:
         """Estimate the remaining seconds, by its progress or else of those `expected` in all."""
         if self.share > 0:
             return self.lasts * max(1 - self.share, 0.0) / self.share
@@ -84,10 +84,10 @@ class Ticket:
         self,
         job: Job,
         session: str,
-        place_of: Callable[[Job], Waiting | None],  # of the job in the queue
+        waiting_of: Callable[[Job], Waiting | None],  # where the job is in the queue
         leave: "Callable[[Ticket, Job], None]",  # called by who waits no more
     ) -> None:
-        self._job, self.session, self._place, self._leave = job, session, place_of, leave
+        self._job, self.session, self._waiting, self._leave = job, session, waiting_of, leave
 
     @property
     def ended(self) -> bool:
@@ -103,7 +103,7 @@ class Ticket:
     @property
     def waiting(self) -> Waiting | None:
         """The place in the queue; None where the job runs, or has ended."""
-        return self._place(self._job)
+        return self._waiting(self._job)
 
     def leave(self) -> None:
         """Wait no more; the job ends if nobody else waits for it."""

@@ -25,8 +25,8 @@ def _nothing(before: int) -> None:
 
 
 @dataclass(order=True)
-class _Place:
-    """A place in a queue; the earlier goes first."""
+class _Request:
+    """A request for a turn; the earlier goes first."""
 
     since: float
     number: int
@@ -44,7 +44,7 @@ class Lane:
     def __init__(self, at_once: int) -> None:
         self.at_once = at_once
         self._lock = threading.Lock()
-        self._queue: list[_Place] = []
+        self._queue: list[_Request] = []
         self._running: Counter[str | None] = Counter()  # by address
         self._numbers = self._turns = 0
         self._waited = 0.0
@@ -69,7 +69,7 @@ class Lane:
                 if who is not None and turn_ahead.who == who
             ]
             since = max([begin + later, *(last + SHARE for last in same)])
-            turn = _Place(since, self._numbers, who)
+            turn = _Request(since, self._numbers, who)
             insort(self._queue, turn)
             self._grant()
         try:
@@ -114,11 +114,11 @@ class Lane:
                 self._running[turn.who] += 1
                 turn.granted.set()
 
-    def _before(self, turn: _Place) -> int:
+    def _before(self, turn: _Request) -> int:
         with self._lock:
             return self._queue.index(turn) if turn in self._queue else 0
 
-    def _give_up(self, turn: _Place) -> None:
+    def _give_up(self, turn: _Request) -> None:
         with self._lock:
             if turn in self._queue:
                 self._queue.remove(turn)
@@ -126,7 +126,7 @@ class Lane:
         self.end(turn.who)  # it was granted meanwhile
 
 
-class _Held(threading.local):
+class _ThreadTurn(threading.local):
     """The turn of the calling thread, or the lane that it has left for a while."""
 
     runs = 0  # of a page, and of a part of it inside
@@ -144,7 +144,7 @@ class Turns:
     def __init__(self, at_once: int | None = None) -> None:
         self.short = Lane(at_once or os.cpu_count() or 2)
         self.long = Lane(1)
-        self._held = _Held()
+        self._thread = _ThreadTurn()
         self._changed = threading.Condition()
         self._under_way = 0
         self._listeners: list[Callable[[bool], object]] = []
@@ -152,7 +152,7 @@ class Turns:
     @contextmanager
     def run(self, on_progress: OnProgress = _nothing, who: str | None = None) -> Iterator[None]:
         """Hold a turn during a run of a page or of its part; an inner run shares the turn."""
-        thread_turn = self._held
+        thread_turn = self._thread
         if thread_turn.runs:
             thread_turn.runs += 1
             try:
@@ -221,13 +221,13 @@ class Turns:
         return {"short": self.short.figures(), "long": self.long.figures()}
 
     def _enter(self, lane: Lane, on_progress: OnProgress, later: float = 0.0) -> None:
-        lane.take(on_progress, later, self._held.who)
-        self._held.lane = lane
+        lane.take(on_progress, later, self._thread.who)
+        self._thread.lane = lane
 
     def _leave(self) -> Lane | None:
-        lane, self._held.lane = self._held.lane, None
+        lane, self._thread.lane = self._thread.lane, None
         if lane is not None:
-            lane.end(self._held.who)
+            lane.end(self._thread.who)
         return lane
 
     @contextmanager

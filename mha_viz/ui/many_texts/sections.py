@@ -42,7 +42,7 @@ def draw(choice_of_texts: DeltaGenerator) -> None:
     with choice_of_texts:
         view = texts.choose(state.of(ManyTexts))
     two_studies.fit(view)
-    study = texts.made(view, "study")
+    study = texts.study_of(view, "study")
     if study is not None:
         state.number_layers(study.layer_numbers)
         summary.draw(study, view)

@@ -21,7 +21,7 @@ from mha_viz.ui.widgets.messages.progress import silence, waiting
 
 def choose(view: ManyTexts) -> ManyTexts:
     """Draw the menu of the texts, a switch that joins sentences, and a form for other texts."""
-    offered = {"": "The sample"} | own(view)
+    offered = {"": "The sample"} | own_texts(view)
     if view.corpus not in offered:
         state.add_problem(TEXTS("texts.gone"))
         state.change(corpus="")
@@ -36,7 +36,7 @@ def choose(view: ManyTexts) -> ManyTexts:
     return view
 
 
-def own(view: ManyTexts) -> dict[str, str]:
+def own_texts(view: ManyTexts) -> dict[str, str]:
     """Return the texts that this visitor has given, or has a link of, with their names.
 
     Where nobody but who sits at this machine can open the page, all that were given are theirs: a
@@ -45,7 +45,7 @@ def own(view: ManyTexts) -> dict[str, str]:
     text_keys = session().texts_given
     mine = {view.corpus, view.corpus_b, *text_keys}
     alone = own_address.only_here()
-    return {key: title for key, title in studies().own().items() if alone or key in mine}
+    return {key: title for key, title in studies().titles().items() if alone or key in mine}
 
 
 def _form() -> None:
@@ -80,7 +80,7 @@ def _take() -> None:
 _EVERY = 1.0  # seconds between two looks at how far a study is
 
 
-def made(view: ManyTexts, key: str) -> Study | None:
+def study_of(view: ManyTexts, key: str) -> Study | None:
     """Return the study of a view, begun where nobody has; None while it is made."""
     making = studies().find(view)
     if making is None:

@@ -57,7 +57,7 @@ def draw(study: Study, view: ManyTexts) -> None:
         st.info("Choose another model, or other texts, to compare this study with.")
     elif not view.corpus_model_b:  # random weights stand beside every question as it is
         _by_metric(study, view, measures.cached(comparison.compare_with_random, study))
-    elif (beside := texts.made(other, "other-study")) is not None:
+    elif (beside := texts.study_of(other, "other-study")) is not None:
         with st.container(horizontal=True, vertical_alignment="bottom"):
             by = _choose_what(study, beside, view)
             if by == "metrics":
@@ -105,7 +105,7 @@ def _models(view: ManyTexts) -> dict[str, str]:
 
 
 def _texts(view: ManyTexts) -> dict[str, str]:
-    return {"": "The same texts", _SAMPLE: "The sample"} | texts.own(view)
+    return {"": "The same texts", _SAMPLE: "The sample"} | texts.own_texts(view)
 
 
 def other_view(view: ManyTexts) -> ManyTexts:
@@ -196,5 +196,5 @@ def _reference(view: ManyTexts) -> str:
     names = {"": "random weights", SAME_MODEL: "the same model"}
     model = names.get(view.corpus_model_b, view.corpus_model_b)
     other_texts = view.corpus_model_b and view.corpus_b
-    on = studies().own().get(view.corpus_b, "the sample") if other_texts else "the same texts"
+    on = studies().titles().get(view.corpus_b, "the sample") if other_texts else "the same texts"
     return f"{model} on {on}"

@@ -53,12 +53,12 @@ def _cleaned(record: logging.LogRecord) -> logging.LogRecord:
     raised = record.exc_info[1] if record.exc_info else None
     source_line = f"{os.path.basename(record.pathname)}:{record.lineno}"
     lines = [message or f"(a message that may hold what visitors typed is left out, {source_line})"]
-    lines += [] if raised is None else _places(raised)
+    lines += [] if raised is None else _traceback_lines(raised)
     record.msg, record.args, record.exc_info, record.stack_info = "\n".join(lines), (), None, None
     return record
 
 
-def _places(error: BaseException) -> list[str]:
+def _traceback_lines(error: BaseException) -> list[str]:
     """Return the kinds of an exception and its causes, each with the places that it passed."""
     lines: list[str] = []
     visited: set[int] = set()

@@ -102,13 +102,13 @@ def read(environment: Mapping[str, str] | None = None) -> Reading:
     path = environment.get(FILE, "").strip()
     for key, value in (_table(Path(path)) if path else {}).items():
         shown = f"{key} in {Path(path).name}"
-        values[key] = _checked(_known(key, by_name, shown), value, shown)
+        values[key] = _checked(_field_named(key, by_name, shown), value, shown)
         origins[key] = Path(path).name
     for variable in sorted(environment.keys() - _OTHERS):
         if not variable.startswith(PREFIX):
             continue
         key = variable.removeprefix(PREFIX).lower()
-        choice = _known(key, by_name, variable)
+        choice = _field_named(key, by_name, variable)
         raw = environment[variable].strip()
         if not raw:  # as a shell and a compose file leave one out
             continue
@@ -144,7 +144,7 @@ def _table(path: Path) -> dict[str, Any]:
     return table
 
 
-def _known(key: str, by_name: Mapping[str, Field[Any]], shown: str) -> Field[Any]:
+def _field_named(key: str, by_name: Mapping[str, Field[Any]], shown: str) -> Field[Any]:
     if key not in by_name:
         near = difflib.get_close_matches(key, by_name, 1)
         advice = f"which is none. Is {near[0]} meant?" if near else "which is none."

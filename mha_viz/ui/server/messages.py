@@ -71,13 +71,13 @@ def _fields(data: bytes, begin: int, end: int) -> Iterator[tuple[int, int, int, 
     """
     at = begin
     while at < end:
-        tag, at = _whole(data, at, end)
+        tag, at = _varint(data, at, end)
         number, wire_type = tag >> 3, tag & 7
         start = at
         if wire_type == 0:
-            _, at = _whole(data, at, end)
+            _, at = _varint(data, at, end)
         elif wire_type == _LENGTH:
-            length, start = _whole(data, at, end)
+            length, start = _varint(data, at, end)
             at = start + length
         elif wire_type in _FIXED:
             at += _FIXED[wire_type]
@@ -88,7 +88,7 @@ def _fields(data: bytes, begin: int, end: int) -> Iterator[tuple[int, int, int, 
         yield number, wire_type, start, at
 
 
-def _whole(data: bytes, at: int, end: int) -> tuple[int, int]:
+def _varint(data: bytes, at: int, end: int) -> tuple[int, int]:
     """Return a whole number of a message, and where it ends."""
     value = 0
     for shift in range(0, 70, 7):
@@ -109,11 +109,11 @@ class TokenBucket:
         self, rate: float, most: float, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self._rate, self._most, self._clock = rate, most, clock
-        self._left, self._since = most, clock()
+        self._supply, self._since = most, clock()
 
     def take(self) -> float:
         """Take one, and return the seconds until it is there; 0 where it is there now."""
         now = self._clock()
-        self._left = min(self._most, self._left + (now - self._since) * self._rate) - 1
+        self._supply = min(self._most, self._supply + (now - self._since) * self._rate) - 1
         self._since = now
-        return max(0.0, -self._left / self._rate)
+        return max(0.0, -self._supply / self._rate)

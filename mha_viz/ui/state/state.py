@@ -34,15 +34,15 @@ _WITH_OPTIONS = (st.selectbox, st.segmented_control, st.select_slider, st.multis
 
 def current() -> Shared:
     """Return the choices that pages share."""
-    return _whole()
+    return _session_view()
 
 
 def of(page: type[V]) -> V:
     """Return the view of a page; of `View`, all choices."""
-    return _whole().seen_by(page)
+    return _session_view().seen_by(page)
 
 
-def _whole() -> View:
+def _session_view() -> View:
     """Return the session's choices; on its first run, what the URL asks for."""
     if "view" not in st.session_state:
         st.session_state.view, session().problems = _read(address())
@@ -59,7 +59,7 @@ def count_run() -> int:
 
 def change(**values: Choice) -> Shared:
     """Replace choices by the names of their fields, whichever page has them."""
-    before = _whole()
+    before = _session_view()
     view = replace(before, **cast(dict[str, Any], values))
     if view.run != before.run:
         view = replace(view, written=0, branches=(), window=(), tokens=())
@@ -69,8 +69,8 @@ def change(**values: Choice) -> Shared:
 
 def number_layers(numbers: tuple[int, ...]) -> None:
     """Take layers for positions among those of a model with these numbers, () for 0, 1, 2 ..."""
-    if _whole().layer_numbers != numbers:
-        st.session_state.view = by_position(_whole(), numbers)
+    if _session_view().layer_numbers != numbers:
+        st.session_state.view = by_position(_session_view(), numbers)
 
 
 def on_model_change() -> None:
@@ -116,13 +116,13 @@ def sync_from_url(view: bool = True, more: Mapping[str, str] | None = None) -> b
     # From the menu, with a path alone as its address.
     st.session_state.opened = fresh and not navigated
     if navigated and "view" in st.session_state and view:
-        page_state = _known()
+        page_state = _page_state()
         if page_state is not None and page_state.view is not None:
             st.session_state.view, session().problems = page_state.view, []
         else:
             st.session_state.view, session().problems = _read(address())
-    if fresh and _known() is None:
-        _remember(address() or (to_params(_whole()) if view else {}) | dict(more or {}))
+    if fresh and _page_state() is None:
+        _remember(address() or (to_params(_session_view()) if view else {}) | dict(more or {}))
     return navigated
 
 
@@ -139,7 +139,7 @@ def link_params(view: Shared) -> dict[str, str]:
 
 def url_params() -> dict[str, str]:
     """Return the parameters that the address stands for, even if it was opened without any."""
-    page_state = _known()
+    page_state = _page_state()
     return address() if page_state is None else page_state.params
 
 
@@ -151,7 +151,7 @@ def push_url(more: Mapping[str, str] | None = None, view: bool = True) -> None:
     (fewer, mostly) stays as it is, too. That of a page that was opened from the menu is completed
     in place.
     """
-    params = (link_params(_whole()) if view else {}) | dict(more or {})
+    params = (link_params(_session_view()) if view else {}) | dict(more or {})
     opened = st.session_state.pop("opened", False)
     if not is_history_navigation() and not _leads_here(address(), params, view):
         if opened:
@@ -165,8 +165,8 @@ def push_url(more: Mapping[str, str] | None = None, view: bool = True) -> None:
 
 def share_params() -> dict[str, str]:
     """Return the view as parameters of another page; empty where no address can say all of it."""
-    for params in (address(), link_params(_whole())):
-        fits = _read(params) == (by_number(_whole()), [])
+    for params in (address(), link_params(_session_view())):
+        fits = _read(params) == (by_number(_session_view()), [])
         if params and fits and params.keys() <= NAMES:
             return params
     return {}
@@ -183,7 +183,7 @@ def _leads_here(written: Mapping[str, str], params: Mapping[str, str], view: boo
 
 def _opened(view: View) -> View:
     """Return a view of a link as the page shows it; a head that is not named is the chosen one."""
-    shown = _whole()
+    shown = _session_view()
     layer, head = session().auto_head or shown.chosen
     if min(view.chosen) < 0:
         view = replace(view, layer=number_at(shown.layer_numbers, layer), head=head)
@@ -195,15 +195,15 @@ def _opened(view: View) -> View:
 def _remember(params: dict[str, str], written: Mapping[str, str] | None = None) -> None:
     """Keep what an address of this page, the present one, shows: it may say less."""
     states = st.session_state.setdefault("addresses", LRUCache(MAX_ADDRESSES))
-    states[_here(written)] = _PageState(st.session_state.get("view"), params)
+    states[_address_key(written)] = _PageState(st.session_state.get("view"), params)
 
 
-def _known() -> _PageState | None:
-    page_state: _PageState | None = st.session_state.get("addresses", {}).get(_here())
+def _page_state() -> _PageState | None:
+    page_state: _PageState | None = st.session_state.get("addresses", {}).get(_address_key())
     return page_state
 
 
-def _here(written: Mapping[str, str] | None = None) -> tuple[Any, ...]:
+def _address_key(written: Mapping[str, str] | None = None) -> tuple[Any, ...]:
     params = address() if written is None else written
     return session().page, *sorted(params.items())
 
@@ -245,7 +245,7 @@ def bound(
         if also is not None:
             also()
 
-    value = getattr(_whole(), name) if displayed is None else displayed
+    value = getattr(_session_view(), name) if displayed is None else displayed
     return control(f"ask_{name}", widget, *args, value=value, take=take, **options)
 
 

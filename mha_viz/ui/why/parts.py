@@ -62,7 +62,7 @@ def _attribution(scene: Scene, view: Why, position: int) -> LogitAttribution:
     return targets.of_text(scene, logit_attribution, token, versus, position, of=of, size=size)
 
 
-def _whole(attribution: LogitAttribution | TaskAttribution) -> str:
+def _quantity(attribution: LogitAttribution | TaskAttribution) -> str:
     if isinstance(attribution, TaskAttribution):
         return TEXTS("tasks.whole", n=len(attribution.values))
     name = attribution.of.replace("_", "-")
@@ -72,7 +72,7 @@ def _whole(attribution: LogitAttribution | TaskAttribution) -> str:
 
 def _all_parts(scene: Scene, view: Why, attribution: LogitAttribution | TaskAttribution) -> None:
     """Draw the sum, all parts by layer and by head, and the heads that write most of it."""
-    targets.whole_and_parts(attribution, _whole(attribution))
+    targets.whole_and_parts(attribution, _quantity(attribution))
     look.beside(
         2, partial(_by_layer, scene, attribution), partial(_by_head, scene, view, attribution)
     )
@@ -86,7 +86,7 @@ def _all_parts(scene: Scene, view: Why, attribution: LogitAttribution | TaskAttr
 
 
 def _caption(scene: Scene, attribution: LogitAttribution | TaskAttribution, *more: str) -> str:
-    about = _whole(attribution), *more, "scales of norms frozen"
+    about = _quantity(attribution), *more, "scales of norms frozen"
     if isinstance(attribution, TaskAttribution):
         return tasks.settings(scene, attribution.task, *about)
     return words.settings(scene, about[0], f"position {attribution.position}", *about[1:])
@@ -106,14 +106,14 @@ def _by_layer(scene: Scene, attribution: LogitAttribution | TaskAttribution) -> 
         attribution.table().drop(columns=["layer", "head"]),
         _caption(scene, attribution),
     )
-    texts = TEXTS.figure("figures.logit_by_layer", whole=_whole(attribution))
+    texts = TEXTS.figure("figures.logit_by_layer", whole=_quantity(attribution))
     figures.show(drawn, table=table, caption=caption, **texts)
 
 
 def _by_head(scene: Scene, view: Why, attribution: LogitAttribution | TaskAttribution) -> None:
     unit, shares = UNITS[attribution.of], attribution.heads.numpy()
     name = "logit_by_head" if isinstance(attribution, LogitAttribution) else "task_by_head"
-    texts = TEXTS.figure(f"figures.{name}", whole=_whole(attribution), sum=shares.sum())
+    texts = TEXTS.figure(f"figures.{name}", whole=_quantity(attribution), sum=shares.sum())
     rows = attribution.table().query("kind == 'head'").sort_values(["layer", "head"])
     ends = {f"95 % {end}": rows[end].to_numpy() for end in ("low", "high") if end in rows}
     table = words.head_values(scene, {f"Share ({unit})": shares, **ends})
@@ -127,7 +127,7 @@ def _by_source(scene: Scene, view: Why, attribution: LogitAttribution) -> None:
     labels, title = [token.text for token in attribution.tokens], TEXTS("parts.source", name=name)
     values = {
         "name": name,
-        "whole": _whole(attribution),
+        "whole": _quantity(attribution),
         "attribution": attribution,
         "sum": shares.sum(),
     }

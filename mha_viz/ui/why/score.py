@@ -42,7 +42,7 @@ def draw(scene: Scene, view: Why) -> None:
     size = 8 * (scene.head_count + 5 * scene.record.n_layers + 9) ** 2
     cell = *view.chosen, query, key, versus
     attribution = targets.of_text(scene, score_attribution, *cell, size=size)
-    targets.whole_and_parts(attribution, _whole(attribution))
+    targets.whole_and_parts(attribution, _quantity(attribution))
     look.beside([3, 2], partial(_matrix, scene, attribution), partial(_sides, scene, attribution))
     _answer(scene, attribution)
     st.caption(TEXTS("targets.frozen"))
@@ -63,7 +63,7 @@ def _pickers(scene: Scene, view: Why) -> tuple[int, int, int | None]:
     keys = visible.nonzero().flatten().tolist()
     row = scene.record.head(*view.chosen)[query].tolist()
     key = view.key if view.key in keys else max(keys, key=row.__getitem__, default=0)
-    token_labels = words.places(labels)
+    token_labels = words.position_names(labels)
     other_keys = {-1: "(no other)"} | {i: token_labels[i] for i in keys if i != key}
     versus = view.versus_key if view.versus_key in other_keys else -1
     with st.container(horizontal=True, vertical_alignment="bottom"):
@@ -80,7 +80,7 @@ def _switch() -> None:
     choosing.segments("score", "Picture", TITLES["scores"], label_visibility="collapsed")
 
 
-def _whole(attribution: ScoreAttribution) -> str:
+def _quantity(attribution: ScoreAttribution) -> str:
     name, label = (
         words.head_name(attribution.layer, attribution.head),
         [token.text for token in attribution.tokens],
@@ -120,8 +120,10 @@ def _matrix(scene: Scene, attribution: ScoreAttribution) -> None:
     shown, across = _largest(shown.T, columns)
     drawn = share_matrix(shown.T, down, across, UNIT, title="Query × key", dark=look.dark())
     table = attribution.table()
-    caption = words.settings(scene, _whole(attribution), "before softmax, scales of norms frozen")
-    texts = TEXTS.figure("figures.score_matrix", whole=_whole(attribution))
+    caption = words.settings(
+        scene, _quantity(attribution), "before softmax, scales of norms frozen"
+    )
+    texts = TEXTS.figure("figures.score_matrix", whole=_quantity(attribution))
     figures.show(drawn, table=table, caption=caption, **texts)
 
 
@@ -133,11 +135,11 @@ def _sides(scene: Scene, attribution: ScoreAttribution) -> None:
             attribution.shares.numpy().sum(axis),
         )
         values, labels = _largest(sums[:, None], names)
-        texts = TEXTS.figure("figures.score", whole=_whole(attribution), side=side)
+        texts = TEXTS.figure("figures.score", whole=_quantity(attribution), side=side)
         texts["key"] = f"score_{side}"
         drawn = signed_rows(labels, values[:, 0], UNIT, title=f"In the {side}", dark=look.dark())
         table = pd.DataFrame({"component": names, "share": sums})
-        caption = words.settings(scene, _whole(attribution), side)
+        caption = words.settings(scene, _quantity(attribution), side)
         figures.show(drawn, table=table, caption=caption, **texts)
 
 

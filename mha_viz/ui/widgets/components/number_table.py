@@ -26,7 +26,7 @@ def number_tables(
 
     @guarded
     def chosen() -> None:
-        cell = _place(from_browser(key), matrices)
+        cell = _clicked_cell(from_browser(key), matrices)
         if cell is not None and on_click is not None:
             on_click(*cell)
 
@@ -35,14 +35,14 @@ def number_tables(
     _tables(key=key, data=settings, width="content", on_cell_change=chosen)
 
 
-def _place(event: Any, matrices: Sequence[Cells]) -> tuple[int, int] | None:
+def _clicked_cell(event: Any, matrices: Sequence[Cells]) -> tuple[int, int] | None:
     """Return the cell that the browser sent, if there is one: anyone can send anything.
 
     >>> names = ["a", "b"], ["x", "y", "z"]
     >>> matrices = [Cells("A", names, [0.0] * 6, 0.0, 1.0, "grey", (9.0, 9.0))]
-    >>> _place({"cell": {"table": 0, "of": [2, 3], "at": [1, 2]}}, matrices)
+    >>> _clicked_cell({"cell": {"table": 0, "of": [2, 3], "at": [1, 2]}}, matrices)
     (1, 2)
-    >>> _place({"cell": {"table": 0, "of": [2, 3], "at": [2, 0]}}, matrices) is None
+    >>> _clicked_cell({"cell": {"table": 0, "of": [2, 3], "at": [2, 0]}}, matrices) is None
     True
     """
     sent = event_of(event, "cell")

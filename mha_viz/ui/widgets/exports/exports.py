@@ -254,7 +254,7 @@ def head_file(
 ) -> Callable[[AttentionRecord], T]:
     """Return what makes the chosen head's file, with its name and settings on the page."""
 
-    def made(record: AttentionRecord) -> T:
+    def file_of(record: AttentionRecord) -> T:
         shown, weights, is_visible = token_window.shown_head(record, view.chosen, view)
         labels_of_file = {
             "title": words.head_name(*view.chosen),
@@ -263,7 +263,7 @@ def head_file(
         }
         return make(weights, shown.labels, scale=view.scale, visible=is_visible, **labels_of_file)
 
-    return made
+    return file_of
 
 
 def _record_file(record: AttentionRecord) -> bytes:

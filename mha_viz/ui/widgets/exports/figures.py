@@ -27,7 +27,7 @@ from mha_viz.web import theme
 from mha_viz.web.browser import component_script, style
 
 PaperImage = Callable[[str, str], bytes]  # takes format and width
-Place = tuple[int, int]  # a point of a figure: number of its trace, number in that trace
+PointIndex = tuple[int, int]  # a point of a figure: number of its trace, number in that trace
 # Pictures are made by the Export menu, which puts the caption in them.
 _CONFIG = {"displaylogo": False, "modeBarButtonsToRemove": ["toImage"]}
 
@@ -217,7 +217,7 @@ def _listener(
     @guarded
     def listen() -> None:
         event = from_browser(key)
-        before, now = session().selected.get(key, []), _places(event)
+        before, now = session().selected.get(key, []), _selected_points(event)
         session().selected[key] = now
         if on_lasso is not None and (not now or _is_lasso(event)):
             points = [_customdata(drawn, clicked) for clicked in now]
@@ -239,7 +239,7 @@ def _is_lasso(event: Any) -> bool:
         return False
 
 
-def newly_clicked(before: list[Place], now: list[Place]) -> Place | None:
+def newly_clicked(before: list[PointIndex], now: list[PointIndex]) -> PointIndex | None:
     """Return the point whose click turned one selection into the other.
 
     A second click on a point takes it out of the selection, and is a click all the same.
@@ -250,7 +250,7 @@ def newly_clicked(before: list[Place], now: list[Place]) -> Place | None:
     return before[0] if len(before) == 1 else None
 
 
-def _places(event: Any) -> list[Place]:
+def _selected_points(event: Any) -> list[PointIndex]:
     """Return the selected points that the browser named: anyone can send anything."""
     try:
         points = [
@@ -261,7 +261,7 @@ def _places(event: Any) -> list[Place]:
     return [point for point in points if all(type(i) is int and i >= 0 for i in point)]
 
 
-def _customdata(figure: go.Figure, curve_and_point: Place) -> Any:
+def _customdata(figure: go.Figure, curve_and_point: PointIndex) -> Any:
     """Return what the figure says about a point, in plain Python; None where it says nothing."""
     curve, point = curve_and_point
     try:

@@ -83,12 +83,12 @@ def names(scene: Scene) -> list[str]:
     ]
 
 
-def place(index: int, scene: Scene) -> tuple[int, int]:
+def head_at(index: int, scene: Scene) -> tuple[int, int]:
     """Return (layer, head) of a head by its number."""
     return divmod(int(index), scene.record.n_heads)
 
 
-def places(labels: Sequence[str]) -> dict[int, str]:
+def position_names(labels: Sequence[str]) -> dict[int, str]:
     """Name positions for a menu: labels repeat, so each has its number before it."""
     return {position: f"{position} · {label}" for position, label in enumerate(labels)}
 
@@ -205,7 +205,7 @@ def choose(head: object) -> None:
 def choose_pair(indices: object, scene: Scene) -> None:
     """Make a clicked pair's heads the chosen ones."""
     if isinstance(indices, list) and len(indices) == 2:
-        choose_both(*(place(index, scene) for index in indices))
+        choose_both(*(head_at(index, scene) for index in indices))
 
 
 def choose_both(first: tuple[int, int], second: tuple[int, int]) -> None:
