@@ -13,7 +13,7 @@ from mha_viz.learn.frame.choices import Choices
 from mha_viz.learn.frame.contents import BY_KEY, LABS, ROUTES, START, Lab
 from mha_viz.learn.frame.texts import read_texts
 from mha_viz.ui.pages import TITLES
-from mha_viz.ui.run import memory
+from mha_viz.ui.run import late_imports
 from mha_viz.ui.run.page_lock import one_thread
 from mha_viz.ui.state.session import session
 from mha_viz.ui.widgets import look
@@ -68,8 +68,8 @@ def start() -> None:
     st.title(START.title, anchor=False)
     problems = st.container()
     with messages.stop_on_error():
-        memory.await_torch()
-        with memory.importing():
+        late_imports.await_torch()
+        with late_imports.importing():
             from mha_viz.learn.start.page import draw
         with one_thread():
             draw(choices)
@@ -123,7 +123,7 @@ def page(lab: Lab) -> Callable[[], None]:
 @cache
 def _module(lab: Lab) -> ModuleType:
     """Import the module that draws a lab."""
-    with memory.importing():
+    with late_imports.importing():
         return import_module(lab.module)
 
 

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from mha_viz.checkpoints import device
-from mha_viz.ui.run import memory
+from mha_viz.ui.run import late_imports, memory
 from mha_viz.ui.state.views import DEFAULT
 
 ROOT = Path(__file__).parents[2]
@@ -17,11 +17,11 @@ PAGE = """
 import sys
 from dataclasses import replace
 from streamlit.testing.v1 import AppTest
-from mha_viz.ui.run import memory
+from mha_viz.ui.run import late_imports, memory
 from tests.ui.compare_app import said
 from tests.waiting import wait_for
 
-go_on, memory.go_on = memory.go_on, lambda more: None
+import_rest, late_imports.import_rest = late_imports.import_rest, lambda more: None
 heavy = {"transformers", "tokenizers", "scipy", "matplotlib", "duckdb", "pyarrow.parquet"}
 
 def shown(**link):
@@ -53,9 +53,9 @@ assert not heavy & set(sys.modules)
 _, text, _ = shown(device="cpu", text="The cat sat on the mat.")
 assert "computed in" in text and "precomputed" not in text and "transformers" in sys.modules
 
-go_on(lambda: None)
-wait_for(lambda: memory._engine().done, "the libraries")
-assert memory._engine().error is None
+import_rest(lambda: None)
+wait_for(lambda: late_imports.late_imports().done, "the libraries")
+assert late_imports.late_imports().error is None
 memory.let_go(everything=True)
 _, after, live = shown(device="cpu")
 assert "precomputed" not in after and "computed in" in after
@@ -66,13 +66,13 @@ assert plain[0] == plain[1]
 
 
 def test_what_runs_otherwise_is_not_taken_from_the_store(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(memory._engine(), "done", False)
+    monkeypatch.setattr(late_imports.late_imports(), "done", False)
     assert memory.stored_run(DEFAULT.model, "cpu", "float32") is not None
     assert memory.stored_run(DEFAULT.model, "cpu", "bfloat16") is None
     assert memory.stored_run("tiny-gpt2", "cpu", "float32") is None
     monkeypatch.setattr(device, "device_of", lambda name: torch.device("cuda"))
     assert memory.stored_run(DEFAULT.model, "auto", "float32") is None  # another processor rounds
-    monkeypatch.setattr(memory._engine(), "done", True)  # what can be run at once is run
+    monkeypatch.setattr(late_imports.late_imports(), "done", True)  # what can be run at once is run
     assert memory.stored_run(DEFAULT.model, "cpu", "float32") is None
 
 

@@ -27,7 +27,7 @@ cache.max_bytes = max_bytes
 answer = len(cache)
 """
 # What stands in for the first model goes when the libraries behind the page are there.
-ALL_IMPORTED = "from mha_viz.ui.run import memory; answer = memory._engine().done"
+ALL_IMPORTED = "from mha_viz.ui.run.late_imports import late_imports; answer = late_imports().done"
 # Streamlit's loop remembers the last session that it served, until the next one; it is shut down.
 SESSIONS = """
 import gc

@@ -14,7 +14,7 @@ import streamlit as st
 
 from mha_viz.learn.frame import frame
 from mha_viz.learn.frame.contents import BY_KEY, LABS, read_records
-from mha_viz.ui.run import memory
+from mha_viz.ui.run import late_imports
 from mha_viz.ui.state import links, state, views
 from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.messages.messages import plain
@@ -104,7 +104,7 @@ def draw() -> None:
     found = 0
     for group in GROUPS:
         found += _group(group.title, [_term_line(term) for term in group.terms], words)
-    memory.await_torch()
+    late_imports.await_torch()
     from mha_viz.core import metrics
 
     for of, title in QUANTITIES.items():

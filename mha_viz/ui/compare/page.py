@@ -3,7 +3,7 @@
 import streamlit as st
 
 from mha_viz.ui.heads import picking
-from mha_viz.ui.run import memory
+from mha_viz.ui.run import late_imports
 from mha_viz.ui.state import state, views
 from mha_viz.ui.state.session import session
 
@@ -18,7 +18,7 @@ def page() -> None:
 
 
 def _sections() -> picking.Sections:
-    memory.await_transformers()
+    late_imports.await_transformers()
     from mha_viz.ui.compare import sections
 
     return sections

@@ -19,7 +19,7 @@ from mha_viz.ui.heads import TEXTS, WORDS, payloads
 from mha_viz.ui.heads.tokenization import pieces_line
 from mha_viz.ui.heads.tokenization import text_notes as text_notes
 from mha_viz.ui.operating.streamlit_run import is_partial
-from mha_viz.ui.run import memory, reporting
+from mha_viz.ui.run import late_imports, memory, reporting
 from mha_viz.ui.run.page_lock import yield_slot
 from mha_viz.ui.run.ready import fragment
 from mha_viz.ui.run.scene import Facts, Scene, displayed_record, extent, is_head
@@ -236,7 +236,7 @@ def _prediction_detail(scene: Scene, view: HeadsView, resting: Callable[[], obje
 
 
 def _words(scene: Scene) -> None:
-    memory.await_transformers()
+    late_imports.await_transformers()
     from mha_viz.ui.heads import head_words
 
     first_text = [token for token in scene.record.tokens if not token.segment]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import streamlit as st
 
 from mha_viz.ui.heads import picking
-from mha_viz.ui.run import memory
+from mha_viz.ui.run import late_imports
 from mha_viz.ui.state import state
 from mha_viz.ui.state.session import session
 from mha_viz.ui.state.views import HeadsView
@@ -29,7 +29,7 @@ def page() -> None:
     if scene.stored is not None:  # a stored run waits for no model, and predicts nothing
         drawing.heads(scene)
         return
-    memory.await_transformers()
+    late_imports.await_transformers()
     from mha_viz.ui.heads import writing
 
     with panel:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import streamlit as st
 
-from mha_viz.ui.run import memory
+from mha_viz.ui.run import late_imports
 from mha_viz.ui.state import allowed, state
 from mha_viz.ui.state.session import session
 from mha_viz.ui.state.views import DEFAULT, HeadsView
@@ -68,7 +68,7 @@ def bar_and_scene(
         fetching.draw()
     with messages.stop_on_error(fault), work:
         allowed.check_text(state.current().source)
-        memory.await_torch()
+        late_imports.await_torch()
         from mha_viz.ui.heads import drawing
 
         view = state.current()
@@ -124,7 +124,7 @@ def bar_and_model() -> tuple[sentence_bar.Bar, AttentionModel]:
     with more:
         controls.other_model()
         fetching.draw()
-    memory.await_transformers()
+    late_imports.await_transformers()
     from mha_viz.ui.heads import drawing
 
     view = state.current()

@@ -1,15 +1,13 @@
-"""Memory beyond one run of a page: the libraries, loaded models, and records of recent texts."""
+"""Memory beyond one run of a page: loaded models, and records of recent texts."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import functools
-import gc
 import threading
-from collections.abc import Callable, Iterator
-from concurrent.futures import Future, wait
 from contextlib import nullcontext
+from functools import partial
 from typing import TYPE_CHECKING
 
 import streamlit as st
@@ -23,6 +21,7 @@ from mha_viz.ui.jobs.jobs import jobs
 from mha_viz.ui.operating import malloc_trim, streamlit_run
 from mha_viz.ui.operating.settings import settings
 from mha_viz.ui.run.cache import MIB, Cache, Visitor
+from mha_viz.ui.run.late_imports import await_torch, await_transformers, late_imports
 from mha_viz.ui.run.page_lock import release_slot, wait_without_slot
 from mha_viz.ui.state import allowed
 from mha_viz.ui.state.link_values import UNTRAINED
@@ -36,119 +35,7 @@ if TYPE_CHECKING:
 MAX_MODELS = 3
 SHOWN_SEED = 2  # of an untrained copy that is shown: baselines take 0 and 1
 MAX_RECORD = 512 * MIB  # of all that one text leaves behind: longer texts are cut, with a note
-_WAKING = "Waking up: loading torch and transformers (once) …"
-PAINT_SECONDS = 0.5  # seconds in which a browser paints what it was sent, undisturbed
 STAYS = 15  # seconds in which a page whose connection broke finds its session again
-
-
-def _import_torch() -> None:
-    """Import what the first picture takes, in some 2 s."""
-    import pandas  # noqa: F401
-
-    import mha_viz.reports.stored_run  # noqa: F401
-
-
-def _import_transformers() -> None:
-    """Import what loads a model, in some 4 s."""
-    import mha_viz.checkpoints.loading  # noqa: F401
-
-
-class _Engine:
-    """The heavy libraries, imported one after another in a thread of their own.
-
-    What the first picture takes comes first. The rest follows once a page has been drawn, or when
-    somebody needs it: until then it would only take the processor away from the drawing.
-    """
-
-    def __init__(self) -> None:
-        self.error: BaseException | None = None
-        self.torch: Future[None] = Future()
-        self.transformers: Future[None] = Future()
-        self.drawn, self.needed = threading.Event(), threading.Event()
-        self.more: Callable[[], None] | None = None  # imports what few pages take, at the end
-        self.done = False  # all is imported, and the models in `requested` are loaded
-        self.requested: set[tuple[str, str, str]] = set()
-        self.turn = threading.Lock()  # modules of two threads at once may get half of each other
-        threading.Thread(target=self._load, daemon=True).start()
-
-    def _load(self) -> None:
-        try:
-            with _without_collection():
-                _import_torch()
-                gc.freeze()  # what they hold stays. No later: visitors' things come and go
-            self.torch.set_result(None)
-            self.drawn.wait()
-            self.needed.wait(PAINT_SECONDS)
-            with self.turn, _without_collection():
-                _import_transformers()
-            self.transformers.set_result(None)
-            if self.more is not None:
-                with self.turn, _without_collection():
-                    self.more()
-            for checkpoint in tuple(self.requested):
-                _model(*checkpoint)
-        except BaseException as error:
-            self.error = error
-            for libraries in (self.torch, self.transformers):
-                if not libraries.done():
-                    libraries.set_exception(error)
-        self.done = True
-        _stored_run.cache_clear()  # nobody asks for one any more
-
-
-@contextlib.contextmanager
-def _without_collection() -> Iterator[None]:
-    """Pause garbage collection, which takes a quarter of the time of an import."""
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.enable()
-
-
-@st.cache_resource(show_spinner=False)
-def _engine() -> _Engine:
-    return _Engine()
-
-
-def go_on(more: Callable[[], None]) -> None:
-    """Import the rest of the libraries behind a page that has been drawn; return at once.
-
-    `more` imports modules that know this one, after all others.
-    """
-    engine = _engine()
-    engine.more = more
-    engine.drawn.set()
-
-
-def await_torch() -> None:
-    """Wait until torch and pandas are imported."""
-    _await(_engine().torch)
-
-
-def await_transformers() -> None:
-    """Wait until transformers is imported, too; its import begins now where it has not."""
-    engine = _engine()
-    engine.needed.set()
-    engine.drawn.set()
-    _await(engine.transformers)
-
-
-def _await(libraries: Future[None]) -> None:
-    if not libraries.done():
-        with release_slot(), st.spinner(_WAKING):
-            wait([libraries])
-    libraries.result()
-
-
-@contextlib.contextmanager
-def importing() -> Iterator[None]:
-    """Import in this thread alone what may take any library but torch."""
-    engine = _engine()
-    with release_slot(), st.spinner(_WAKING):
-        engine.torch.result()
-        with engine.turn:
-            yield
 
 
 def stored_run(name: str, device: str, dtype: str) -> StoredRun | None:
@@ -157,8 +44,10 @@ def stored_run(name: str, device: str, dtype: str) -> StoredRun | None:
     The model itself is then loaded behind the page. None where it can be loaded at once, runs
     elsewhere than on the processor, or has no stored run.
     """
-    engine = _engine()
-    if engine.done or dtype != "float32":
+    imports = late_imports()
+    if imports.done:
+        _stored_run.cache_clear()  # nobody needs one any more
+    if imports.done or dtype != "float32":
         return None
     await_torch()
     from mha_viz.checkpoints.device import device_of
@@ -166,7 +55,7 @@ def stored_run(name: str, device: str, dtype: str) -> StoredRun | None:
     if device_of(device).type != "cpu":
         return None
     if (run := _stored_run(name)) is not None:
-        engine.requested.add((name, device, dtype))
+        imports.then[name, device, dtype] = partial(_model, name, device, dtype)
     return run
 
 
@@ -323,13 +212,13 @@ def ready() -> str:
 
     The libraries and the first model begin to load, although no page is open yet.
     """
-    engine = _engine()
-    if not engine.done:
-        engine.requested.add(DEFAULT.checkpoint)
-        engine.drawn.set()
+    imports = late_imports()
+    if not imports.done:
+        imports.then[DEFAULT.checkpoint] = partial(_model, *DEFAULT.checkpoint)
+        imports.drawn.set()
         return "The libraries and the first model are being loaded: ask again in a few seconds."
-    if engine.error is not None:
-        return f"The libraries could not be loaded ({type(engine.error).__name__}): see the log."
+    if imports.error is not None:
+        return f"The libraries could not be loaded ({type(imports.error).__name__}): see the log."
     return ""
 
 

@@ -22,7 +22,7 @@ from mha_viz.ui.operating import (
     streamlit_run,
 )
 from mha_viz.ui.operating.settings import settings
-from mha_viz.ui.run import memory
+from mha_viz.ui.run import late_imports, memory
 from mha_viz.ui.server import connections
 from mha_viz.ui.state import class_answers
 
@@ -59,7 +59,7 @@ def begin() -> None:
 
 def go_on() -> None:
     """Have the libraries imported behind a page that has been drawn, and the pages' sections."""
-    memory.go_on(_import_sections)
+    late_imports.import_rest(_import_sections)
 
 
 def _import_sections() -> None:

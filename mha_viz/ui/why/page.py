@@ -6,7 +6,7 @@ from typing import Any
 import streamlit as st
 
 from mha_viz.ui.heads import WORDS, picking
-from mha_viz.ui.run import memory
+from mha_viz.ui.run import late_imports
 from mha_viz.ui.state import state, views
 from mha_viz.ui.state.faults import guarded
 from mha_viz.ui.state.session import to_browser
@@ -47,7 +47,7 @@ def _has_sentence() -> bool:
 
 
 def _sections() -> picking.Sections:
-    memory.await_transformers()
+    late_imports.await_transformers()
     from mha_viz.ui.why import sections
 
     return sections
