@@ -16,7 +16,7 @@ from mha_viz.ui.operating import figures, streamlit_run
 from mha_viz.ui.pages import FIRST, PAGES, TITLES
 from mha_viz.ui.run import admission, page_lock, ready
 from mha_viz.ui.server import endpoints, gate, headers, lifecycle, page_style, uploads, websockets
-from mha_viz.ui.state import state
+from mha_viz.ui.state import selection
 from mha_viz.ui.state.session import session
 from mha_viz.ui.why import page as why
 from mha_viz.ui.widgets import look
@@ -52,7 +52,7 @@ else:
     labs["class"] = st.Page(class_page.draw, title="Join the class", url_path="class")
     session().pages = tools | labs
     page = st.navigation({"": list(tools.values()), "Learn": list(labs.values())}, position="top")
-    state.on_page_enter(page.url_path)
+    selection.on_page_enter(page.url_path)
     streamlit_run.run_after_reconnection()
     is_shown = class_page.follow(page.url_path or FIRST)
     try:

@@ -109,7 +109,7 @@ def page(n_tokens: int) -> int:
 
     import mha_viz as mv
     from benchmarks.long import QWEN, network
-    from mha_viz.ui.state import state
+    from mha_viz.ui.state import selection
 
     config, tokenizer = deepcopy(QWEN), mv.load("tiny-gpt2").tokenizer
     config.vocab_size, tokenizer.model_max_length = len(tokenizer), config.max_position_embeddings
@@ -119,7 +119,7 @@ def page(n_tokens: int) -> int:
     with tempfile.TemporaryDirectory() as folder:
         network(config, "eager").save_pretrained(folder)
         tokenizer.save_pretrained(folder)
-        state.folders().add(folder)
+        selection.folders().add(folder)
         app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=3000)
         app.query_params.update(model=folder, text=text[:80])
         app.run()

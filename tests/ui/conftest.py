@@ -12,7 +12,7 @@ import mha_viz as mv
 from mha_viz.ui.jobs import calls
 from mha_viz.ui.operating.settings import settings
 from mha_viz.ui.run import heavy, memory
-from mha_viz.ui.state import state
+from mha_viz.ui.state import selection
 from tests.making.checkpoints import WORDS, gpt2, save, spread
 from tests.making.families import FAMILIES
 from tests.ui import one_search  # noqa: F401
@@ -114,7 +114,7 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     for name, network in (of_pairs | of_one_text).items():
         save(spread(network), folder / name, pairs=name in of_pairs)
     found = {path.name: str(path) for path in folder.iterdir()}
-    state.folders().update(found.values())
+    selection.folders().update(found.values())
     return found
 
 

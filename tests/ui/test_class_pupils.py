@@ -76,7 +76,7 @@ def _linked(first: str = "teach") -> None:
 
     from mha_viz.learn.frame import class_page, lesson
     from mha_viz.learn.frame.lesson_plan import STOPS
-    from mha_viz.ui.state import state
+    from mha_viz.ui.state import selection
     from mha_viz.ui.state.session import session
 
     def teach() -> None:
@@ -92,7 +92,7 @@ def _linked(first: str = "teach") -> None:
     session().pages = {page.url_path or first: page for page in pages}
     page = st.navigation(pages)
     st.session_state.at = page.url_path or first
-    state.on_page_enter(st.session_state.at)
+    selection.on_page_enter(st.session_state.at)
     class_page.follow(st.session_state.at)
     page.run()
 

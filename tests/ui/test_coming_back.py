@@ -42,14 +42,14 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., None]]:
 def _page() -> None:
     import streamlit as st
 
-    from mha_viz.ui.state import state
+    from mha_viz.ui.state import selection
     from mha_viz.ui.state.session import session
 
-    state.on_page_enter("heads")
-    state.sync_from_url()
-    state.bound("text", st.text_area, "Sentence")
-    st.session_state.shown = state.current().text, list(session().problems)
-    state.push_url()
+    selection.on_page_enter("heads")
+    selection.sync_from_url()
+    selection.bound("text", st.text_area, "Sentence")
+    st.session_state.shown = selection.current().text, list(session().problems)
+    selection.push_url()
 
 
 def typed(text: str) -> AppTest:

@@ -20,16 +20,16 @@ WEIGHTS = "model.safetensors"
 def _page() -> None:
     import streamlit as st
 
-    from mha_viz.ui.state import state
+    from mha_viz.ui.state import selection
     from mha_viz.ui.widgets.controls import controls, fetching
     from mha_viz.ui.widgets.messages import messages
 
-    state.sync_from_url()
+    selection.sync_from_url()
     controls.model_picker()
     controls.other_model()
     fetching.draw()
     messages.problems()
-    st.markdown(state.current().model)
+    st.markdown(selection.current().model)
 
 
 def page(**params: str) -> AppTest:

@@ -8,7 +8,7 @@ from streamlit.testing.v1 import AppTest
 
 import mha_viz as mv
 from mha_viz.ui.state import layer_numbers, links
-from mha_viz.ui.state import state as states
+from mha_viz.ui.state import selection
 from tests.making.hybrids import jamba
 from tests.ui import heads_app
 from tests.ui.compare_app import said
@@ -23,7 +23,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> mv.AttentionModel:
     made = jamba()
     made.network.save_pretrained(folder)
     made.tokenizer.save_pretrained(folder)
-    states.folders().add(str(folder))
+    selection.folders().add(str(folder))
     return mv.load(str(folder))
 
 

@@ -8,7 +8,7 @@ from typing import Any, TypedDict, TypeVar, Unpack
 import streamlit as st
 
 from mha_viz.learn.frame.contents import Lab
-from mha_viz.ui.state import state, views
+from mha_viz.ui.state import selection, views
 from mha_viz.ui.state.faults import guarded
 from mha_viz.ui.state.session import from_browser, session
 from mha_viz.ui.widgets.components.component import validate_step
@@ -49,10 +49,10 @@ class Choices:
         key = f"choices-{lab.key}"
         before: _Stored | None = from_browser(key)
         stored = {} if before is None else _params(before)
-        moved = state.sync_from_url(view=lab.uses_text, more=stored)
+        moved = selection.sync_from_url(view=lab.uses_text, more=stored)
         if before is None or moved:
             visit = 0 if before is None else before.visit + 1
-            st.session_state[key] = _Stored(state.url_params(), visit)
+            st.session_state[key] = _Stored(selection.url_params(), visit)
         self._stored: _Stored = st.session_state[key]
         self.moving = False  # while a choice is played, value by value
 
@@ -138,9 +138,9 @@ class Choices:
         if called:
             options = list(range(low, high + 1))
             shown["format_func"] = called.__getitem__
-            state.control(key, st.select_slider, label, options, **shown)
+            selection.control(key, st.select_slider, label, options, **shown)
         else:
-            state.control(key, st.slider, label, low, high, step=step, **shown)
+            selection.control(key, st.slider, label, low, high, step=step, **shown)
         return value
 
     def play(self, name: str, value: float, frames: Sequence[float], what: str) -> None:
@@ -203,7 +203,7 @@ class Choices:
         """Draw a widget that shows the choice `name` and stores what the user chooses."""
         value = self.get(name, default, read)
         take = partial(self.set, name)
-        state.control(self.key(name), widget, *args, value=value, take=take, **options)
+        selection.control(self.key(name), widget, *args, value=value, take=take, **options)
         return value
 
     def get(self, name: str, default: T, read: Callable[[str], T]) -> T:
@@ -243,7 +243,7 @@ class Choices:
     def publish(self) -> None:
         """Write all that was chosen into the address, once it rests; the end of a lab's run."""
         if not self.moving:
-            state.push_url(_params(self._stored), view=self.lab.uses_text)
+            selection.push_url(_params(self._stored), view=self.lab.uses_text)
 
     def _read(self, name: str, default: T, read: Callable[[str], T]) -> T:
         raw = self._stored.raw.pop(name, None)
@@ -253,7 +253,7 @@ class Choices:
             return read(raw)
         except ValueError:
             shown = raw if len(raw) <= 40 else raw[:39] + "…"
-            state.add_problem(f"The link's {name}={shown!r} is not valid and was ignored.")
+            selection.add_problem(f"The link's {name}={shown!r} is not valid and was ignored.")
             return default
 
 

@@ -15,7 +15,7 @@ from mha_viz.learn.frame.choices import Choices, Numbers, among, numbers
 from mha_viz.learn.frame.contents import BY_KEY, LABS, Lab
 from mha_viz.ui.run.page_lock import one_thread
 from mha_viz.ui.run.ready import fragment
-from mha_viz.ui.state import state
+from mha_viz.ui.state import selection
 from mha_viz.ui.state.session import from_browser, session
 from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.controls import lazy_sections
@@ -147,13 +147,13 @@ def editor(
     # The editor keeps its own edits: it must be handed the same numbers in every run.
     base = choices.fixed(f"{name}-base", typed)
     number = st.column_config.NumberColumn(min_value=-most, max_value=most, step=step)
-    with st.container(width=state.for_type(90 + cell * len(grid.columns))):
+    with st.container(width=selection.for_type(90 + cell * len(grid.columns))):
         edited = st.data_editor(
             pd.DataFrame(base, index=list(grid.rows), columns=list(grid.columns)),
             num_rows="fixed",
             key=choices.editor_key(f"{name}-editor"),
             width="stretch",
-            row_height=state.for_type(35),
+            row_height=selection.for_type(35),
             column_config={
                 "_index": st.column_config.TextColumn(grid.title, disabled=True),
                 **dict.fromkeys(grid.columns, number),

@@ -15,7 +15,7 @@ import streamlit as st
 from mha_viz.learn.frame import frame
 from mha_viz.learn.frame.contents import BY_KEY, LABS, read_records
 from mha_viz.ui.run import late_imports
-from mha_viz.ui.state import links, state, views
+from mha_viz.ui.state import links, selection, views
 from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.messages.messages import plain
 from mha_viz.web.theme import true_minus
@@ -205,6 +205,6 @@ def _link(place: Place) -> str:
     """
     address = "./" if place.page == "heads" else place.page
     if place.page not in _WITHOUT_VIEW:
-        view = replace(state.of(views.View), **place.chosen)
+        view = replace(selection.of(views.View), **place.chosen)
         address += f"?{urlencode(links.to_params(view))}"
     return f"[{plain(place.title)}]({address})"

@@ -18,7 +18,7 @@ from mha_viz.ui.compare import TEXTS, details, panels
 from mha_viz.ui.compare.panels import Panel
 from mha_viz.ui.run.page_lock import yield_slot
 from mha_viz.ui.run.scene import Scene
-from mha_viz.ui.state import allowed, links, state, views
+from mha_viz.ui.state import allowed, links, selection, views
 from mha_viz.ui.state.link_values import MAX_PINS, MAX_URL_TEXT, UNTRAINED, Pin
 from mha_viz.ui.state.pins import chosen_pin
 from mha_viz.ui.state.session import session
@@ -67,7 +67,9 @@ def draw(first: Scene, view: Compare) -> None:
             "placeholder": "Name of this board",
             "label_visibility": "collapsed",
         }
-        state.bound("board", st.text_input, "Name of this board", max_chars=100, width=240, **hint)
+        selection.bound(
+            "board", st.text_input, "Name of this board", max_chars=100, width=240, **hint
+        )
         if drawn:
             files = partial(_files, view, drawn)
             with st.container(width="content"):
@@ -98,7 +100,7 @@ def _adders(first: Scene, view: Compare, pins: tuple[Pin, ...]) -> None:
     options: dict[str, Any] = {"placeholder": "The same head on another sentence"}
     options |= {"max_chars": 4 * MAX_URL_TEXT, "width": "stretch"}
     add_text = partial(_add_text, first, view, pins)
-    state.control("add-text", st.text_input, "+ Sentence", value="", take=add_text, **options)
+    selection.control("add-text", st.text_input, "+ Sentence", value="", take=add_text, **options)
 
 
 def _add_menu(
@@ -106,7 +108,7 @@ def _add_menu(
 ) -> None:
     options: dict[str, Any] = {"index": None, "placeholder": hint, "width": 170}
     options["format_func"] = lambda value: offered.get(value, value)
-    state.control(
+    selection.control(
         f"add-{name}", st.selectbox, label, list(offered), value=None, take=take, **options
     )
 
@@ -152,8 +154,8 @@ def _follow_edit(pins: tuple[Pin, ...]) -> None:
     at, session().opened_panel = session().opened_panel, None
     if at is not None and at < len(pins):
         chosen: dict[str, Any] = dict(zip(Pin._fields[:-1], pins[at], strict=False))
-        state.change(**chosen, query=-1, key=-1, layer_numbers=())
-        st.switch_page(session().pages["heads"], query_params=state.share_params())
+        selection.change(**chosen, query=-1, key=-1, layer_numbers=())
+        st.switch_page(session().pages["heads"], query_params=selection.share_params())
 
 
 # -- what tells them apart -------------------------------------------------------------------------
@@ -264,7 +266,7 @@ def _files(view: Compare, drawn: Sequence[Panel]) -> None:
     name = exports.safe_name(title, "board")
     source = "; ".join(words.source(panel.scene.record, panel.name) for panel in drawn)
     is_long = links.is_long("pins", views.written(view.pins))
-    link = "" if is_long else exports.link(state.of(views.View))
+    link = "" if is_long else exports.link(selection.of(views.View))
     cards = [_card(panel) for panel in drawn]
 
     def picture(panels: Sequence[Panel], **form: str) -> bytes:

@@ -4,16 +4,16 @@ import streamlit as st
 
 from mha_viz.ui.heads import picking
 from mha_viz.ui.run import late_imports
-from mha_viz.ui.state import state, views
+from mha_viz.ui.state import selection, views
 from mha_viz.ui.state.session import session
 
 
 def page() -> None:
     """Draw the Compare page."""
-    if state.address().get("section") == "layers":  # an older link
-        state.sync_from_url()
-        state.change(tiles=state.of(views.Compare).metric)
-        st.switch_page(session().pages["heads"], query_params=state.share_params())
+    if selection.address().get("section") == "layers":  # an older link
+        selection.sync_from_url()
+        selection.change(tiles=selection.of(views.Compare).metric)
+        st.switch_page(session().pages["heads"], query_params=selection.share_params())
     picking.sectioned_page("Compare", "Compare heads", "section", views.SECTIONS, _sections)
 
 

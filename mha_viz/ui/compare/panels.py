@@ -11,7 +11,7 @@ from mha_viz.reports.report import Report
 from mha_viz.ui.operating.streamlit_run import is_history_navigation
 from mha_viz.ui.run import memory, reporting, scene
 from mha_viz.ui.run.scene import Scene
-from mha_viz.ui.state import state
+from mha_viz.ui.state import selection
 from mha_viz.ui.state.layer_numbers import by_number, by_position
 from mha_viz.ui.state.link_values import UNTRAINED, Pin
 from mha_viz.ui.state.pins import chosen_pin, joined
@@ -107,7 +107,7 @@ def _panel(letter: str, pin: Pin, view: Compare) -> Panel:
     view = replace(view, **fields, query=-1, key=-1, layer_numbers=(), model_b="")
     base = pin.model.removesuffix(UNTRAINED)
     try:
-        if base not in (*controls.other_models(), state.current().model):
+        if base not in (*controls.other_models(), selection.current().model):
             raise ArgumentError(f"The model {base!r} is not on this machine.")
         if memory.needs_check(base, view.device, view.dtype):
             memory.check(base)
@@ -132,8 +132,8 @@ def fit_second(first: Scene, view: Compare) -> Compare:
         twin = int(twins[view.layer * first.record.n_heads + view.head])
         second = words.head_at(twin, first) if twin >= 0 else second
     session().auto_second = second
-    state.change(layer_b=second[0], head_b=second[1])
-    return state.of(Compare)
+    selection.change(layer_b=second[0], head_b=second[1])
+    return selection.of(Compare)
 
 
 def follow(view: Compare) -> Compare:
@@ -145,7 +145,7 @@ def follow(view: Compare) -> Compare:
     if visit != session().visits or before == run or is_history_navigation():
         return view
     _keep([pin._replace(**present) if pin[:4] == before else pin for pin in view.pins])
-    return state.of(Compare)
+    return selection.of(Compare)
 
 
 def add(board: Sequence[Pin], view: Compare, pin: Pin) -> None:
@@ -157,7 +157,7 @@ def add(board: Sequence[Pin], view: Compare, pin: Pin) -> None:
 
 def show(pins: Sequence[Pin]) -> None:
     """Put heads on the board, behind those that were pinned there."""
-    _keep([*state.of(Compare).pins, *pins])
+    _keep([*selection.of(Compare).pins, *pins])
 
 
 def edit(board: Sequence[Pin], edit: Edit) -> None:
@@ -178,4 +178,4 @@ def replace_head(board: Sequence[Pin], letters: str, head: Place) -> None:
 
 
 def _keep(pins: Sequence[Pin]) -> None:
-    state.change(pins=joined(pins), section="board")
+    selection.change(pins=joined(pins), section="board")

@@ -10,7 +10,7 @@ from mha_viz.ui.compare import board, diversity, rollout, similar, two_models
 from mha_viz.ui.operating.streamlit_run import is_partial
 from mha_viz.ui.run.ready import fragment
 from mha_viz.ui.run.scene import Scene, is_head, no_such_head
-from mha_viz.ui.state import state, views
+from mha_viz.ui.state import selection, views
 from mha_viz.ui.state.layer_numbers import by_number
 from mha_viz.ui.state.session import session
 from mha_viz.ui.state.views import Compare
@@ -23,33 +23,35 @@ _MORE = {"diversity": diversity.draw, "flow": rollout.draw}
 
 def fit(scene: Scene) -> None:
     """Replace what a link asks for and this scene does not have by something that it has."""
-    view, record = state.of(Compare), scene.record
+    view, record = selection.of(Compare), scene.record
     if view.metric not in METRICS:
         instead = METRICS["entropy"].title
-        state.add_problem(f"There is no metric {view.metric!r}. Showing {instead}.")
-        state.change(metric="entropy")
+        selection.add_problem(f"There is no metric {view.metric!r}. Showing {instead}.")
+        selection.change(metric="entropy")
     if view.model_b not in controls.other_models():
-        state.add_problem(f"The model {view.model_b!r} that the link names is not on this machine.")
-        state.change(model_b="")
-    of_first = view.section == "similar" or state.of(Compare).model_b in ("", view.model)
+        selection.add_problem(
+            f"The model {view.model_b!r} that the link names is not on this machine."
+        )
+        selection.change(model_b="")
+    of_first = view.section == "similar" or selection.of(Compare).model_b in ("", view.model)
     if of_first and not is_head(record, view.second):
         number = by_number(view).layer_b
-        state.add_problem(f"{no_such_head(record, number, view.head_b)} Showing another one.")
-        state.change(layer_b=0, head_b=min(1, record.n_heads - 1))
+        selection.add_problem(f"{no_such_head(record, number, view.head_b)} Showing another one.")
+        selection.change(layer_b=0, head_b=min(1, record.n_heads - 1))
 
 
 @fragment
 def draw(scene: Scene) -> None:
     """Draw the chosen section in a fragment: a click reruns nothing else on the page."""
     with stop_on_error():
-        view = state.of(Compare)
+        view = selection.of(Compare)
         if is_partial() and view.section != session().section:
             st.rerun()  # the tabs stand above, on the page
         session().section = view.section
         if view.section == "more":
             titles = views.TITLES["more"]
             choosing.segments("more", "Analysis", titles, label_visibility="collapsed")
-            _MORE[view.more](scene, state.of(Compare))
+            _MORE[view.more](scene, selection.of(Compare))
         else:
             _SECTIONS[view.section](scene, view)
-        state.push_url()
+        selection.push_url()

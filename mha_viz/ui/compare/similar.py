@@ -18,7 +18,7 @@ from mha_viz.plots.similarity_matrix import HeadPairs, Marks, similarity_matrix
 from mha_viz.ui.compare import TEXTS, pairs, panels, scatter
 from mha_viz.ui.run import reporting
 from mha_viz.ui.run.scene import Scene
-from mha_viz.ui.state import state, views
+from mha_viz.ui.state import selection, views
 from mha_viz.ui.state.views import Compare
 from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.controls import choosing
@@ -75,15 +75,15 @@ def _controls(scene: Scene, view: Compare) -> Compare:
         if getattr(scene.record, made_of) is not None
     }
     if view.measure not in measures:
-        state.change(measure=next(iter(measures)))
+        selection.change(measure=next(iter(measures)))
     with st.container(horizontal=True, vertical_alignment="bottom"):
         choosing.menu("measure", "Measure", measures, width=230)
         choosing.segments("order", "Order", views.ORDERS)
-        state.bound("clusters", st.slider, "Clusters", 1, views.MAX_CLUSTERS, width=130)
+        selection.bound("clusters", st.slider, "Clusters", 1, views.MAX_CLUSTERS, width=130)
         if scene.record.z is not None:
             choosing.menu("outputs", "Likeness of outputs", views.OUTPUTS, width=210)
             choosing.menu("space", "Colour: overlap of", views.SPACES, width=130)
-    return state.of(Compare)
+    return selection.of(Compare)
 
 
 def _compare(scene: Scene, measure: str, order: str) -> _Comparison | None:

@@ -23,7 +23,7 @@ from mha_viz.ui.compare.pairs import AT_RATE
 from mha_viz.ui.run import memory, reporting, scene
 from mha_viz.ui.run.page_lock import turn_for
 from mha_viz.ui.run.scene import Scene
-from mha_viz.ui.state import allowed, state, views
+from mha_viz.ui.state import allowed, selection, views
 from mha_viz.ui.state.faults import guarded
 from mha_viz.ui.state.link_values import Pin
 from mha_viz.ui.state.pins import chosen_pin
@@ -108,13 +108,13 @@ def _controls(
     offered_measures = [key for key in MATCH_MEASURES if written or PAIR_MEASURES[key] == "pattern"]
     measures = {key: METRICS[key].title for key in offered_measures}
     if view.match not in measures:
-        state.change(match=next(iter(measures)))
+        selection.change(match=next(iter(measures)))
     with st.container(horizontal=True, vertical_alignment="bottom"):
         controls.other_model_menu(names, width=300, displayed=name)
         choosing.menu("match", "Matched by", measures, width=240)
         controls.head_menus(first.record.n_layers, first.record.n_heads)
         choosing.menu("scale", "Colour scale", views.SCALES, width=150)
-    return state.of(Compare)
+    return selection.of(Compare)
 
 
 def _match(first: Scene, second: Scene, by: str, with_random: bool) -> _Found | None:

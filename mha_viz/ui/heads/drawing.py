@@ -25,7 +25,7 @@ from mha_viz.ui.run.ready import fragment
 from mha_viz.ui.run.scene import Facts, Scene, displayed_record, extent, is_head
 from mha_viz.ui.run.scene import compute as compute
 from mha_viz.ui.run.scene import fit_head as fit_head
-from mha_viz.ui.state import state
+from mha_viz.ui.state import selection
 from mha_viz.ui.state.pins import chosen_pin, joined
 from mha_viz.ui.state.session import from_browser, session, to_browser
 from mha_viz.ui.state.views import (
@@ -112,7 +112,7 @@ def fit_grid(scene: Scene, view: HeadsView) -> HeadsView:
     off = tuple(sorted({head for head in view.off if is_head(record, head)}))
     if missing := sorted(set(view.off) - set(off)):
         listed = words.listed(missing, 8)
-        state.add_problem(TEXTS("predicted.missing", extent=extent(record), missing=listed))
+        selection.add_problem(TEXTS("predicted.missing", extent=extent(record), missing=listed))
     changes: dict[str, Choice] = {
         "query": view.query if view.query < queries else -1,
         "key": view.key if view.key < keys else -1,
@@ -124,14 +124,14 @@ def fit_grid(scene: Scene, view: HeadsView) -> HeadsView:
     fitted = replace(view, **cast(dict[str, Any], changes))
     if view.sort not in ("", "pair") and not _sorted_by(scene, fitted):
         if view.sort in METRICS:
-            state.add_problem(TEXTS("drawing.no_order", title=METRICS[view.sort].title))
+            selection.add_problem(TEXTS("drawing.no_order", title=METRICS[view.sort].title))
         elif view.sort != AMONG:
-            state.add_problem(f"There is no metric {view.sort!r}. Showing heads by layer.")
+            selection.add_problem(f"There is no metric {view.sort!r}. Showing heads by layer.")
         changes["sort"] = ""
     if view.only and view.only not in LABELS:
-        state.add_problem(f"There is no kind of head {view.only!r}. Showing all heads.")
+        selection.add_problem(f"There is no kind of head {view.only!r}. Showing all heads.")
         changes["only"] = ""
-    state.change(**changes)
+    selection.change(**changes)
     return replace(view, **cast(dict[str, Any], changes))
 
 
@@ -139,7 +139,7 @@ def heads(scene: Scene, in_motion: bool = False) -> None:
     """Draw all heads and the chosen one; `in_motion` leaves out all but pictures."""
     _heads(scene, [], in_motion)
     # Not in the fragment: Stop must end what measures.
-    session().words_of = state.of(HeadsView).chosen
+    session().words_of = selection.of(HeadsView).chosen
     shown = partial(st.caption, RESTS) if in_motion else partial(_words, scene)
     lazy_sections.in_expander(TEXTS("head_words.folded"), WORDS, shown)
 
@@ -149,7 +149,7 @@ def _heads(scene: Scene, urls: exports.Urls, in_motion: bool) -> None:
     """Draw the heads in a fragment of their own; `urls` live until the page runs again."""
     with stop_on_error():
         # Anyone can send anything.
-        view = fit_grid(scene, fit_head(scene, state.of(HeadsView)))
+        view = fit_grid(scene, fit_head(scene, selection.of(HeadsView)))
         if is_partial() and from_browser(WORDS) and view.chosen != session().words_of:
             st.rerun()  # the words of the head stand below, on the page
         payload = payloads.grid(scene, view, urls)
@@ -157,15 +157,17 @@ def _heads(scene: Scene, urls: exports.Urls, in_motion: bool) -> None:
         workbench(payload, _settings(scene, view), key="bench", take=_take)
         # Fragments within follow; they must stand at the same place in every run.
         with st.container(gap=None):
-            state.push_url()  # before what may take its time
+            selection.push_url()  # before what may take its time
         with st.container(gap=None):
             _exact(scene, payload)
             yield_slot()
             # Until it comes, the workbench says that it is on its way.
-            carry(*_late(scene, payload, view, state.of(ManyTexts), in_motion), key="bench-late")
+            carry(
+                *_late(scene, payload, view, selection.of(ManyTexts), in_motion), key="bench-late"
+            )
         with st.container(horizontal=True, vertical_alignment="center"):
             exports.menu(scene, payloads.explored)
-            if pins := state.of(Compare).pins:
+            if pins := selection.of(Compare).pins:
                 controls.page_button("compare", f"Board ({len(pins)})", section="board")
         with st.container():
             _status(scene, view)
@@ -183,7 +185,7 @@ def _exact(scene: Scene, payload: bytes) -> None:
     """Send exact weights of what is shown; the browser can run it alone, for what is new to it."""
     with stop_on_error(), st.container(gap=None):  # what comes and goes takes no room
         exact_requests(key="bench-requests", take=_take)
-        view = fit_grid(scene, fit_head(scene, state.of(HeadsView)))
+        view = fit_grid(scene, fit_head(scene, selection.of(HeadsView)))
         record = scene.record
         # Other axes are made in the browser of what the model left, but where cells are pooled.
         if payloads.is_pooled(record):
@@ -241,13 +243,13 @@ def _words(scene: Scene) -> None:
 
     first_text = [token for token in scene.record.tokens if not token.segment]
     with continue_on_error():
-        head_words.draw(state.of(HeadsView), first_text, words.settings(scene))
+        head_words.draw(selection.of(HeadsView), first_text, words.settings(scene))
 
 
 def _take(choices: dict[str, Choice]) -> None:
     """Keep what was chosen in the workbench; another head keeps the chosen pair of tokens."""
     session().problems = []
-    state.change(**choices)
+    selection.change(**choices)
 
 
 def _follow_bench(view: HeadsView) -> None:
@@ -258,11 +260,11 @@ def _follow_bench(view: HeadsView) -> None:
         reporting.request_random(view)
     if page:
         if page == "why":
-            state.change(why="score", score="parts", versus_key=-1)
+            selection.change(why="score", score="parts", versus_key=-1)
         if page == "compare":
-            pins = joined([*state.of(Compare).pins, chosen_pin(view)])
-            state.change(pins=pins, section="board")
-        st.switch_page(session().pages[page], query_params=state.share_params())
+            pins = joined([*selection.of(Compare).pins, chosen_pin(view)])
+            selection.change(pins=pins, section="board")
+        st.switch_page(session().pages[page], query_params=selection.share_params())
 
 
 def _settings(scene: Scene, view: HeadsView) -> dict[str, Any]:

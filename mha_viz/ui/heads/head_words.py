@@ -18,7 +18,7 @@ from mha_viz.core.record.record import Token
 from mha_viz.plots.bars import share_matrix
 from mha_viz.ui.heads import TEXTS
 from mha_viz.ui.run import heavy, memory
-from mha_viz.ui.state import state
+from mha_viz.ui.state import selection
 from mha_viz.ui.state.views import Shared
 from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.exports import exports, figures
@@ -40,7 +40,7 @@ def draw(view: Shared, text_tokens: Sequence[Token], source: str) -> None:
     files what is drawn. Raises AttentionUnavailableError: a family whose weights are not known.
     """
     options = TEXTS.control("listed", most=MAX_WORDS, n=N_OF_TEXT)
-    state.bound("listed", st.text_input, **options)
+    selection.bound("listed", st.text_input, **options)
     _words(view, text_tokens, source)
     vocabulary = _vocabulary(view)
     if vocabulary is None:

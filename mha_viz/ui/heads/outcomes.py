@@ -16,7 +16,7 @@ from mha_viz.ui.heads import TEXTS
 from mha_viz.ui.heads.predicted import cache_key, how_in_words, intervention, token_table
 from mha_viz.ui.run import memory
 from mha_viz.ui.run.scene import Scene
-from mha_viz.ui.state import allowed, state
+from mha_viz.ui.state import allowed, selection
 from mha_viz.ui.state.views import HeadsView
 from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.exports import figures
@@ -102,7 +102,7 @@ def _losses(ablation: Ablation, caption: str) -> None:
 def _predict_clicked(position: object) -> None:
     """Choose the position before a clicked token, which is where the token is predicted."""
     if isinstance(position, list) and position and int(position[0]) > 0:
-        state.change(position=int(position[0]) - 1)
+        selection.change(position=int(position[0]) - 1)
 
 
 def _continuations(scene: Scene, model: AttentionModel, change: Intervention | None) -> None:

@@ -8,7 +8,7 @@ import streamlit as st
 
 from mha_viz.ui.heads import picking
 from mha_viz.ui.run import late_imports
-from mha_viz.ui.state import state
+from mha_viz.ui.state import selection
 from mha_viz.ui.state.session import session
 from mha_viz.ui.state.views import HeadsView
 from mha_viz.ui.widgets import look
@@ -33,7 +33,7 @@ def page() -> None:
     from mha_viz.ui.heads import writing
 
     with panel:
-        scene = writing.continued(scene, state.of(HeadsView), bar)
+        scene = writing.continued(scene, selection.of(HeadsView), bar)
     drawing.heads(scene, in_motion=writing.is_playing(scene))
 
 
@@ -48,4 +48,4 @@ def _welcome() -> None:
 def _fit(scene: Scene) -> None:
     from mha_viz.ui.heads.drawing import fit_grid
 
-    fit_grid(scene, state.of(HeadsView))
+    fit_grid(scene, selection.of(HeadsView))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 import streamlit as st
 
 from mha_viz.ui.run import late_imports
-from mha_viz.ui.state import allowed, state
+from mha_viz.ui.state import allowed, selection
 from mha_viz.ui.state.session import session
 from mha_viz.ui.state.views import DEFAULT, HeadsView
 from mha_viz.ui.widgets import look
@@ -58,7 +58,7 @@ def bar_and_scene(
     in every run: if Streamlit looks for a fragment elsewhere, the whole page stays blank.
     """
     session().shown_problems = []
-    state.sync_from_url()
+    selection.sync_from_url()
     has_sentence = is_typed()
     bar = sentence_bar.bar(text=has_sentence)
     more, fault, warnings = st.container(), st.empty(), st.container()
@@ -67,24 +67,24 @@ def bar_and_scene(
         controls.other_model()
         fetching.draw()
     with messages.stop_on_error(fault), work:
-        allowed.check_text(state.current().source)
+        allowed.check_text(selection.current().source)
         late_imports.await_torch()
         from mha_viz.ui.heads import drawing
 
-        view = state.current()
+        view = selection.current()
         model = drawing.known_model(view)
         if has_sentence:
             with bar.second_row:
                 sentence_bar.part_picker(model.parts)
             sentence_bar.second_text(bar, model.parts, model.accepts_pair)
-            view = state.current()
+            view = selection.current()
         else:
             view = replace(view, text=DEFAULT.text, pair="", part=model.parts[0])
         with bar.model_facts:
             drawing.model_facts(model, view.dtype)
         scene = drawing.compute(view)
         messages.clear_next(2)  # how far a run was that was given up, and its button
-        drawing.fit_head(scene, state.of(HeadsView))
+        drawing.fit_head(scene, selection.of(HeadsView))
         if fit is not None and has_sentence:
             fit(scene)
     with warnings:
@@ -108,7 +108,7 @@ def sectioned_page(
     with st.container(key="tabs"):  # page.css underlines the chosen one
         choosing.segments(name, label, titles, label_visibility="collapsed")
     sections().draw(scene)
-    state.push_url()
+    selection.push_url()
 
 
 def picked_model() -> AttentionModel:
@@ -127,7 +127,7 @@ def bar_and_model() -> tuple[sentence_bar.Bar, AttentionModel]:
     late_imports.await_transformers()
     from mha_viz.ui.heads import drawing
 
-    view = state.current()
+    view = selection.current()
     model = drawing.load_model(view)
     with bar.model_facts:
         drawing.model_facts(drawing.known_model(view), view.dtype)

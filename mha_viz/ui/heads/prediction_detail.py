@@ -11,7 +11,7 @@ from mha_viz.ui.heads import TEXTS, outcomes, targets
 from mha_viz.ui.heads.predicted import compared, lacks_source, refusal, word_pieces
 from mha_viz.ui.run import memory, reporting
 from mha_viz.ui.run.scene import Scene
-from mha_viz.ui.state import state
+from mha_viz.ui.state import selection
 from mha_viz.ui.state.faults import guarded
 from mha_viz.ui.state.session import from_browser, to_browser
 from mha_viz.ui.state.views import TITLES, HeadsView
@@ -57,10 +57,10 @@ def draw(scene: Scene, view: HeadsView) -> None:
 def _intervention(scene: Scene, view: HeadsView) -> None:
     choosing.menu("how", "Intervention", TITLES["how_names"], width=200)
     if view.how == "scale":
-        state.bound("factor", st.number_input, "Factor", -10.0, 10.0, step=0.1, width=120)
+        selection.bound("factor", st.number_input, "Factor", -10.0, 10.0, step=0.1, width=120)
     if view.how.startswith("patch"):
         n_tokens = words.count(len(scene.record.labels), "token")
-        state.bound("source", st.text_input, **TEXTS.control("source", length=n_tokens))
+        selection.bound("source", st.text_input, **TEXTS.control("source", length=n_tokens))
 
 
 def _groups(scene: Scene, view: HeadsView) -> None:
@@ -69,7 +69,7 @@ def _groups(scene: Scene, view: HeadsView) -> None:
     @guarded
     def switch_off() -> None:
         if (chosen := from_browser("ask_group")) in offered:
-            state.change(off=tuple(sorted(offered[chosen])))
+            selection.change(off=tuple(sorted(offered[chosen])))
 
     to_browser("ask_group", None)
     options = TEXTS.control("group")
@@ -111,9 +111,9 @@ def _offer_gaps(scene: Scene, model: AttentionModel, view: HeadsView) -> None:
         if chosen is None:
             return
         try:
-            state.change(text=mask_word_at(model, text, chosen), position=-1)
+            selection.change(text=mask_word_at(model, text, chosen), position=-1)
         except MhaVizError as error:
-            state.add_problem(str(error))
+            selection.add_problem(str(error))
 
     token = plain(str(model.tokenizer.mask_token))
     st.markdown(TEXTS("prediction_detail.masking", mask=token))

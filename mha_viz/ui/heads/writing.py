@@ -14,7 +14,7 @@ from mha_viz.ui.heads import TEXTS
 from mha_viz.ui.run import memory
 from mha_viz.ui.run.scene import Scene
 from mha_viz.ui.run.written import Shown, WrittenScene, forget, shown, written_scene
-from mha_viz.ui.state import state
+from mha_viz.ui.state import selection
 from mha_viz.ui.state.allowed import most_written
 from mha_viz.ui.state.faults import guarded
 from mha_viz.ui.state.session import session
@@ -119,7 +119,7 @@ def _settings(written: Shown) -> None:
     drawing = written.scene.temperature > 0
     with st.container(horizontal=True, vertical_alignment="bottom"):
         # Chosen tokens have no place in a text drawn in another way. Ends are of one type.
-        forget_branches = partial(state.change, branches=())
+        forget_branches = partial(selection.change, branches=())
         for name, label, most, step, hint in (
             ("next_temperature", "Temperature", 5.0, 0.1, TEXTS("writing.temperature")),
             ("next_top_k", "Top-k", 9_999, 1, TEXTS("writing.top_k")),
@@ -127,8 +127,8 @@ def _settings(written: Shown) -> None:
         ):
             ends, off = (0 * most, most), not drawing and name != "next_temperature"
             options: dict[str, Any] = {"step": step, "width": 130, "help": hint, "disabled": off}
-            state.bound(name, st.number_input, label, *ends, also=forget_branches, **options)
-        use, options = partial(state.change, text=written.text), TEXTS.control("use_written")
+            selection.bound(name, st.number_input, label, *ends, also=forget_branches, **options)
+        use, options = partial(selection.change, text=written.text), TEXTS.control("use_written")
         st.button(key="use_written", disabled=not written.tokens, on_click=guarded(use), **options)
 
 
@@ -147,11 +147,11 @@ def _go(scene: WrittenScene, to: int, playing: bool) -> None:
     player = _Playing(scene.start, to, session().visits)
     session().player = player if playing else None
     if not playing:
-        state.change(written=to)
+        selection.change(written=to)
 
 
 def _branch(written: Shown, at: int, number: int) -> None:
     session().player = None
     before = tuple(branch for branch in written.scene.branches if branch[0] < at)
     n_prompt = written.coming.position - len(written.tokens)
-    state.change(branches=(*before, (at, number)), written=at - n_prompt + 1)
+    selection.change(branches=(*before, (at, number)), written=at - n_prompt + 1)

@@ -28,7 +28,7 @@ from mha_viz.plots.head_scatter import Measure
 from mha_viz.ui.many_texts import TEXTS, measures, pairs
 from mha_viz.ui.many_texts.fitting import RELATION
 from mha_viz.ui.many_texts.study_figure import show
-from mha_viz.ui.state import state
+from mha_viz.ui.state import selection
 from mha_viz.ui.state.faults import guarded
 from mha_viz.ui.state.views import PICTURES, ManyTexts
 from mha_viz.ui.widgets import look
@@ -62,9 +62,9 @@ def _controls(study: Study, view: ManyTexts) -> None:
             choosing.menu("x_axis", "Across", axes, width=190)
             choosing.menu("y_axis", "Up", axes, width=190)
             with choosing.more("scatter-more"):
-                state.bound("intervals", st.toggle, "Intervals")
+                selection.bound("intervals", st.toggle, "Intervals")
                 off = not has_untrained(study)
-                state.bound("untrained", st.toggle, "Random weights", disabled=off)
+                selection.bound("untrained", st.toggle, "Random weights", disabled=off)
 
 
 def _colour_menu(study: Study, view: ManyTexts) -> None:
@@ -76,12 +76,12 @@ def _colour_menu(study: Study, view: ManyTexts) -> None:
     options: dict[str, Any] = {"format_func": offered.__getitem__, "width": 220}
     options |= {"value": RELATION if view.kind == RELATION else measures.selected(view)}
     options |= {"take": _colour_by, "help": TEXTS("all_heads.colour")}
-    state.control("colour", st.selectbox, "Coloured by", list(offered), **options)
+    selection.control("colour", st.selectbox, "Coloured by", list(offered), **options)
 
 
 def _colour_by(key: str) -> None:
     if key == RELATION:
-        state.change(kind=RELATION)
+        selection.change(kind=RELATION)
     else:
         measures.select(key)
 
@@ -124,7 +124,7 @@ def _colour(study: Study, view: ManyTexts) -> tuple[Measure, str]:
 def _select(heads: Sequence[Any]) -> None:
     """Make the heads within a lasso the selected ones."""
     pairs = {tuple(head) for head in heads if isinstance(head, list) and len(head) == 2}
-    state.change(lasso=tuple(sorted(pairs)))
+    selection.change(lasso=tuple(sorted(pairs)))
 
 
 def _labels(study: Study, view: ManyTexts) -> None:

@@ -13,7 +13,7 @@ from mha_viz.paper.all_heads import arc_title, split_arc
 from mha_viz.paper.figures import source_line
 from mha_viz.ui.many_texts import TEXTS, examples, measures
 from mha_viz.ui.many_texts.heads_link import heads_address
-from mha_viz.ui.state import state
+from mha_viz.ui.state import selection
 from mha_viz.ui.state.views import FINDS, ManyTexts
 from mha_viz.ui.widgets.controls import choosing
 from mha_viz.ui.widgets.exports import exports
@@ -43,19 +43,19 @@ def draw(study: Study, view: ManyTexts) -> None:
 def _score_controls(study: Study, view: ManyTexts) -> None:
     measures.score_menu(study, view)
     if study.has_trees:
-        state.bound("gold", st.toggle, "With the gold tree")
+        selection.bound("gold", st.toggle, "With the gold tree")
     with choosing.more("find-more"):
-        state.bound("any_length", st.toggle, "Of any length")
+        selection.bound("any_length", st.toggle, "Of any length")
 
 
 def _pair_controls(study: Study) -> None:
     for name, label in (("from_word", "Token that looks"), ("to_word", "Token looked at")):
-        state.bound(name, st.text_input, label, **TEXTS.control("word"))
-    state.bound("any_head", st.toggle, "All heads")
+        selection.bound(name, st.text_input, label, **TEXTS.control("word"))
+    selection.bound("any_head", st.toggle, "All heads")
     with choosing.more("find-more"):
-        state.bound("min_weight", st.slider, "Weight at least", 0.0, 1.0, step=0.05)
+        selection.bound("min_weight", st.slider, "Weight at least", 0.0, 1.0, step=0.05)
         hint = "Only the nearest such token before it."
-        state.bound("previous", st.toggle, "Previous one", help=hint)
+        selection.bound("previous", st.toggle, "Previous one", help=hint)
         if study.has_trees:
             _grammar_controls(study)
 

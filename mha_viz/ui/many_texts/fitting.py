@@ -14,7 +14,7 @@ from mha_viz.paper.all_heads import scatter_axes
 from mha_viz.paper.figures import default_head
 from mha_viz.paper.space_figures import colourings
 from mha_viz.ui.many_texts import measures
-from mha_viz.ui.state import state
+from mha_viz.ui.state import selection
 from mha_viz.ui.state.views import ManyTexts, two_runs
 
 RELATION = "relation"  # of the gold trees: a kind of colour that is no label
@@ -39,7 +39,7 @@ def fit(study: Study, view: ManyTexts) -> ManyTexts:
         name: value for name in names if (value := getattr(fitted, name)) != getattr(view, name)
     }
     if changed:
-        state.change(**changed)
+        selection.change(**changed)
     return fitted
 
 
@@ -51,7 +51,7 @@ def _head(study: Study, view: ManyTexts) -> ManyTexts:
     if is_head(*view.chosen):
         return replace(view, lasso=lasso)
     layer, head = default_head(study)
-    if view.layer_b < 0 and two_runs(state.current()):  # as in Heads
+    if view.layer_b < 0 and two_runs(selection.current()):  # as in Heads
         view = replace(view, layer_b=layer, head_b=head)
     return replace(view, layer=layer, head=head, query=-1, key=-1, lasso=lasso)
 

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from urllib.parse import urlencode
 
-from mha_viz.ui.state import state
+from mha_viz.ui.state import selection
 from mha_viz.ui.state.views import ManyTexts, View
 
 
@@ -13,7 +13,7 @@ def heads_params(
     """Return the address's parameters of a text in Heads, on a head and perhaps two tokens."""
     shown = View(model=view.model, device=view.device, dtype=view.dtype, text=text)
     shown = replace(shown, layer=head[0], head=head[1], query=query, key=key)
-    return state.link_params(shown)
+    return selection.link_params(shown)
 
 
 def heads_address(

@@ -13,7 +13,7 @@ from mha_viz.corpus.query.search import DIRECTIONS
 from mha_viz.corpus.query.study import Study
 from mha_viz.corpus.treebank.relations import ALL
 from mha_viz.ui.run import memory, reporting
-from mha_viz.ui.state import state
+from mha_viz.ui.state import selection
 from mha_viz.ui.state.views import ManyTexts
 from mha_viz.ui.widgets.controls import choosing
 
@@ -47,9 +47,9 @@ def select(key: str) -> None:
     """Choose a metric or label."""
     label = key.removeprefix(_LABEL)
     if label != key:
-        state.change(kind=label)
+        selection.change(kind=label)
     else:
-        state.change(kind="", metric=key)
+        selection.change(kind="", metric=key)
 
 
 def cached(make: Callable[..., pd.DataFrame], *studies: Study) -> pd.DataFrame:
@@ -78,7 +78,7 @@ def score_menu(study: Study, view: ManyTexts) -> None:
     offered = metrics_and_labels(study)
     options: dict[str, Any] = {"format_func": offered.__getitem__, "width": 240}
     options |= {"value": selected(view), "take": select}
-    state.control("score", st.selectbox, "Score", list(offered), **options)
+    selection.control("score", st.selectbox, "Score", list(offered), **options)
 
 
 def score(view: ManyTexts) -> str:

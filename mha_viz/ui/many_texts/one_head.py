@@ -15,7 +15,7 @@ from mha_viz.ui.heads import head_words
 from mha_viz.ui.many_texts import TEXTS, deciles, measures, spaces
 from mha_viz.ui.many_texts.study_figure import show
 from mha_viz.ui.run import memory
-from mha_viz.ui.state import state
+from mha_viz.ui.state import selection
 from mha_viz.ui.state.views import FACETS, ManyTexts
 from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.controls import choosing
@@ -48,10 +48,10 @@ def _controls(study: Study, view: ManyTexts) -> None:
         choosing.segments("facet", "Facet", FACETS, label_visibility="collapsed")
         if view.facet in ("profile", "examples"):
             measures.score_menu(study, view)
-            state.bound("typed", st.text_input, "Your text", **TEXTS.control("typed"))
+            selection.bound("typed", st.text_input, "Your text", **TEXTS.control("typed"))
         if view.facet == "examples":
             with choosing.more("examples-more"):
-                state.bound("any_length", st.toggle, "Of any length")
+                selection.bound("any_length", st.toggle, "Of any length")
         if view.facet == "spaces":
             spaces.controls(study)
 

@@ -1,7 +1,7 @@
 """Many texts: what every head does in general. Pick, compute, draw."""
 
 from mha_viz.ui.heads import picking
-from mha_viz.ui.state import state
+from mha_viz.ui.state import selection
 from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.messages import messages
 
@@ -10,10 +10,10 @@ def page() -> None:
     """Draw the page Many texts."""
     look.projector()
     look.heading("Every head over many texts")
-    state.sync_from_url()
+    selection.sync_from_url()
     with messages.stop_on_error():
         bar, _ = picking.bar_and_model()
         from mha_viz.ui.many_texts import sections
 
         sections.draw(bar.middle)
-    state.push_url()
+    selection.push_url()

@@ -23,7 +23,7 @@ from mha_viz.ui.many_texts import (
     two_studies,
 )
 from mha_viz.ui.run.ready import fragment
-from mha_viz.ui.state import state
+from mha_viz.ui.state import selection
 from mha_viz.ui.state.views import TABS, ManyTexts
 from mha_viz.ui.widgets.controls import choosing, lazy_sections
 from mha_viz.ui.widgets.messages.messages import stop_on_error
@@ -40,11 +40,11 @@ _VIEWS = {
 def draw(choice_of_texts: DeltaGenerator) -> None:
     """Draw the study of the chosen texts, or its progress."""
     with choice_of_texts:
-        view = texts.choose(state.of(ManyTexts))
+        view = texts.choose(selection.of(ManyTexts))
     two_studies.fit(view)
     study = texts.study_of(view, "study")
     if study is not None:
-        state.number_layers(study.layer_numbers)
+        selection.number_layers(study.layer_numbers)
         summary.draw(study, view)
         _views(study)
 
@@ -53,7 +53,7 @@ def draw(choice_of_texts: DeltaGenerator) -> None:
 def _views(study: Study) -> None:
     """Draw the chosen view in a fragment: a click reruns nothing else on the page."""
     with stop_on_error():
-        view = fitting.fit(study, state.of(ManyTexts))
+        view = fitting.fit(study, selection.of(ManyTexts))
         with st.container(horizontal=True, vertical_alignment="center", key="tabs"):
             choosing.segments("tab", "View", TABS, label_visibility="collapsed")
             options: dict[str, Any] = {"width": 85, "label_visibility": "collapsed"}
@@ -62,4 +62,4 @@ def _views(study: Study) -> None:
             menu = partial(atlas.draw, study, view)
             lazy_sections.in_popover("Atlas", ":material/public:", "atlas", menu)
         _VIEWS[view.tab](study, view)
-        state.push_url()
+        selection.push_url()

@@ -10,7 +10,7 @@ from mha_viz.ui.many_texts import TEXTS
 from mha_viz.ui.run import heavy, memory
 from mha_viz.ui.run.studies import MAX_MEGABYTES, MAX_TEXTS, SUFFIXES, studies
 from mha_viz.ui.run.study_job import StudyJob
-from mha_viz.ui.state import allowed, faults, own_address, state
+from mha_viz.ui.state import allowed, faults, own_address, selection
 from mha_viz.ui.state.faults import guarded
 from mha_viz.ui.state.session import from_browser, session
 from mha_viz.ui.state.views import ManyTexts
@@ -23,8 +23,8 @@ def choose(view: ManyTexts) -> ManyTexts:
     """Draw the menu of the texts, a switch that joins sentences, and a form for other texts."""
     offered = {"": "The sample"} | own_texts(view)
     if view.corpus not in offered:
-        state.add_problem(TEXTS("texts.gone"))
-        state.change(corpus="")
+        selection.add_problem(TEXTS("texts.gone"))
+        selection.change(corpus="")
         st.rerun()  # the message is drawn above
     with st.container(horizontal=True, vertical_alignment="center"):
         options: dict[str, Any] = {"width": 260, "label_visibility": "collapsed"}
@@ -32,7 +32,7 @@ def choose(view: ManyTexts) -> ManyTexts:
         label, icon = "Texts of your own", ":material/add:"
         lazy_sections.in_popover(label, icon, "own-texts", _form)
         off, hint = not studies().is_treebank(view.corpus), TEXTS("texts.join")
-        state.bound("joined", st.toggle, "Join sentences", help=hint, disabled=off)
+        selection.bound("joined", st.toggle, "Join sentences", help=hint, disabled=off)
     return view
 
 
@@ -74,7 +74,7 @@ def _take() -> None:
     allowed.check_upload(len(content))
     key = studies().add_texts(content, name, column, group)
     session().texts_given.append(key)
-    state.change(corpus=key)
+    selection.change(corpus=key)
 
 
 _EVERY = 1.0  # seconds between two looks at how far a study is

@@ -19,7 +19,7 @@ from mha_viz.plots.difference import head_changes
 from mha_viz.ui.many_texts import TEXTS, measures, texts
 from mha_viz.ui.many_texts.study_figure import show
 from mha_viz.ui.run.studies import studies
-from mha_viz.ui.state import allowed, state
+from mha_viz.ui.state import allowed, selection
 from mha_viz.ui.state.session import session
 from mha_viz.ui.state.views import COMPARED, SAME_MODEL, ManyTexts
 from mha_viz.ui.widgets import look
@@ -40,13 +40,13 @@ def fit(view: ManyTexts) -> None:
     """Replace what a link compares with and this machine does not have."""
     unknown: dict[str, Any] = {}
     if view.corpus_model_b not in _models(view):
-        state.add_problem(TEXTS("two.no_model", name=repr(view.corpus_model_b)))
+        selection.add_problem(TEXTS("two.no_model", name=repr(view.corpus_model_b)))
         unknown["corpus_model_b"] = ""
     if view.corpus_b not in _texts(view):
-        state.add_problem("The other texts that this link names are no longer on this server.")
+        selection.add_problem("The other texts that this link names are no longer on this server.")
         unknown["corpus_b"] = ""
     if unknown:
-        state.change(**unknown)
+        selection.change(**unknown)
         st.rerun()  # the message is drawn above
 
 

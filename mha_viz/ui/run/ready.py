@@ -13,7 +13,7 @@ from typing import Any, ParamSpec, TypeVar
 import streamlit as st
 
 from mha_viz.ui.operating.streamlit_run import Superseded, is_partial, session_id
-from mha_viz.ui.state import state
+from mha_viz.ui.state import selection
 from mha_viz.web.browser import component_script
 
 P = ParamSpec("P")
@@ -54,7 +54,7 @@ def fragment(draw: Callable[P, T]) -> Callable[P, T]:
 
 
 def _draw_mark() -> None:
-    number = state.count_run()
+    number = selection.count_run()
     _component()(key=f"run-mark-{number}", data={"session": session_id() or "", "run": number})
 
 

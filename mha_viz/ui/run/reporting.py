@@ -24,7 +24,7 @@ from mha_viz.reports.report import report as make_report
 from mha_viz.ui.run import memory
 from mha_viz.ui.run.page_lock import turn_for
 from mha_viz.ui.run.scene import Scene
-from mha_viz.ui.state import state
+from mha_viz.ui.state import selection
 from mha_viz.ui.state.faults import guarded
 from mha_viz.ui.state.session import session
 from mha_viz.ui.state.views import Shared
@@ -161,7 +161,7 @@ class Chance:
 
 def chance(scene: Scene, measure: str) -> Chance:
     """Find what is beyond chance, once for a text; with random weights where quick or asked for."""
-    with_random = PAIR_MEASURES[measure] == "z" and has_random(state.current())
+    with_random = PAIR_MEASURES[measure] == "z" and has_random(selection.current())
     make = partial(_compare_with_chance, scene, measure, with_random)
     size = 10 * scene.head_count**2
     return cached(scene, "chance", measure, with_random, make=make, size=size)

@@ -20,7 +20,7 @@ from mha_viz.reports.informative_head import most_informative_head
 from mha_viz.ui.operating import malloc_trim, streamlit_run
 from mha_viz.ui.run import memory
 from mha_viz.ui.run.page_lock import PATIENCE, cancel_if_superseded, turn_for
-from mha_viz.ui.state import allowed, state
+from mha_viz.ui.state import allowed, selection
 from mha_viz.ui.state.examples import example_head
 from mha_viz.ui.state.faults import NothingTyped, guarded
 from mha_viz.ui.state.layer_numbers import by_number
@@ -200,21 +200,21 @@ def fit_head(scene: Scene, view: HeadsView) -> HeadsView:
     """Bring the view's head back to one that this model has; return the view as it is then."""
     record, numbers = scene.record, scene.record.layer_numbers
     number = by_number(view).layer
-    state.number_layers(() if is_counted(numbers) else numbers)
-    view = state.of(HeadsView)
+    selection.number_layers(() if is_counted(numbers) else numbers)
+    view = selection.of(HeadsView)
     layer, head = view.chosen
     if min(layer, head) < 0:
         layer, head = _head_to_show(scene)
         session().auto_head = layer, head
-        if view.layer_b < 0 and two_runs(state.of(View)):
-            state.change(layer_b=layer, head_b=head)
+        if view.layer_b < 0 and two_runs(selection.of(View)):
+            selection.change(layer_b=layer, head_b=head)
     elif not is_head(record, view.chosen):
         first = head_name(0, 0, numbers=numbers)
-        state.add_problem(f"{no_such_head(record, number, head)} Showing {first}.")
+        selection.add_problem(f"{no_such_head(record, number, head)} Showing {first}.")
         layer, head = 0, 0
     heads = tuple(head for head in view.heads if is_head(record, head))
-    state.change(layer=layer, head=head, heads=heads)
-    return state.of(HeadsView)
+    selection.change(layer=layer, head=head, heads=heads)
+    return selection.of(HeadsView)
 
 
 def _head_to_show(scene: Scene) -> tuple[int, int]:

@@ -50,7 +50,6 @@ SAME_MODEL = "same"  # in place of a model's name
 UNTRAINED_COPY = "untrained"  # likewise: the page's model with random weights
 Choice = str | int | float | tuple[tuple[int, int] | Pin, ...]  # what a field of `View` holds
 T = TypeVar("T")
-V = TypeVar("V", bound="Shared")
 
 
 def _choice(default: T, read: Callable[[str], T], parameter: str = "") -> T:
@@ -274,10 +273,6 @@ class Why(Shared):
 @dataclass(frozen=True)
 class View(HeadsView, Compare, ManyTexts, Why):
     """All choices of a session, which a link carries; each page sees its own part alone."""
-
-    def seen_by(self, page: type[V]) -> V:
-        """Return the part that a page sees."""
-        return page(**{choice.name: getattr(self, choice.name) for choice in fields(page)})
 
 
 # What is chosen in the workbench itself, in the browser.

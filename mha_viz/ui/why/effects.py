@@ -23,7 +23,7 @@ from mha_viz.plots.pair_scatter import MeasuredPairs, pair_scatter
 from mha_viz.ui.run import heavy, reporting
 from mha_viz.ui.run.page_lock import cancel_if_superseded, turn_for
 from mha_viz.ui.run.scene import Scene
-from mha_viz.ui.state import state
+from mha_viz.ui.state import selection
 from mha_viz.ui.state.examples import EXAMPLES
 from mha_viz.ui.state.views import BEHAVIOURS, THROUGH, WAYS, Why
 from mha_viz.ui.why import TEXTS, pairs, targets, tasks
@@ -59,7 +59,7 @@ def choices(scene: Scene, view: Why) -> int:
     with st.popover("Prediction", icon=":material/tune:", key="effect-prediction"):
         with st.container(horizontal=True, vertical_alignment="bottom"):
             position = targets.pickers(scene, view)
-        state.bound("source", st.text_input, **TEXTS.control("source", n=N_TEXTS))
+        selection.bound("source", st.text_input, **TEXTS.control("source", n=N_TEXTS))
         behaviour_and_way()
     return position
 

@@ -14,7 +14,7 @@ from mha_viz.circuits.effects.over_pairs import task_graph
 from mha_viz.core.record.fields import merge
 from mha_viz.ui.run import reporting
 from mha_viz.ui.run.scene import Scene
-from mha_viz.ui.state import state
+from mha_viz.ui.state import selection
 from mha_viz.ui.state.faults import guarded
 from mha_viz.ui.state.session import session
 from mha_viz.ui.state.views import SHARES, TITLES, Why
@@ -56,7 +56,7 @@ def draw_state(scene: Scene, view: Why, position: int) -> None:
 def controls_of_signed() -> None:
     """Draw the choices of threshold and folds, and the file of a saved graph."""
     options = TEXTS.control("explained") | {"min_value": min(SHARES), "max_value": max(SHARES)}
-    state.bound("explained", st.slider, **options)
+    selection.bound("explained", st.slider, **options)
     choosing.segments("fold", "Columns", TITLES["folds"])
     choosing.segments("together", "Heads", TITLES["together"])
     controls.open_file("graph_upload", "open-graph", "A graph that was saved here", _take_file)
@@ -131,10 +131,10 @@ def _split(pins: str) -> tuple[str, ...]:
 
 def _toggle(names: tuple[str, ...]) -> None:
     """Pin these nodes, or take their pins away where all are pinned."""
-    pins = _split(state.of(Why).graph_pins)
+    pins = _split(selection.of(Why).graph_pins)
     shown = tuple(name for name in pins if name not in names)
     shown = shown if set(names) <= set(pins) else (*shown, *names)[:MAX_PINS]
-    state.change(graph_pins=",".join(name.replace(" ", "") for name in shown))
+    selection.change(graph_pins=",".join(name.replace(" ", "") for name in shown))
 
 
 def _members(
@@ -199,4 +199,6 @@ def pin_button(scene: Scene, view: Why) -> None:
 
 
 def _choose_edge(pair: graphs.HeadPair) -> None:
-    state.change(layer=pair.layer, head=pair.head, query=pair.query, key=pair.key, versus_key=-1)
+    selection.change(
+        layer=pair.layer, head=pair.head, query=pair.query, key=pair.key, versus_key=-1
+    )

@@ -26,7 +26,7 @@ from mha_viz.ui.heads.predicted import refusal
 from mha_viz.ui.heads.targets import boxes, is_language_model, offered_outcomes, position
 from mha_viz.ui.run import heavy, memory, reporting
 from mha_viz.ui.run.scene import Scene
-from mha_viz.ui.state import state
+from mha_viz.ui.state import selection
 from mha_viz.ui.state.session import session
 from mha_viz.ui.state.views import Why
 from mha_viz.ui.why import TEXTS
@@ -180,7 +180,7 @@ def _beside(scene: Scene, view: Why, importance: HeadImportance) -> None:
     titles = {REDUNDANCY: f"Redundancy: {twin}"}
     titles |= {key: METRICS[key].title for key in report.scores}
     chosen = session().beside if session().beside in titles else REDUNDANCY
-    state.control(
+    selection.control(
         *("ask_beside", st.selectbox, "Importance beside", list(titles)),
         value=chosen,
         take=partial(setattr, session(), "beside"),

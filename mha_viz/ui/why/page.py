@@ -7,7 +7,7 @@ import streamlit as st
 
 from mha_viz.ui.heads import WORDS, picking
 from mha_viz.ui.run import late_imports
-from mha_viz.ui.state import state, views
+from mha_viz.ui.state import selection, views
 from mha_viz.ui.state.faults import guarded
 from mha_viz.ui.state.session import to_browser
 from mha_viz.ui.why import TEXTS
@@ -27,8 +27,8 @@ _STEPS: dict[str, dict[str, Any]] = {
 
 def page() -> None:
     """Draw the Why page."""
-    if state.address().get("circuit") == "words":  # an older link: words belong to the head
-        state.sync_from_url()
+    if selection.address().get("circuit") == "words":  # an older link: words belong to the head
+        selection.sync_from_url()
         to_browser(WORDS, True)
         controls.open_page("heads")
     look.projector()
@@ -38,12 +38,12 @@ def page() -> None:
         choosing.segments("why", "View", views.WHY, label_visibility="collapsed")
         _guide()
     _sections().draw(scene)
-    state.push_url()
+    selection.push_url()
 
 
 def _has_sentence() -> bool:
     """Return whether the page is about the sentence, and not about the pairs of a task."""
-    return not state.of(views.Why).is_of_task
+    return not selection.of(views.Why).is_of_task
 
 
 def _sections() -> picking.Sections:
@@ -62,6 +62,6 @@ def _steps() -> None:
     labels = TEXTS.labels("way.buttons")
     for step, changes in _STEPS.items():
         with st.container(horizontal=True, vertical_alignment="center"):
-            go = partial(state.change, **changes)
+            go = partial(selection.change, **changes)
             st.button(labels[step], key=f"way-{step}", on_click=guarded(go), width=190)
             st.markdown(TEXTS(f"way.{step}"), width="stretch")

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from mha_viz.core.compare.twins import head_order
 from mha_viz.plots.similarity_matrix import HeadPairs, Marks, similarity_matrix
 from mha_viz.ui.run.scene import Scene
-from mha_viz.ui.state import state
+from mha_viz.ui.state import selection
 from mha_viz.ui.state.session import session
 from mha_viz.ui.state.views import Why
 from mha_viz.ui.why import TEXTS
@@ -52,7 +52,7 @@ def fit_pair(view: Why, values: NDArray[np.floating], n_heads: int) -> Why:
         shown = largest[0]
         choose(shown)
     session().offered_pairs = largest, shown
-    return state.of(Why)
+    return selection.of(Why)
 
 
 def _largest(values: NDArray[np.floating], n_heads: int) -> list[Pair]:
@@ -84,7 +84,7 @@ def choose(clicked: object) -> None:
     """Make a clicked pair the chosen one; ignore other points."""
     if isinstance(clicked, list | tuple) and len(clicked) == 2:
         (layer_b, head_b), (layer, head) = clicked
-        state.change(layer=layer, head=head, layer_b=layer_b, head_b=head_b, query=-1, key=-1)
+        selection.change(layer=layer, head=head, layer_b=layer_b, head_b=head_b, query=-1, key=-1)
 
 
 def chips(

@@ -14,7 +14,7 @@ from mha_viz.engine.model import AttentionModel
 from mha_viz.plots.bars import share_matrix
 from mha_viz.ui.run import heavy
 from mha_viz.ui.run.scene import Scene
-from mha_viz.ui.state import state
+from mha_viz.ui.state import selection
 from mha_viz.ui.state.views import BEHAVIOURS, TITLES, Why
 from mha_viz.ui.why import TEXTS, targets
 from mha_viz.ui.why.effects import UNITS, PathSettings, say_clean, settings_of
@@ -36,7 +36,7 @@ def draw(scene: Scene, view: Why) -> None:
     swapped = _two_swapped(targets.model(scene), scene, position)
     hint = f"(none: {swapped})" if swapped else ""
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        state.bound("source", st.text_input, **TEXTS.control("corrupt", hint=hint))
+        selection.bound("source", st.text_input, **TEXTS.control("corrupt", hint=hint))
         with choosing.more("patching-more"):
             choosing.menu("behaviour", "Effect on", BEHAVIOURS)
             choosing.segments("direction", "Patch", TITLES["directions"])

@@ -6,7 +6,7 @@ import streamlit as st
 
 from mha_viz.prediction.logits import objective
 from mha_viz.ui.run.scene import Scene
-from mha_viz.ui.state import state
+from mha_viz.ui.state import selection
 from mha_viz.ui.state.faults import guarded
 from mha_viz.ui.state.views import MAX_TESTED, TITLES, Why
 from mha_viz.ui.why import TEXTS, graph, parts, targets, tasks
@@ -67,12 +67,12 @@ def _chosen_head(scene: Scene, view: Why) -> None:
 
     @guarded
     def add() -> None:
-        tested = state.of(Why).tested
-        state.change(tested=tuple(dict.fromkeys((*tested, view.chosen)))[:MAX_TESTED])
+        tested = selection.of(Why).tested
+        selection.change(tested=tuple(dict.fromkeys((*tested, view.chosen)))[:MAX_TESTED])
 
     @guarded
     def open_score() -> None:
-        state.change(why="score", score="parts")
+        selection.change(why="score", score="parts")
 
     st.header(name, anchor=False)
     with st.container(horizontal=True, vertical_alignment="center"):

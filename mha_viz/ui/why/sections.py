@@ -8,7 +8,7 @@ import streamlit as st
 from mha_viz.ui.operating.streamlit_run import is_partial
 from mha_viz.ui.run.ready import fragment
 from mha_viz.ui.run.scene import Scene
-from mha_viz.ui.state import state
+from mha_viz.ui.state import selection
 from mha_viz.ui.state.session import session
 from mha_viz.ui.state.views import Why
 from mha_viz.ui.why import TEXTS, connections, patching, prediction, score, tests
@@ -26,20 +26,20 @@ _VIEWS = {
 
 def fit(scene: Scene) -> None:
     """Replace a token that a link asks for and this text does not have."""
-    view, (queries, keys) = state.of(Why), scene.record.shape[2:]
+    view, (queries, keys) = selection.of(Why), scene.record.shape[2:]
     n_tokens = {"query": queries, "key": keys, "versus_key": keys}
     absent = {name: getattr(view, name) for name, n in n_tokens.items() if getattr(view, name) >= n}
     if absent:
         named = ", ".join(f"{name}={position}" for name, position in absent.items())
-        state.add_problem(
+        selection.add_problem(
             f"The link names a token that this text does not have ({named}). Showing another."
         )
-        state.change(**dict.fromkeys(absent, -1))
+        selection.change(**dict.fromkeys(absent, -1))
 
 
 def draw(scene: Scene) -> None:
     """Draw the chosen view; where nothing is measured for long, in a fragment."""
-    view = state.of(Why)
+    view = selection.of(Why)
     if not view.is_of_task:
         if scene.pair is not None and view.why != "test":
             st.info(TEXTS("targets.second_text"))
@@ -61,7 +61,7 @@ def _is_quick(view: Why) -> bool:
 @fragment
 def _quick_view(scene: Scene) -> None:
     """Draw the view in a fragment: a click reruns nothing else on the page."""
-    view = state.of(Why)
+    view = selection.of(Why)
     drawn = f"{view.is_of_task} {_is_quick(view)}"
     if is_partial() and session().section != drawn:
         st.rerun()  # the sentence, which comes or goes, stands above, on the page
@@ -69,4 +69,4 @@ def _quick_view(scene: Scene) -> None:
     with stop_on_error():
         with continue_on_error():
             _VIEWS[view.why](scene, view)
-        state.push_url()
+        selection.push_url()

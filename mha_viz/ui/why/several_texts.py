@@ -5,7 +5,7 @@ from functools import partial
 import streamlit as st
 
 from mha_viz.ui.run.scene import Scene
-from mha_viz.ui.state import state
+from mha_viz.ui.state import selection
 from mha_viz.ui.state.examples import EXAMPLES
 from mha_viz.ui.state.session import session
 from mha_viz.ui.why import TEXTS
@@ -27,7 +27,7 @@ def examples() -> list[str]:
 def box(scene: Scene) -> None:
     """Draw the box of texts beside the sentence, which sections share."""
     typed = session().more_texts
-    state.control(
+    selection.control(
         *("ask_more_texts", st.text_area),
         value="\n".join(examples()) if typed is None else typed,
         take=partial(setattr, session(), "more_texts"),

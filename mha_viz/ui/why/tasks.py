@@ -14,7 +14,7 @@ from mha_viz.text.encoding import label_of
 from mha_viz.ui.run import heavy, memory
 from mha_viz.ui.run.page_lock import turn_for
 from mha_viz.ui.run.scene import Scene
-from mha_viz.ui.state import allowed, state
+from mha_viz.ui.state import allowed, selection
 from mha_viz.ui.state.views import TASKS, Why
 from mha_viz.ui.why import TEXTS, targets
 from mha_viz.ui.widgets.controls import choosing
@@ -119,7 +119,7 @@ def settings(scene: Scene, task: str, *more: str) -> str:
 def _typed(view: Why) -> str:
     """Draw the editor of own pairs and return what it holds; an example where that is nothing."""
     shown = view.pairs if view.pairs.strip() else TEXTS("tasks.example").strip()
-    state.bound("pairs", st.text_area, displayed=shown, **TEXTS.control("pairs"))
+    selection.bound("pairs", st.text_area, displayed=shown, **TEXTS.control("pairs"))
     return shown
 
 

@@ -19,7 +19,7 @@ from mha_viz.paper.circuit_report import circuit_report_files
 from mha_viz.plots.bars import signed_rows
 from mha_viz.prediction.replay import OnProgress
 from mha_viz.ui.run.scene import Scene, is_head
-from mha_viz.ui.state import state
+from mha_viz.ui.state import selection
 from mha_viz.ui.state.views import MAX_TESTED, MAX_URL_TEXT, TITLES, Why
 from mha_viz.ui.why import TEXTS, importance, pruning, tasks
 from mha_viz.ui.widgets import look
@@ -68,10 +68,10 @@ def _heads(scene: Scene, view: Why, chosen: tasks.Chosen) -> tuple[tuple[int, in
     circuit = tuple(head for head in view.tested if is_head(record, head)) or (view.chosen,)
     every = list(np.ndindex(record.n_layers, record.n_heads))
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        state.control(
+        selection.control(
             *("ask_tested", st.multiselect, "Heads of the circuit", every),
             value=list(circuit),
-            take=lambda heads: state.change(tested=tuple(heads)),
+            take=lambda heads: selection.change(tested=tuple(heads)),
             format_func=lambda head: words.head_name(*head),
             max_selections=MAX_TESTED,
             placeholder="Choose heads",
@@ -116,7 +116,7 @@ def _measure(
             progress.results("circuit")[_key(view, chosen.source, heads)] = result
         if requested == "propose_heads":
             proposed = measured(find_heads, chosen, passes=n_heads, name="proposing")
-            state.change(tested=words.by_position(proposed.heads[:MAX_TESTED]))
+            selection.change(tested=words.by_position(proposed.heads[:MAX_TESTED]))
         if requested == "report_task":
             n_passes = _PASSES_OF_REPORT * n_heads
             report = measured(_report, chosen, passes=n_passes, name="report")
@@ -183,11 +183,11 @@ def _shares(outcome: Outcome) -> str:
 
 def _take_file(content: bytes) -> None:
     """Open the task, heads and results of a saved circuit."""
-    result, view = Faithfulness.from_bytes(content, "This file"), state.of(Why)
+    result, view = Faithfulness.from_bytes(content, "This file"), selection.of(Why)
     if result.model != view.model or result.task not in TASKS:
         raise RecordError(TEXTS("faithfulness.other", result=result))
     if result.layer_numbers != words.layer_numbers():
         raise RecordError(TEXTS("faithfulness.other", result=result))
     heads = words.by_position(result.heads)
-    state.change(task=result.task, tested=heads[:MAX_TESTED])
+    selection.change(task=result.task, tested=heads[:MAX_TESTED])
     progress.results("circuit")[_key(view, result.task, heads)] = result

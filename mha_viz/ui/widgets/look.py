@@ -7,7 +7,7 @@ from typing import TypedDict
 
 import streamlit as st
 
-from mha_viz.ui.state import state
+from mha_viz.ui.state import selection
 from mha_viz.ui.state.faults import guarded
 from mha_viz.ui.state.session import session
 from mha_viz.web.browser import component_script
@@ -36,7 +36,7 @@ def projector_switch() -> None:
         return
     session().has_projector_switch = True
     hint, on = "Larger type, to be read from the last row.", large()
-    state.control(PROJECTOR, st.toggle, "Projector", value=on, take=_enlarge, help=hint)
+    selection.control(PROJECTOR, st.toggle, "Projector", value=on, take=_enlarge, help=hint)
 
 
 def projector() -> None:
@@ -50,7 +50,7 @@ def projector() -> None:
     choice = session().is_projected
     _memory()(key="projector-script", data={"on": choice}, on_remembered_change=_remember)
     if choice:
-        st.html(_PROJECTED % (16 * state.LARGER, state.LARGER))
+        st.html(_PROJECTED % (16 * selection.LARGER, selection.LARGER))
 
 
 def _enlarge(on: bool) -> None:

@@ -20,7 +20,7 @@ from mha_viz.learn.labs.any_pattern import patterns
 from mha_viz.learn.labs.any_pattern.numbers import Fit
 from mha_viz.learn.labs.any_pattern.patterns import Digits
 from mha_viz.plots.pictures import MatrixLook
-from mha_viz.ui.state import state
+from mha_viz.ui.state import selection
 from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.messages.messages import plain
 from mha_viz.web.theme import format_number
@@ -189,7 +189,7 @@ def painted(choices: Choices) -> tuple[Digits, int]:
     left, right = st.columns([3, 2], gap="medium")
     with right:
         brush = TEXTS.choose(choices, "brush")
-        state.control(
+        selection.control(
             choices.key(f"typed-{n}"),
             st.text_area,
             "Or type it: a row for each query, a digit for each key",

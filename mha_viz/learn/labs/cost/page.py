@@ -27,7 +27,7 @@ from mha_viz.learn.labs.cost.numbers import (
 )
 from mha_viz.plots.curves import ticks
 from mha_viz.ui.run import memory
-from mha_viz.ui.state import state
+from mha_viz.ui.state import selection
 from mha_viz.ui.widgets.messages import words
 from mha_viz.ui.widgets.messages.messages import plain
 
@@ -48,7 +48,7 @@ def draw(choices: Choices) -> None:
 
     No fragment: a button in one does not end the run that it is drawn in, and Stop must.
     """
-    checkpoint = state.current().checkpoint  # first: it begins the list of a link's problems
+    checkpoint = selection.current().checkpoint  # first: it begins the list of a link's problems
     question, figure = st.columns(2, gap="medium")
     with question:
         cover = TEXTS.predict(choices, "long")

@@ -21,7 +21,7 @@ from mha_viz.plots.static import TILE, grid_image, head_image
 from mha_viz.plots.worksheet import SheetTask, worksheet
 from mha_viz.ui.run import heavy, memory, reporting
 from mha_viz.ui.run.scene import Scene
-from mha_viz.ui.state import links, own_address, state, views
+from mha_viz.ui.state import links, own_address, selection, views
 from mha_viz.ui.widgets.exports.exports import safe_name
 from mha_viz.ui.widgets.exports.share_link import sheet_buttons, show_link
 from mha_viz.ui.widgets.messages import words
@@ -57,7 +57,7 @@ def exercise(choices: Choices, scene: Scene) -> Exercise:
 
         titles = {key: task.title for key, task in game.BY_KEY.items()}
         key, options = choices.key("tasks"), dict(format_func=titles.__getitem__)
-        state.control(
+        selection.control(
             key, st.multiselect, "Tasks", list(titles), value=chosen, take=take, **options
         )
         seed_help = TEXTS("exercise.seed")
@@ -81,7 +81,7 @@ def _read_tasks(raw: str) -> str:
 
 def _link(tasks: str, seed: int) -> str:
     """Return the address of this exercise: model, text, tasks and seed, no chosen heads."""
-    view = replace(state.of(views.View), layer=-1, head=-1, query=-1, key=-1, sort="", only="")
+    view = replace(selection.of(views.View), layer=-1, head=-1, query=-1, key=-1, sort="", only="")
     more = {"tasks": tasks} if tasks else {}
     more |= {"seed": str(seed)} if seed else {}
     return f"{own_address.reached().url}?{urlencode(links.to_params(view) | more)}"
@@ -92,7 +92,7 @@ def _missing(scene: Scene, task: game.Task) -> str:
     record = scene.record
     if task.needs != "pattern":
         return ""
-    scores = reporting.report(scene, state.current()).scores
+    scores = reporting.report(scene, selection.current()).scores
     if task.metric in scores and bool(scores[task.metric].isfinite().any()):
         return ""
     if record.is_cross:
@@ -116,12 +116,12 @@ def board(scene: Scene, key: str, found: HeadImportance | None) -> game.Board | 
         if task.needs == "pairs":
             distance = reporting.likeness(scene, task.metric)
             return game.board_of_pairs(task, distance, scene.record.n_heads)
-        report = reporting.report(scene, state.current())
+        report = reporting.report(scene, selection.current())
         return game.board_of_scores(
             task, report.scores[task.metric], game.labelled(task, report.labels)
         )
 
-    n, with_random = scene.head_count, reporting.has_random(state.current())
+    n, with_random = scene.head_count, reporting.has_random(selection.current())
     size = 200 * (n * n // 2 if task.needs == "pairs" else n)
     return reporting.cached(scene, "task", key, with_random, make=make, size=size)
 
@@ -149,7 +149,7 @@ def measure_loss(choices: Choices, scene: Scene, tasks: tuple[str, ...]) -> Head
     found: HeadImportance | None = None
     if OF_LOSS & set(tasks):
         st.caption(TEXTS("measure.text") + TEXTS("measure.pair") * bool(scene.record.text_pair))
-        checkpoint, text = state.current().checkpoint, scene.record.text
+        checkpoint, text = selection.current().checkpoint, scene.record.text
         passes = importance_passes(model := memory.model(*checkpoint), "ablation")
         with continue_on_error():
             found = trained(

@@ -25,7 +25,7 @@ from mha_viz.learn.labs.find_the_head.numbers import (
 from mha_viz.ui.heads import picking
 from mha_viz.ui.run import memory, reporting
 from mha_viz.ui.run.scene import Scene
-from mha_viz.ui.state import state
+from mha_viz.ui.state import selection
 from mha_viz.ui.state.faults import guarded
 from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.components.head_grid import head_grid
@@ -69,7 +69,7 @@ def _rules() -> None:
 
 
 def _predict(choices: Choices, scene: Scene) -> None:
-    labels = reporting.report(scene, state.current()).labels
+    labels = reporting.report(scene, selection.current()).labels
     fixed = {"previous_token", "next_token", "self", "first_token"}
     count = sum(any(f.label.key in fixed for f in held) for row in labels for held in row)
     share = count / scene.head_count
@@ -172,7 +172,7 @@ def _picker(choices: Choices, scene: Scene, chosen: list[Head], slot: int, which
 
         value, shown = chosen[slot][axis], dict(width=95, format_func=f"{letter}{{}}".format)
         numbers, title = list(range(size)), f"{label}{which}"
-        state.control(key, st.selectbox, title, numbers, value=value, take=take, **shown)
+        selection.control(key, st.selectbox, title, numbers, value=value, take=take, **shown)
 
 
 def _pictures(choices: Choices, scene: Scene, titled: list[tuple[str, Head]]) -> None:
@@ -209,7 +209,7 @@ def _truth(scene: Scene, board: Board) -> str:
     if board.task.may_be_none:
         text += f" {len(board.passing)} of {len(board.values)} heads count."
     if board.task.label:
-        baseline = reporting.report(scene, state.current()).baselines.get(board.task.metric)
+        baseline = reporting.report(scene, selection.current()).baselines.get(board.task.metric)
         known = words.baseline_values(baseline)
         known.pop(words.BASELINE_NAMES["offset"], None)  # no label is measured against that
         if known:

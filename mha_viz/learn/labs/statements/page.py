@@ -29,7 +29,7 @@ from mha_viz.plots.head_values import layer_lines
 from mha_viz.ui.heads import picking
 from mha_viz.ui.run import heavy, memory, reporting
 from mha_viz.ui.run.scene import Scene
-from mha_viz.ui.state import state
+from mha_viz.ui.state import selection
 from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.controls import choosing
 from mha_viz.ui.widgets.exports import figures
@@ -54,8 +54,8 @@ def draw(choices: Choices) -> None:
         layers = choosing.layers(scene.record.n_layers)
         choosing.menu("layer", "Layer", layers, width=90)
         space = choices.segments("space_of", "Subspaces and weights of", SPACES, "W_O")
-    reporting.offer_random(state.current())
-    layer = state.current().layer
+    reporting.offer_random(selection.current())
+    layer = selection.current().layer
     both = _measured(scene, space), _measured(scene, space, random=True)
     asked, shown = st.columns([2, 3], gap="medium")
     with shown:
@@ -89,7 +89,7 @@ def draw(choices: Choices) -> None:
 
 def _measured(scene: Scene, space: str, *, random: bool = False) -> Measured:
     """Measure all statements but the last; nothing where random weights are not available."""
-    view, untrained = state.current(), _untrained() if random else None
+    view, untrained = selection.current(), _untrained() if random else None
     if random and untrained is None:
         return {}
 
@@ -111,13 +111,13 @@ def _measured(scene: Scene, space: str, *, random: bool = False) -> Measured:
 
 def _untrained() -> AttentionModel | None:
     """Return the model with random weights, where it is small or was requested."""
-    view = state.current()
+    view = selection.current()
     return memory.untrained_copy(*view.checkpoint) if reporting.has_random(view) else None
 
 
 def _weights(scene: Scene, space: str, random: bool) -> Measured:
     load = memory.untrained_copy if random else memory.model
-    model = load(*state.current().checkpoint)
+    model = load(*selection.current().checkpoint)
     assert model is not None
     try:
         layers = model.head_weights(space, scene.record.part)
@@ -129,7 +129,7 @@ def _weights(scene: Scene, space: str, random: bool) -> Measured:
 
 def _failed(choices: Choices, scene: Scene) -> lab.Failures | None:
     """Draw the button that switches heads off; return what was found, stored or now."""
-    checkpoint, text = state.current().checkpoint, scene.record.text
+    checkpoint, text = selection.current().checkpoint, scene.record.text
     with_random = _untrained() is not None
     settings = (checkpoint, text, with_random)
     models = heavy.model_of(checkpoint), heavy.model_of(checkpoint, True) if with_random else None

@@ -28,7 +28,7 @@ from mha_viz.plots.vectors import layer_picture
 from mha_viz.ui.heads import picking
 from mha_viz.ui.run import memory
 from mha_viz.ui.run.scene import Scene
-from mha_viz.ui.state import state
+from mha_viz.ui.state import selection
 from mha_viz.ui.state.faults import guarded
 from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.controls import controls
@@ -52,7 +52,7 @@ def draw(choices: Choices) -> None:
 @frame.part
 def _layer(choices: Choices, scene: Scene) -> None:
     with continue_on_error():
-        _walk(choices, scene, memory.model(*state.current().checkpoint))
+        _walk(choices, scene, memory.model(*selection.current().checkpoint))
     TEXTS.fold(choices, "cross", partial(_cross, choices))
 
 
@@ -65,7 +65,7 @@ def _walk(choices: Choices, scene: Scene, model: AttentionModel) -> None:
     with frame.row():
         controls.head_menus(record.n_layers, record.n_heads)
         mask = "own" if record.is_cross else choices.segments("mask", "Mask", MASKS, "own")
-    view = state.current()
+    view = selection.current()
     activations = activations_of(scene, model, view.layer)
     steps = step_by_step(model, record, view.layer, view.head, activations, _HIDES[mask])
     with picture, cover():
@@ -79,7 +79,7 @@ def _walk(choices: Choices, scene: Scene, model: AttentionModel) -> None:
 
 def _whole(choices: Choices, scene: Scene, steps: Steps) -> None:
     """Draw the layer from its input to its output, with the shape of every tensor in the table."""
-    view, X = state.current(), steps.activations.X
+    view, X = selection.current(), steps.activations.X
     of_head = steps.query, steps.key, steps.value, steps.pattern, steps.z[view.head]
     tensors = X, *of_head, steps.joined, steps.W_O, steps.output
     blocks = ("X", X), ("side by side", steps.joined), ("output", steps.output)
@@ -116,7 +116,7 @@ def _chosen_step(choices: Choices, scene: Scene, steps: Steps) -> None:
         called = {key: f"{i}. {title}" for i, (key, title) in enumerate(STEPS.items(), 1)}
         help_text = "With the focus on it, the arrow keys go back and forth."
         choices.slide("step", "Step", called, keys[0], width=420, help=help_text)
-    view, record, stage = state.current(), scene.record, _STAGES.get(key, 1)
+    view, record, stage = selection.current(), scene.record, _STAGES.get(key, 1)
     st.markdown(" → ".join(f"**{at}**" if i == stage else at for i, at in enumerate(STAGES)))
     name, values = step_text(key, steps, record)
     TEXTS.step(name, head=words.head_name(*view.chosen), **values)
@@ -157,7 +157,7 @@ def _bugs(choices: Choices, steps: Steps, record: AttentionRecord) -> None:
     called = {bug: f"Code {letter}" for bug, letter in zip(BUGS, "ABC", strict=True)}
     bug = choices.segments("bug", "Code with one mistake", called, next(iter(BUGS)))
     run = partial(run_taught, steps.weights, steps.activations.X, steps.activations.Y, True)
-    head, (output, pattern) = state.current().head, run()
+    head, (output, pattern) = selection.current().head, run()
     try:
         wrong, wrong_pattern = run(bug)
     except AttributeError as error:

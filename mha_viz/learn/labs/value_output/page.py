@@ -18,7 +18,7 @@ from mha_viz.plots.bars import token_bars
 from mha_viz.ui.heads import picking
 from mha_viz.ui.run import memory
 from mha_viz.ui.run.scene import Scene
-from mha_viz.ui.state import state
+from mha_viz.ui.state import selection
 from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.controls import controls
 from mha_viz.ui.widgets.exports import figures
@@ -36,12 +36,12 @@ def draw(choices: Choices) -> None:
 @frame.part
 def _lab(choices: Choices, scene: Scene) -> None:
     record = scene.record
-    model = memory.model(*state.current().checkpoint)
+    model = memory.model(*selection.current().checkpoint)
     _price(choices, model.name, *model.attention_weights(0, record.part).W_O.shape[1:])
     TEXTS.step("merged")
     with frame.row():
         controls.head_menus(record.n_layers, record.n_heads)
-    view = state.current()
+    view = selection.current()
     weights = model.attention_weights(view.layer, record.part)
     layer = words.layer_name(view.layer)
     seen = activations_of(scene, model, view.layer)
@@ -90,7 +90,7 @@ def _price(choices: Choices, model: str, width: int, d_model: int) -> None:
 def _merged(
     choices: Choices, record: AttentionRecord, weights: AttentionWeights, seen: LayerActivations
 ) -> None:
-    view = state.current()
+    view = selection.current()
     found = lab.two_ways(weights, view.head, record.pattern[view.layer, view.head], seen.Y)
     with st.container(horizontal=True):
         for key, title, values in (
@@ -103,7 +103,7 @@ def _merged(
 
 
 def _rank(choices: Choices, scene: Scene, weights: AttentionWeights) -> None:
-    view = state.current()
+    view = selection.current()
     width = weights.W_O.shape[1]
     found: lab.Spectrum = memory.cache().get(
         (*view.checkpoint, view.part, view.layer, view.head, "spectrum"),
@@ -139,7 +139,7 @@ def _parts(
     ratio = float(found.norm_of_sum.sum() / found.sum_of_norms.sum())
     TEXTS.markdown(
         "parts.measured",
-        layer=number_at(words.layer_numbers(), state.current().layer),
+        layer=number_at(words.layer_numbers(), selection.current().layer),
         n_heads=record.n_heads,
         bias=" and b_O" if has_bias else "",
         gap=float(gap.max()),
@@ -168,7 +168,7 @@ def _parts(
 
 
 def _slices(choices: Choices, record: AttentionRecord, found: lab.Parts) -> None:
-    n_heads, layer = record.n_heads, state.current().layer
+    n_heads, layer = record.n_heads, selection.current().layer
     shares = lab.slice_shares(found.outputs)
     own = shares.diagonal()
     mean, equal = float(own.mean()), 1 / n_heads

@@ -21,7 +21,7 @@ from mha_viz.plots.both_sides import Claim, both_sides
 from mha_viz.plots.head_values import importance_map
 from mha_viz.ui.heads import picking
 from mha_viz.ui.run import heavy, memory
-from mha_viz.ui.state import allowed, links, state, views
+from mha_viz.ui.state import allowed, links, selection, views
 from mha_viz.ui.state.faults import guarded
 from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.exports import figures
@@ -56,7 +56,7 @@ def draw(choices: Choices) -> None:
         rule = _step_in_words(step)
         texts: dict[str, Any] = {"relation": relation, "rule": rule, "share": share, "lab": lab}
         cover = TEXTS.predict(choices, "step", **texts)
-    checkpoint, n_steps = state.current().checkpoint, lab.n_steps(model)
+    checkpoint, n_steps = selection.current().checkpoint, lab.n_steps(model)
     measure = partial(lab.measure, heavy.model_of(checkpoint))
     stored = next((run for run in lab.STORED if run.settings == checkpoint), None)
     work: dict[str, Any] = {"name": "measure", "label": "Measure every head", "stored": stored}
@@ -103,7 +103,7 @@ def _step_in_words(step: int) -> str:
 
 def _types(choices: Choices, model: AttentionModel) -> None:
     """Draw for each type of head the strongest one on one sentence, beside chance."""
-    untrained = memory.untrained_copy(*state.current().checkpoint)
+    untrained = memory.untrained_copy(*selection.current().checkpoint)
     names = TEXTS.labels("types.pairs")
     rows = []
     for typed in lab.typed_heads(model, untrained):
@@ -123,7 +123,7 @@ def _offer(model: AttentionModel) -> None:
 
     @guarded
     def take(name: str) -> None:
-        state.change(model=name, query=-1, key=-1)
+        selection.change(model=name, query=-1, key=-1)
 
     with st.container(horizontal=True):
         for name in published:
@@ -240,7 +240,7 @@ def _chosen(choices: Choices, which: str, finding: lab.Finding) -> tuple[int, in
     if layer < layers and head < heads:
         return layer, head
     sizes = {"layers": layers - 1, "heads": heads - 1}
-    state.add_problem(TEXTS("relation.no_head", layer=head_name(layer, head), **sizes))
+    selection.add_problem(TEXTS("relation.no_head", layer=head_name(layer, head), **sizes))
     choices.keep(which, BEST)
     return finding.best
 
@@ -291,7 +291,7 @@ def _pair_line(finding: lab.Finding, number: int, head: tuple[int, int]) -> str:
 
 def _address(text: str, head: tuple[int, int]) -> str:
     """Return the address in Heads of a sentence and a head: whole words as lines."""
-    now = state.current()
+    now = selection.current()
     view = replace(views.DEFAULT, model=now.model, device=now.device, dtype=now.dtype, text=text)
     view = replace(view, layer=head[0], head=head[1], words=True, show="lines")
     return f"./?{urlencode(links.to_params(view))}"

@@ -7,13 +7,13 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from mha_viz.core.layer_numbers import layer_names
-from mha_viz.ui.state import state
+from mha_viz.ui.state import selection
 
 Offered = Sequence[Any] | Mapping[Any, str]  # values, or values and what each is called
 
 
 class Look(TypedDict, total=False):
-    """Streamlit's options of a control, and the extras of `state.bound`."""
+    """Streamlit's options of a control, and the extras of `selection.bound`."""
 
     width: int  # in pixels
     help: str
@@ -25,13 +25,13 @@ class Look(TypedDict, total=False):
 
 def menu(name: str, label: str, offered: Offered, **look: Unpack[Look]) -> None:
     """Draw a menu that shows the view's field `name`."""
-    state.bound(name, st.selectbox, label, list(offered), format_func=_titles(offered), **look)
+    selection.bound(name, st.selectbox, label, list(offered), format_func=_titles(offered), **look)
 
 
 def segments(name: str, label: str, offered: Offered, **look: Unpack[Look]) -> None:
     """Draw buttons side by side, of which one is pressed; arguments as for `menu`."""
     widget, titles = st.segmented_control, _titles(offered)
-    state.bound(name, widget, label, list(offered), wrap=True, format_func=titles, **look)
+    selection.bound(name, widget, label, list(offered), wrap=True, format_func=titles, **look)
 
 
 def chips(
@@ -45,7 +45,7 @@ def chips(
     """Draw a few of many, as small buttons; one is pressed where the chosen one is among them."""
     value, titles = chosen if chosen in offered else None, _titles(offered)
     options = {"wrap": True, "format_func": titles}
-    state.control(key, st.pills, label, list(offered), value=value, take=take, **options)
+    selection.control(key, st.pills, label, list(offered), value=value, take=take, **options)
 
 
 def more(key: str) -> DeltaGenerator:
@@ -55,7 +55,7 @@ def more(key: str) -> DeltaGenerator:
 
 def layers(count: int, numbers: Sequence[int] | None = None) -> dict[int, str]:
     """Return layers by position and their names; their numbers are the page's model's, or these."""
-    layer_numbers = state.current().layer_numbers if numbers is None else numbers
+    layer_numbers = selection.current().layer_numbers if numbers is None else numbers
     return dict(enumerate(layer_names(count, layer_numbers)))
 
 

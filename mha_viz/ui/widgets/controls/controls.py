@@ -12,7 +12,7 @@ from mha_viz.checkpoints.hub_cache import is_hub_id
 from mha_viz.core.amounts import of_bytes
 from mha_viz.errors import MhaVizError
 from mha_viz.ui.operating.settings import settings
-from mha_viz.ui.state import allowed, state, views
+from mha_viz.ui.state import allowed, selection, views
 from mha_viz.ui.state.faults import guarded
 from mha_viz.ui.state.session import from_browser, session
 from mha_viz.ui.widgets.controls import choosing, fetching, lazy_sections
@@ -31,8 +31,8 @@ def model_picker() -> None:
     """
     fetching.use_downloaded()
     models = {info.name: info for info in allowed.models()}
-    view = state.current()
-    linked = [view.model] if view.model in state.folders() else []
+    view = selection.current()
+    linked = [view.model] if view.model in selection.folders() else []
     if session().typed_models is None:
         session().typed_models = linked
     typed = session().typed_models or []
@@ -49,13 +49,13 @@ def model_picker() -> None:
         session().problems = []
         chosen = from_browser("ask_model")
         if chosen in present:
-            state.change(model=chosen)
-            state.on_model_change()
+            selection.change(model=chosen)
+            selection.on_model_change()
         session().names_model = chosen == OTHER
         fetching.select("" if chosen in (*present, OTHER) else chosen)
 
     shown = OTHER if session().names_model else to_fetch or view.model
-    state.show("ask_model", shown, tuple(titles.values()))
+    selection.show("ask_model", shown, tuple(titles.values()))
     options: dict[str, Any] = {"format_func": titles.__getitem__, "label_visibility": "collapsed"}
     st.selectbox("Model", list(titles), key="ask_model", on_change=choose, **options)
 
@@ -63,16 +63,16 @@ def model_picker() -> None:
 def _not_here(name: str, instead: str, absent: Mapping[str, SuggestedModel]) -> views.Shared:
     """Say that a link's model cannot be shown at once, and how to get it; show another one."""
     if not allowed.may_be_named(name):
-        state.add_problem(f"{allowed.not_shown(name)} Showing {instead}.")
-        return state.change(model=instead)
+        selection.add_problem(f"{allowed.not_shown(name)} Showing {instead}.")
+        return selection.change(model=instead)
     how = f"type its name under “{OTHER}” to fetch it"
     if name in absent:
         fetching.select(name)
         how = "a click on Download fetches it"
-    state.add_problem(
+    selection.add_problem(
         f"The model {name!r} that the link names is not on this machine. Showing {instead}; {how}."
     )
-    return state.change(model=instead)
+    return selection.change(model=instead)
 
 
 def other_model() -> None:
@@ -103,8 +103,8 @@ def _name_box() -> None:
             fetching.fetch(name)
         else:
             session().typed_models = [*(session().typed_models or ()), name]
-            state.folders().add(name)
-            state.change(model=name, query=-1, key=-1)
+            selection.folders().add(name)
+            selection.change(model=name, query=-1, key=-1)
         session().names_model = False
 
     options: dict[str, Any] = {"placeholder": "/path/to/model  or  owner/name", "max_chars": 4096}
@@ -137,8 +137,8 @@ def token_boxes(width: int, also: Callable[[], None] | None = None) -> None:
     """Draw the boxes of the token to track, and of the one that it is compared with."""
     options: dict[str, Any] = {"also": also, "width": width, "max_chars": 100}
     hint = "(the likeliest)"
-    state.bound("target", st.text_input, "Token to track", placeholder=hint, **options)
-    state.bound("against", st.text_input, "Compared with", placeholder="(none)", **options)
+    selection.bound("target", st.text_input, "Token to track", placeholder=hint, **options)
+    selection.bound("against", st.text_input, "Compared with", placeholder="(none)", **options)
 
 
 def open_in_heads() -> None:
@@ -154,9 +154,9 @@ def page_button(page: str, label: str, number: int | str = "", **choices: views.
 
 def open_page(page: str, **choices: views.Choice) -> None:
     """Lead to another page with these choices."""
-    state.change(**choices)
+    selection.change(**choices)
     # With the address that the page would write itself: otherwise Back would stop there twice.
-    st.switch_page(session().pages[page], query_params=state.share_params())
+    st.switch_page(session().pages[page], query_params=selection.share_params())
 
 
 def open_file(key: str, popover: str, label: str, take: Callable[[bytes], object]) -> None:
@@ -178,8 +178,8 @@ def open_file(key: str, popover: str, label: str, take: Callable[[bytes], object
 
 def other_models() -> list[str]:
     """Return the models to compare with; "" is the model itself, the last its untrained copy."""
-    typed, other = session().typed_models or (), state.of(views.Compare).model_b
-    linked = [other] if other in state.folders() else []
+    typed, other = session().typed_models or (), selection.of(views.Compare).model_b
+    linked = [other] if other in selection.folders() else []
     names = dict.fromkeys((*(info.name for info in allowed.models()), *typed, *linked))
     return ["", *names, views.UNTRAINED_COPY]
 
@@ -200,5 +200,5 @@ def model_titles() -> dict[str, str]:
 
 def _same_head() -> None:
     """Choose the head with the same number, through which another text or model is seen first."""
-    view = state.current()
-    state.change(layer_b=view.layer, head_b=view.head)
+    view = selection.current()
+    selection.change(layer_b=view.layer, head_b=view.head)

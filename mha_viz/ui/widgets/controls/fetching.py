@@ -7,7 +7,7 @@ import streamlit as st
 from mha_viz.checkpoints import catalog
 from mha_viz.checkpoints.download import Download, download, under_way
 from mha_viz.core.amounts import of_bytes
-from mha_viz.ui.state import allowed, state
+from mha_viz.ui.state import allowed, selection
 from mha_viz.ui.state.faults import guarded
 from mha_viz.ui.state.session import session
 from mha_viz.ui.widgets.messages.messages import plain
@@ -38,7 +38,7 @@ def use_downloaded() -> None:
     """Choose the selected model once it is there."""
     attempt = _attempt(selected())
     if attempt is not None and attempt.folder is not None:
-        state.change(model=attempt.name, query=-1, key=-1)
+        selection.change(model=attempt.name, query=-1, key=-1)
         select("")
 
 

@@ -10,7 +10,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from mha_viz.core.names import DEVICES, DTYPES
-from mha_viz.ui.state import allowed, state, views
+from mha_viz.ui.state import allowed, selection, views
 from mha_viz.ui.state.faults import guarded
 from mha_viz.ui.state.link_values import MAX_URL_TEXT
 from mha_viz.ui.state.pins import chosen_pin, joined
@@ -79,11 +79,13 @@ def _forget_stopped() -> None:
 
 
 def _sentence_box() -> None:
-    forget_tokens = partial(state.change, query=-1, key=-1)  # of the text before; the head stays
+    forget_tokens = partial(
+        selection.change, query=-1, key=-1
+    )  # of the text before; the head stays
     hint = "Type a sentence and press Enter"
     options: dict[str, Any] = {"placeholder": hint, "label_visibility": "collapsed"}
     with st.container(gap=None):
-        state.bound(
+        selection.bound(
             "text", st.text_area, "Sentence", also=forget_tokens, height="content", **options
         )
         _script()(key="sentence-script")
@@ -102,19 +104,21 @@ def _other_sentence() -> None:
         if not text.strip():
             return
         allowed.check_text(text)
-        view = state.of(views.Compare)
+        view = selection.of(views.Compare)
         pin = chosen_pin(view)
         pair = "" if pin.part == "self" else pin.pair
         other = pin._replace(text=text, pair=pair)
-        state.change(pins=joined([*view.pins, pin, other]), section="board")
+        selection.change(pins=joined([*view.pins, pin, other]), section="board")
         session().leads_to = "board"
 
     options: dict[str, Any] = {"placeholder": "Another sentence", "max_chars": 4 * MAX_URL_TEXT}
-    state.control("compare-text", st.text_input, "+ Compare with", value="", take=take, **options)
+    selection.control(
+        "compare-text", st.text_input, "+ Compare with", value="", take=take, **options
+    )
     if session().leads_to == "board":
         session().leads_to = ""
         if session().page != "compare":
-            st.switch_page(session().pages["compare"], query_params=state.share_params())
+            st.switch_page(session().pages["compare"], query_params=selection.share_params())
 
 
 def second_text(bar: Bar, parts: tuple[str, ...], accepts_pair: bool) -> None:
@@ -127,14 +131,14 @@ def second_text(bar: Bar, parts: tuple[str, ...], accepts_pair: bool) -> None:
     with bar.pair_switch:
         is_shown = is_decoder or _pair_switch(accepts_pair)
     if not accepts_pair:
-        state.change(pair="")
+        selection.change(pair="")
         return
     if not is_shown:
         return
     label = "Decoder's text" if is_decoder else "Second sentence"
     options: dict[str, Any] = {"placeholder": label, "label_visibility": "collapsed"}
     with bar.second_row:
-        state.bound("pair", st.text_input, label, **options)
+        selection.bound("pair", st.text_input, label, **options)
 
 
 def _pair_switch(accepts_pair: bool) -> bool:
@@ -143,10 +147,10 @@ def _pair_switch(accepts_pair: bool) -> bool:
     def take(is_on: bool) -> None:
         session().has_pair_box = is_on
         if not is_on:
-            state.change(pair="", query=-1, key=-1)
+            selection.change(pair="", query=-1, key=-1)
 
-    wanted = bool(state.current().pair or session().has_pair_box)
-    return state.control(
+    wanted = bool(selection.current().pair or session().has_pair_box)
+    return selection.control(
         "sentence_pair",
         st.toggle,
         "Sentence pair (BERT)",
@@ -159,8 +163,8 @@ def _pair_switch(accepts_pair: bool) -> bool:
 
 def part_picker(parts: tuple[str, ...]) -> None:
     """Draw the choice of an encoder-decoder's stack."""
-    if state.current().part not in parts:
-        state.change(part=parts[0])
+    if selection.current().part not in parts:
+        selection.change(part=parts[0])
     if len(parts) > 1:
         titles = {part: views.PARTS[part] for part in parts}
         choosing.segments("part", "Part", titles, label_visibility="collapsed")
@@ -174,10 +178,12 @@ def _examples() -> None:
         session().problems = []
         session().names_model = session().has_pair_box = False
         fetching.select("")
-        state.change(text=example.text, pair=example.pair, model=example.model, query=-1, key=-1)
+        selection.change(
+            text=example.text, pair=example.pair, model=example.model, query=-1, key=-1
+        )
         layer, head = example.head or (-1, -1)
-        state.change(layer=layer, head=head)
+        selection.change(layer=layer, head=head)
 
     options: dict[str, Any] = {"placeholder": "Try an example", "index": None}
     choices = "Examples", list(titles)
-    state.control("ask_example", st.selectbox, *choices, value=None, take=choose, **options)
+    selection.control("ask_example", st.selectbox, *choices, value=None, take=choose, **options)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from mha_viz.core.record.record import AttentionRecord
 from mha_viz.core.record.visible import visible_keys
 from mha_viz.plots.heatmap import MOST
-from mha_viz.ui.state import state
+from mha_viz.ui.state import selection
 from mha_viz.ui.state.views import Shared
 from mha_viz.ui.widgets.messages import words
 
@@ -21,18 +21,18 @@ Names = tuple[list[str], list[str]]
 
 def slider(n_tokens: int) -> None:
     """Draw what chooses the tokens of both axes: fewer of them are shown exactly."""
-    window = state.current().window
+    window = selection.current().window
     if n_tokens < 2 or (n_tokens <= MOST and not window):
         return
-    rows, _ = state.current().shown(n_tokens, n_tokens)
+    rows, _ = selection.current().shown(n_tokens, n_tokens)
 
     def take(ends: tuple[int, int]) -> None:
-        state.change(window=() if ends == (0, n_tokens - 1) else (ends, ends))
+        selection.change(window=() if ends == (0, n_tokens - 1) else (ends, ends))
 
     label = "Tokens shown" + "; rows sum to 1 over all" * bool(window)
     limits, ends = (0, n_tokens - 1), (rows[0], rows[-1])
     hint = "Charts of weights show these tokens alone. All numbers are of the whole text."
-    state.control("tokens_shown", st.slider, label, *limits, value=ends, take=take, help=hint)
+    selection.control("tokens_shown", st.slider, label, *limits, value=ends, take=take, help=hint)
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class Shown:
         cls, labels: Sequence[str], key_labels: Sequence[str], view: Shared | None = None
     ) -> "Shown":
         """Choose among all tokens of both axes; the view is the page's where none is given."""
-        spans = (view or state.current()).shown(len(labels), len(key_labels))
+        spans = (view or selection.current()).shown(len(labels), len(key_labels))
         rows, columns = (slice(span.start, span.stop) for span in spans)
         names, key_names = words.numbered(labels), words.numbered(key_labels)
         return cls(

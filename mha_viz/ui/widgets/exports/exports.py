@@ -35,7 +35,7 @@ from mha_viz.plots.table_text import (
 )
 from mha_viz.ui.operating.streamlit_run import serve
 from mha_viz.ui.run import scene as scenes
-from mha_viz.ui.state import links, own_address, state
+from mha_viz.ui.state import links, own_address, selection
 from mha_viz.ui.state.views import HeadsView, View
 from mha_viz.ui.widgets.controls import lazy_sections, token_window
 from mha_viz.ui.widgets.exports.share_link import show_link
@@ -79,7 +79,7 @@ def link_menu() -> None:
 
 
 def _files(scene: scenes.Scene, grid: GridBytes) -> None:
-    view = state.of(HeadsView)
+    view = selection.of(HeadsView)
     head = words.head_name(*view.chosen).replace(" ", "_")
     name = f"{safe_name(scene.record.model, 'model')}_{head}"
 
@@ -209,7 +209,7 @@ def _tables(file: str, table: pd.DataFrame, caption: str, key: str) -> None:
 
 
 def _link() -> None:
-    view = state.of(View)
+    view = selection.of(View)
     if links.long_values(view):
         st.markdown("A long text opens from this link while this server keeps it.")
     show_link(link(view), key="view")
@@ -217,7 +217,7 @@ def _link() -> None:
 
 def link(view: View) -> str:
     """Return the address that opens on this view; others can open it where they reach this app."""
-    return f"{own_address.reached().url}?{urlencode(state.link_params(view))}"
+    return f"{own_address.reached().url}?{urlencode(selection.link_params(view))}"
 
 
 def safe_name(text: str, otherwise: str) -> str:

@@ -15,7 +15,7 @@ from mha_viz.core.reprs import count as count
 from mha_viz.plots.frame import where_visible
 from mha_viz.plots.heatmap import Pooled
 from mha_viz.ui.run.scene import Scene
-from mha_viz.ui.state import state
+from mha_viz.ui.state import selection
 from mha_viz.ui.state.faults import guarded
 from mha_viz.ui.state.session import from_browser
 from mha_viz.ui.widgets.messages.messages import notes as notes
@@ -59,7 +59,7 @@ def layer_name(layer: int) -> str:
 
 def layer_numbers() -> tuple[int, ...]:
     """Return the own numbers of the layers of the page's model, () for 0, 1, 2 ..."""
-    return state.current().layer_numbers
+    return selection.current().layer_numbers
 
 
 def by_number(heads: Sequence[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
@@ -199,7 +199,7 @@ def plain_table(table: pd.DataFrame, **options: Any) -> None:
 def choose(head: object) -> None:
     """Make a clicked head the chosen one; ignore other points."""
     if isinstance(head, list | tuple) and len(head) == 2:
-        state.change(layer=int(head[0]), head=int(head[1]), query=-1, key=-1)
+        selection.change(layer=int(head[0]), head=int(head[1]), query=-1, key=-1)
 
 
 def choose_pair(indices: object, scene: Scene) -> None:
@@ -210,6 +210,6 @@ def choose_pair(indices: object, scene: Scene) -> None:
 
 def choose_both(first: tuple[int, int], second: tuple[int, int]) -> None:
     """Make two heads, as (layer, head), the chosen ones."""
-    state.keep_second()
+    selection.keep_second()
     choose(first)
-    state.change(layer_b=second[0], head_b=second[1])
+    selection.change(layer_b=second[0], head_b=second[1])

@@ -4,7 +4,7 @@ Must not import torch, transformers or plotly, because the page is there before 
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any, NamedTuple, TypeVar, cast
 
 import streamlit as st
@@ -18,10 +18,11 @@ from mha_viz.ui.state.faults import guarded
 from mha_viz.ui.state.layer_numbers import by_number, by_position
 from mha_viz.ui.state.links import FORMER_NAMES, from_params, to_params
 from mha_viz.ui.state.session import session
-from mha_viz.ui.state.views import NAMES, Choice, Shared, V, View
+from mha_viz.ui.state.views import NAMES, Choice, Shared, View
 
 MAX_ADDRESSES = 100  # of the browser's history, whose views a session remembers
 T = TypeVar("T")
+V = TypeVar("V", bound=Shared)
 LARGER = 21 / 16  # type on a projector beside ordinary type
 _WITH_OPTIONS = (st.selectbox, st.segmented_control, st.select_slider, st.multiselect, st.pills)
 
@@ -38,8 +39,9 @@ def current() -> Shared:
 
 
 def of(page: type[V]) -> V:
-    """Return the view of a page; of `View`, all choices."""
-    return _session_view().seen_by(page)
+    """Return the part of the choices that a page sees; of `View`, all."""
+    view = _session_view()
+    return page(**{choice.name: getattr(view, choice.name) for choice in fields(page)})
 
 
 def _session_view() -> View:
