@@ -20,7 +20,7 @@ from mha_viz.ui.state import selection
 from mha_viz.ui.state.session import session
 from mha_viz.ui.why import page as why
 from mha_viz.ui.widgets import look
-from mha_viz.ui.widgets.messages import messages
+from mha_viz.ui.widgets.messages import notices
 
 if __name__ != "__main__":
     lifecycle.begin()
@@ -59,7 +59,7 @@ else:
         timed = figures.runs.timed(page.url_path or "heads")
         with ready.run_mark(), page_lock.page_run(), timed:
             if not admission.is_admitted():
-                messages.server_full()
+                notices.server_full()
             elif is_shown:
                 page.run()
     finally:

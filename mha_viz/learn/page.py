@@ -17,7 +17,7 @@ from mha_viz.ui.run import late_imports
 from mha_viz.ui.run.page_lock import one_thread
 from mha_viz.ui.state.session import session
 from mha_viz.ui.widgets import look
-from mha_viz.ui.widgets.messages import messages
+from mha_viz.ui.widgets.messages import notices
 
 FOLDER = Path(__file__).with_name("frame") / "pictures"  # by docs/make_lab_pictures.py
 SIZE = (360, 200)  # pixels; a narrow card shows a picture smaller, and none shows it larger
@@ -67,7 +67,7 @@ def start() -> None:
     session().shown_problems = []
     st.title(START.title, anchor=False)
     problems = st.container()
-    with messages.stop_on_error():
+    with notices.stop_on_error():
         late_imports.await_torch()
         with late_imports.importing():
             from mha_viz.learn.start.page import draw
@@ -75,7 +75,7 @@ def start() -> None:
             draw(choices)
         choices.publish()
     with problems:
-        messages.problems(session().shown_problems)
+        notices.problems(session().shown_problems)
 
 
 def _routes() -> None:
@@ -106,14 +106,14 @@ def page(lab: Lab) -> Callable[[], None]:
         choices = Choices(lab)
         frame.begin(lab)
         problems = st.container()
-        with messages.stop_on_error():
+        with notices.stop_on_error():
             module = _module(lab)
             with one_thread():  # labs compute on tiny matrices
                 module.draw(choices)
                 _end(choices)
             choices.publish()
         with problems:  # where a text is picked, some have been said beside it
-            messages.problems(session().shown_problems)
+            notices.problems(session().shown_problems)
         frame.onward(lab)
 
     draw.__name__ = lab.address.replace("-", "_")

@@ -14,7 +14,7 @@ from mha_viz.errors import LimitError, TextError, WriteError
 from mha_viz.ui.operating import log_redaction
 from mha_viz.ui.run import studies
 from mha_viz.ui.state import faults
-from mha_viz.ui.widgets.messages.messages import plain
+from mha_viz.ui.widgets.messages.notices import plain
 from tests.faults.disk import full_disk
 
 UI = Path(faults.__file__).parents[1]
@@ -75,7 +75,7 @@ def _page() -> None:
     import streamlit as st
 
     from mha_viz.ui.state.faults import guarded
-    from mha_viz.ui.widgets.messages.messages import stop_on_error
+    from mha_viz.ui.widgets.messages.notices import stop_on_error
 
     @guarded
     def fall(what: str) -> None:

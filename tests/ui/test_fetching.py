@@ -22,13 +22,13 @@ def _page() -> None:
 
     from mha_viz.ui.state import selection
     from mha_viz.ui.widgets.controls import controls, fetching
-    from mha_viz.ui.widgets.messages import messages
+    from mha_viz.ui.widgets.messages import notices
 
     selection.sync_from_url()
     controls.model_picker()
     controls.other_model()
     fetching.draw()
-    messages.problems()
+    notices.problems()
     st.markdown(selection.current().model)
 
 

@@ -13,7 +13,7 @@ def _page() -> None:
 
     from mha_viz.learn.frame.choices import Choices
     from mha_viz.learn.frame.contents import LABS
-    from mha_viz.ui.widgets.messages import messages
+    from mha_viz.ui.widgets.messages import notices
 
     choices = Choices(LABS[0])
     found = {
@@ -30,7 +30,7 @@ def _page() -> None:
     }
     choices.publish()
     st.session_state.found = found
-    messages.problems()
+    notices.problems()
 
 
 CHOSEN = {

@@ -4,7 +4,7 @@ import pytest
 
 from mha_viz.learn.frame.contents import LABS
 from mha_viz.ui.widgets.controls import lazy_sections
-from mha_viz.ui.widgets.messages.messages import stop_on_error
+from mha_viz.ui.widgets.messages.notices import stop_on_error
 from tests.ui.compare_app import check, figures, matrices
 from tests.ui.lab_app import lab, link
 

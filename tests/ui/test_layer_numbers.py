@@ -7,8 +7,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 import mha_viz as mv
-from mha_viz.ui.state import layer_numbers, links
-from mha_viz.ui.state import selection
+from mha_viz.ui.state import layer_numbers, links, selection
 from tests.making.hybrids import jamba
 from tests.ui import heads_app
 from tests.ui.compare_app import said

@@ -7,7 +7,7 @@ def _page() -> None:
     import streamlit as st
     from tokenizers import Regex, normalizers
 
-    from mha_viz.ui.widgets.messages.messages import stop_on_error
+    from mha_viz.ui.widgets.messages.notices import stop_on_error
 
     chosen = st.radio("what", ["panic", "stop", "rerun"])
     with stop_on_error():

@@ -170,7 +170,7 @@ def test_a_bad_link_says_so_and_shows_something(link, messages):
 
 
 def test_plain_text_is_shown_as_it_is():
-    from mha_viz.ui.widgets.messages.messages import plain
+    from mha_viz.ui.widgets.messages.notices import plain
 
     for text in ("http://a.b", "HTTPS://a.b", "www.a.b", "me@a.b", ":smile:", "->", "--"):
         escaped = plain(text)

@@ -8,7 +8,7 @@ import pytest
 
 import mha_viz as mv
 from mha_viz.ui.why import edges
-from mha_viz.ui.widgets.messages.messages import plain
+from mha_viz.ui.widgets.messages.notices import plain
 from mha_viz.web.theme import format_number
 from tests.ui.compare_app import check, said, table
 from tests.ui.why_app import why

@@ -17,7 +17,7 @@ from mha_viz.ui.state.class_answers import CODE
 from mha_viz.ui.state.session import session
 from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.exports.share_link import show_link
-from mha_viz.ui.widgets.messages.messages import plain, stop_on_error
+from mha_viz.ui.widgets.messages.notices import plain, stop_on_error
 
 ADDRESS = "class"
 _OPEN = "class-open-page"

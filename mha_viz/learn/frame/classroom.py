@@ -18,7 +18,7 @@ from mha_viz.ui.operating.refusals import refused, sentence
 from mha_viz.ui.operating.settings import settings
 from mha_viz.ui.state.class_answers import CODE, LessonPosition, classes, first_class
 from mha_viz.ui.state.faults import guarded
-from mha_viz.ui.widgets.messages.messages import plain
+from mha_viz.ui.widgets.messages.notices import plain
 from mha_viz.web.browser import component_script
 
 PARAM = "class"  # in the address that is handed out

@@ -19,7 +19,7 @@ from mha_viz.ui.state import selection
 from mha_viz.ui.state.session import from_browser, session
 from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.controls import lazy_sections
-from mha_viz.ui.widgets.messages.messages import plain, stop_on_error
+from mha_viz.ui.widgets.messages.notices import plain, stop_on_error
 
 P = ParamSpec("P")
 

@@ -17,7 +17,7 @@ from mha_viz.learn.frame.contents import BY_KEY, LABS, read_records
 from mha_viz.ui.run import late_imports
 from mha_viz.ui.state import links, selection, views
 from mha_viz.ui.widgets import look
-from mha_viz.ui.widgets.messages.messages import plain
+from mha_viz.ui.widgets.messages.notices import plain
 from mha_viz.web.theme import true_minus
 
 SEARCH = "glossary-search"

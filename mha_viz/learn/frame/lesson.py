@@ -14,7 +14,7 @@ from mha_viz.ui.state.faults import guarded
 from mha_viz.ui.state.session import session
 from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.exports.share_link import sheet_buttons, show_link
-from mha_viz.ui.widgets.messages.messages import plain, stop_on_error
+from mha_viz.ui.widgets.messages.notices import plain, stop_on_error
 
 _PROJECTOR = ":material/open_in_new: Open a window for the projector"
 

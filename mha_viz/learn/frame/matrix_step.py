@@ -16,7 +16,7 @@ from torch import Tensor
 from mha_viz.errors import ArgumentError
 from mha_viz.learn.frame import charts, frame
 from mha_viz.learn.frame.choices import Choices
-from mha_viz.ui.widgets.messages.messages import plain
+from mha_viz.ui.widgets.messages.notices import plain
 from mha_viz.web.labels import clean
 from mha_viz.web.theme import format_number
 

@@ -17,7 +17,7 @@ from mha_viz.learn.frame import frame, questions
 from mha_viz.learn.frame.choices import Choices
 from mha_viz.learn.frame.questions import Cover, Question
 from mha_viz.ui.widgets.messages import texts
-from mha_viz.ui.widgets.messages.messages import continue_on_error
+from mha_viz.ui.widgets.messages.notices import continue_on_error
 
 
 class FigureTexts(texts.FigureTexts):

@@ -15,7 +15,7 @@ from mha_viz.ui.state.layer_numbers import by_number
 from mha_viz.ui.state.session import session
 from mha_viz.ui.state.views import Compare
 from mha_viz.ui.widgets.controls import choosing, controls
-from mha_viz.ui.widgets.messages.messages import stop_on_error
+from mha_viz.ui.widgets.messages.notices import stop_on_error
 
 _SECTIONS = {"board": board.draw, "similar": similar.draw, "models": two_models.draw}
 _MORE = {"diversity": diversity.draw, "flow": rollout.draw}

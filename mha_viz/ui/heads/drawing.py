@@ -43,7 +43,7 @@ from mha_viz.ui.widgets.components.workbench import exact_requests, workbench
 from mha_viz.ui.widgets.controls import controls, lazy_sections
 from mha_viz.ui.widgets.exports import exports
 from mha_viz.ui.widgets.messages import words
-from mha_viz.ui.widgets.messages.messages import continue_on_error, plain, stop_on_error
+from mha_viz.ui.widgets.messages.notices import continue_on_error, plain, stop_on_error
 from mha_viz.web.head_details import has_values, has_vectors
 from mha_viz.web.payload import finite
 

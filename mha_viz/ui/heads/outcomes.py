@@ -21,7 +21,7 @@ from mha_viz.ui.state.views import HeadsView
 from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.exports import figures
 from mha_viz.ui.widgets.messages import words
-from mha_viz.ui.widgets.messages.messages import continue_on_error, notes, plain
+from mha_viz.ui.widgets.messages.notices import continue_on_error, notes, plain
 
 MAX_NEW_TOKENS = 20
 

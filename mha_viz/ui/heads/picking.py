@@ -14,7 +14,7 @@ from mha_viz.ui.state.session import session
 from mha_viz.ui.state.views import DEFAULT, HeadsView
 from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.controls import choosing, controls, fetching, sentence_bar
-from mha_viz.ui.widgets.messages import messages
+from mha_viz.ui.widgets.messages import notices
 
 if TYPE_CHECKING:
     from mha_viz.engine.model import AttentionModel
@@ -66,7 +66,7 @@ def bar_and_scene(
     with more:
         controls.other_model()
         fetching.draw()
-    with messages.stop_on_error(fault), work:
+    with notices.stop_on_error(fault), work:
         allowed.check_text(selection.current().source)
         late_imports.await_torch()
         from mha_viz.ui.heads import drawing
@@ -83,15 +83,15 @@ def bar_and_scene(
         with bar.model_facts:
             drawing.model_facts(model, view.dtype)
         scene = drawing.compute(view)
-        messages.clear_next(2)  # how far a run was that was given up, and its button
+        notices.clear_next(2)  # how far a run was that was given up, and its button
         drawing.fit_head(scene, selection.of(HeadsView))
         if fit is not None and has_sentence:
             fit(scene)
     with warnings:
         drawing.model_notes(model)
         drawing.text_notes(scene.record)
-        session().shown_problems = messages.problems()
-        messages.clear_next(_WARNINGS)
+        session().shown_problems = notices.problems()
+        notices.clear_next(_WARNINGS)
     return bar, scene
 
 
@@ -133,6 +133,6 @@ def bar_and_model() -> tuple[sentence_bar.Bar, AttentionModel]:
         drawing.model_facts(drawing.known_model(view), view.dtype)
     with warnings:
         drawing.model_notes(model)
-        session().shown_problems = messages.problems()
-        messages.clear_next(_WARNINGS)
+        session().shown_problems = notices.problems()
+        notices.clear_next(_WARNINGS)
     return bar, model

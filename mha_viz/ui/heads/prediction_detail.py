@@ -17,7 +17,7 @@ from mha_viz.ui.state.session import from_browser, to_browser
 from mha_viz.ui.state.views import TITLES, HeadsView
 from mha_viz.ui.widgets.controls import choosing, controls
 from mha_viz.ui.widgets.messages import words
-from mha_viz.ui.widgets.messages.messages import continue_on_error, plain
+from mha_viz.ui.widgets.messages.notices import continue_on_error, plain
 
 Heads = tuple[tuple[int, int], ...]
 N_NEAREST = 3

@@ -9,7 +9,7 @@ from mha_viz.core.record.record import AttentionRecord, Token
 from mha_viz.core.record.word_pieces import WordPieces, word_pieces
 from mha_viz.ui.heads import TEXTS
 from mha_viz.ui.widgets.messages import words
-from mha_viz.ui.widgets.messages.messages import plain
+from mha_viz.ui.widgets.messages.notices import plain
 from mha_viz.web.labels import clean
 
 MAX_EXAMPLES = 3  # words that are whole tokens

@@ -21,7 +21,7 @@ from mha_viz.ui.state.session import session
 from mha_viz.ui.state.views import HeadsView
 from mha_viz.ui.widgets.components.written_text import written_text
 from mha_viz.ui.widgets.controls.sentence_bar import Bar
-from mha_viz.ui.widgets.messages.messages import plain, stop_on_error
+from mha_viz.ui.widgets.messages.notices import plain, stop_on_error
 
 _OPENS = {  # the button's label and icon
     False: ("Continue the text", ":material/edit_note:"),

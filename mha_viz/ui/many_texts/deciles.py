@@ -25,7 +25,7 @@ from mha_viz.ui.widgets.components.decile_texts import Band, DrawnText, TypedTex
 from mha_viz.ui.widgets.components.sentence_arcs import Arc, Piece
 from mha_viz.ui.widgets.exports import exports
 from mha_viz.ui.widgets.messages import words
-from mha_viz.ui.widgets.messages.messages import plain
+from mha_viz.ui.widgets.messages.notices import plain
 
 _MIN_WEIGHT = 0.3  # of an arc, as in a study's edges: below it, only the strongest key of a query
 

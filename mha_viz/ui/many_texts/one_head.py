@@ -20,7 +20,7 @@ from mha_viz.ui.state.views import FACETS, ManyTexts
 from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.controls import choosing
 from mha_viz.ui.widgets.messages import words
-from mha_viz.ui.widgets.messages.messages import continue_on_error, plain
+from mha_viz.ui.widgets.messages.notices import continue_on_error, plain
 
 N_SAMPLED = 100  # texts in which tokens are counted
 

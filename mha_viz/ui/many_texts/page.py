@@ -3,7 +3,7 @@
 from mha_viz.ui.heads import picking
 from mha_viz.ui.state import selection
 from mha_viz.ui.widgets import look
-from mha_viz.ui.widgets.messages import messages
+from mha_viz.ui.widgets.messages import notices
 
 
 def page() -> None:
@@ -11,7 +11,7 @@ def page() -> None:
     look.projector()
     look.heading("Every head over many texts")
     selection.sync_from_url()
-    with messages.stop_on_error():
+    with notices.stop_on_error():
         bar, _ = picking.bar_and_model()
         from mha_viz.ui.many_texts import sections
 

@@ -26,7 +26,7 @@ from mha_viz.ui.run.ready import fragment
 from mha_viz.ui.state import selection
 from mha_viz.ui.state.views import TABS, ManyTexts
 from mha_viz.ui.widgets.controls import choosing, lazy_sections
-from mha_viz.ui.widgets.messages.messages import stop_on_error
+from mha_viz.ui.widgets.messages.notices import stop_on_error
 
 _VIEWS = {
     "heads": all_heads.draw,

@@ -10,7 +10,7 @@ from mha_viz.ui.many_texts import measures
 from mha_viz.ui.run.studies import describe
 from mha_viz.ui.state.views import ManyTexts
 from mha_viz.ui.widgets.messages import words
-from mha_viz.ui.widgets.messages.messages import plain
+from mha_viz.ui.widgets.messages.notices import plain
 
 _NAMED = 3  # labels
 

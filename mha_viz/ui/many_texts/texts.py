@@ -15,7 +15,7 @@ from mha_viz.ui.state.faults import guarded
 from mha_viz.ui.state.session import from_browser, session
 from mha_viz.ui.state.views import ManyTexts
 from mha_viz.ui.widgets.controls import choosing, lazy_sections
-from mha_viz.ui.widgets.messages.messages import plain
+from mha_viz.ui.widgets.messages.notices import plain
 from mha_viz.ui.widgets.messages.progress import silence, waiting
 
 

@@ -14,7 +14,7 @@ from mha_viz.ui.state.views import THROUGH, TITLES, Why
 from mha_viz.ui.why import TEXTS, edges, effects, pairs, targets, tasks
 from mha_viz.ui.widgets.controls import choosing, lazy_sections
 from mha_viz.ui.widgets.messages import words
-from mha_viz.ui.widgets.messages.messages import continue_on_error
+from mha_viz.ui.widgets.messages.notices import continue_on_error
 
 
 def draw(scene: Scene, view: Why) -> None:

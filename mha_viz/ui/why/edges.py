@@ -24,7 +24,7 @@ from mha_viz.ui.why import TEXTS, tasks
 from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.exports import exports, figures
 from mha_viz.ui.widgets.messages import progress, words
-from mha_viz.ui.widgets.messages.messages import continue_on_error
+from mha_viz.ui.widgets.messages.notices import continue_on_error
 
 _SHOWN, _DRAWN = 20, 80  # edges in the table, and in the picture
 _EDGE_PASSES = 4 * N_RANDOM + N_MEASURED  # over all pairs, about

@@ -23,7 +23,7 @@ from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.components import flow_graph as graphs
 from mha_viz.ui.widgets.controls import choosing, controls
 from mha_viz.ui.widgets.messages import words
-from mha_viz.ui.widgets.messages.messages import continue_on_error
+from mha_viz.ui.widgets.messages.notices import continue_on_error
 
 FINEST = 0.005  # the least share of a state that the slider can bring in
 MAX_PINS = 24

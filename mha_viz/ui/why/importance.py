@@ -35,7 +35,7 @@ from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.controls import choosing, controls
 from mha_viz.ui.widgets.exports import figures
 from mha_viz.ui.widgets.messages import progress, words
-from mha_viz.ui.widgets.messages.messages import continue_on_error, notes, plain
+from mha_viz.ui.widgets.messages.notices import continue_on_error, notes, plain
 
 METHOD_NAMES = {"ablation": "importance by ablation", "gradient": "importance by gradient"}
 N_LEAST = 8  # heads that can be switched off as the least important

@@ -12,7 +12,7 @@ from mha_viz.ui.state.views import MAX_TESTED, TITLES, Why
 from mha_viz.ui.why import TEXTS, graph, parts, targets, tasks
 from mha_viz.ui.widgets.controls import choosing, controls
 from mha_viz.ui.widgets.messages import words
-from mha_viz.ui.widgets.messages.messages import continue_on_error
+from mha_viz.ui.widgets.messages.notices import continue_on_error
 
 _SOURCES = {False: "Sentence", True: "Task"}
 

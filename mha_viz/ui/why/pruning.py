@@ -27,7 +27,7 @@ from mha_viz.ui.why.importance import measured, measured_inputs
 from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.exports import figures
 from mha_viz.ui.widgets.messages import progress, words
-from mha_viz.ui.widgets.messages.messages import continue_on_error, notes
+from mha_viz.ui.widgets.messages.notices import continue_on_error, notes
 
 ORDERS = TEXTS.labels("pruning.orders")
 N_SEEDS = 5

@@ -13,7 +13,7 @@ from mha_viz.ui.state.session import session
 from mha_viz.ui.state.views import Why
 from mha_viz.ui.why import TEXTS, connections, patching, prediction, score, tests
 from mha_viz.ui.why.targets import say_what_is_measured
-from mha_viz.ui.widgets.messages.messages import continue_on_error, stop_on_error
+from mha_viz.ui.widgets.messages.notices import continue_on_error, stop_on_error
 
 _VIEWS = {
     "prediction": prediction.draw,

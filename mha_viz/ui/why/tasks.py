@@ -19,7 +19,7 @@ from mha_viz.ui.state.views import TASKS, Why
 from mha_viz.ui.why import TEXTS, targets
 from mha_viz.ui.widgets.controls import choosing
 from mha_viz.ui.widgets.messages import progress
-from mha_viz.ui.widgets.messages.messages import plain
+from mha_viz.ui.widgets.messages.notices import plain
 
 T = TypeVar("T")
 OWN = "own"

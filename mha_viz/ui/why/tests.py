@@ -26,7 +26,7 @@ from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.controls import choosing, controls
 from mha_viz.ui.widgets.exports import exports, figures
 from mha_viz.ui.widgets.messages import progress, words
-from mha_viz.ui.widgets.messages.messages import continue_on_error
+from mha_viz.ui.widgets.messages.notices import continue_on_error
 from mha_viz.web.theme import true_minus
 
 _PASSES_OF_REPORT = 5  # for each head, about: its effect, and edges in both halves of the texts

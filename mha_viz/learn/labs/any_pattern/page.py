@@ -22,7 +22,7 @@ from mha_viz.learn.labs.any_pattern.patterns import Digits
 from mha_viz.plots.pictures import MatrixLook
 from mha_viz.ui.state import selection
 from mha_viz.ui.widgets import look
-from mha_viz.ui.widgets.messages.messages import plain
+from mha_viz.ui.widgets.messages.notices import plain
 from mha_viz.web.theme import format_number
 
 TEXTS = read_texts(__package__)

@@ -24,7 +24,7 @@ from mha_viz.plots.pictures import picture_cells, tile_cells
 from mha_viz.ui.state import allowed, views
 from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.components.number_table import number_tables
-from mha_viz.ui.widgets.messages.messages import plain
+from mha_viz.ui.widgets.messages.notices import plain
 from mha_viz.web.theme import format_number
 
 TEXTS = read_texts(__package__)

@@ -29,7 +29,7 @@ from mha_viz.plots.curves import ticks
 from mha_viz.ui.run import memory
 from mha_viz.ui.state import selection
 from mha_viz.ui.widgets.messages import words
-from mha_viz.ui.widgets.messages.messages import plain
+from mha_viz.ui.widgets.messages.notices import plain
 
 TEXTS = read_texts(__package__)
 

@@ -25,7 +25,7 @@ from mha_viz.ui.state import links, own_address, selection, views
 from mha_viz.ui.widgets.exports.exports import safe_name
 from mha_viz.ui.widgets.exports.share_link import sheet_buttons, show_link
 from mha_viz.ui.widgets.messages import words
-from mha_viz.ui.widgets.messages.messages import continue_on_error
+from mha_viz.ui.widgets.messages.notices import continue_on_error
 from mha_viz.web.theme import format_number
 
 TEXTS = read_texts(__package__)

@@ -19,7 +19,7 @@ from mha_viz.ui.run import heavy, memory
 from mha_viz.ui.state.session import session
 from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.exports import figures
-from mha_viz.ui.widgets.messages.messages import number_columns
+from mha_viz.ui.widgets.messages.notices import number_columns
 from mha_viz.web.labels import head_name
 from mha_viz.web.theme import format_number
 

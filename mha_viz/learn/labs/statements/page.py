@@ -34,7 +34,7 @@ from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.controls import choosing
 from mha_viz.ui.widgets.exports import figures
 from mha_viz.ui.widgets.messages import words
-from mha_viz.ui.widgets.messages.messages import continue_on_error, plain
+from mha_viz.ui.widgets.messages.notices import continue_on_error, plain
 
 SPACES = TEXTS.labels("spaces")
 JUDGED = (lab.HOLDS, lab.FAILS, lab.OPEN, lab.LITTLE)

@@ -34,7 +34,7 @@ from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.controls import controls
 from mha_viz.ui.widgets.exports import figures
 from mha_viz.ui.widgets.messages import words
-from mha_viz.ui.widgets.messages.messages import continue_on_error
+from mha_viz.ui.widgets.messages.notices import continue_on_error
 from mha_viz.web.theme import format_number
 
 MASKS = {"own": "the model’s own", "causal": "causal: on", "none": "off: all tokens"}

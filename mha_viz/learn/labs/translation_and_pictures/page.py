@@ -22,7 +22,7 @@ from mha_viz.plots.pictures import MatrixLook, number_matrix, overlay_cells
 from mha_viz.ui.widgets.components.number_table import number_tables
 from mha_viz.ui.widgets.exports import figures
 from mha_viz.ui.widgets.look import dark
-from mha_viz.ui.widgets.messages.messages import plain
+from mha_viz.ui.widgets.messages.notices import plain
 
 TEXTS = read_texts(__package__)
 

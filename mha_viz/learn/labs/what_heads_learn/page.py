@@ -26,7 +26,7 @@ from mha_viz.ui.state.faults import guarded
 from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.exports import figures
 from mha_viz.ui.widgets.messages import words
-from mha_viz.ui.widgets.messages.messages import plain
+from mha_viz.ui.widgets.messages.notices import plain
 from mha_viz.web.labels import head_name
 from mha_viz.web.theme import format_number, true_minus
 

@@ -16,7 +16,7 @@ from mha_viz.ui.state import allowed, selection, views
 from mha_viz.ui.state.faults import guarded
 from mha_viz.ui.state.session import from_browser, session
 from mha_viz.ui.widgets.controls import choosing, fetching, lazy_sections
-from mha_viz.ui.widgets.messages.messages import plain
+from mha_viz.ui.widgets.messages.notices import plain
 
 if TYPE_CHECKING:
     pass

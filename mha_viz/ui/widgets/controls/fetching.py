@@ -10,7 +10,7 @@ from mha_viz.core.amounts import of_bytes
 from mha_viz.ui.state import allowed, selection
 from mha_viz.ui.state.faults import guarded
 from mha_viz.ui.state.session import session
-from mha_viz.ui.widgets.messages.messages import plain
+from mha_viz.ui.widgets.messages.notices import plain
 
 TICK = 0.5  # seconds between two looks at what has come
 

@@ -6,7 +6,7 @@ import streamlit as st
 
 from mha_viz.ui.run.ready import fragment
 from mha_viz.ui.state.session import from_browser
-from mha_viz.ui.widgets.messages.messages import stop_on_error
+from mha_viz.ui.widgets.messages.notices import stop_on_error
 
 WAIT = "One moment …"  # seen between the click and the run that it causes
 EXPORT = "Export", ":material/download:"  # label and icon

@@ -110,7 +110,7 @@ def _wait() -> None:
 def continue_on_error() -> Iterator[None]:
     """Show an error that the user can mend, or what a family does not allow; the page goes on.
 
-    `messages.stop_on_error` would end the page, and take away what is needed to mend the error.
+    `stop_on_error` would end the page, and take away what is needed to mend the error.
     """
     try:
         yield
