@@ -26,7 +26,7 @@ from mha_viz.ui.state.views import Compare
 from mha_viz.ui.widgets.components.board import Edit, board
 from mha_viz.ui.widgets.components.component import carry
 from mha_viz.ui.widgets.controls import choosing, controls, lazy_sections, token_window
-from mha_viz.ui.widgets.exports import exports
+from mha_viz.ui.widgets.exports import downloads
 from mha_viz.ui.widgets.messages import words
 from mha_viz.web.board import MAX_PLACES, BoardAxes, board_payload, verdict_payload
 from mha_viz.web.payload import unpack
@@ -74,7 +74,7 @@ def draw(first: Scene, view: Compare) -> None:
             files = partial(_files, view, drawn)
             with st.container(width="content"):
                 lazy_sections.popover(*lazy_sections.EXPORT, "board-export", files)
-        exports.link_menu()
+        downloads.link_menu()
     if drawn:
         lazy_sections.expander("As a table", "board-table", partial(_table, drawn))
     if len(drawn) > 1:
@@ -263,10 +263,10 @@ def _names(positions: Sequence[int | None], side: int, drawn: Sequence[Panel]) -
 def _files(view: Compare, drawn: Sequence[Panel]) -> None:
     """Draw the downloads, which make their files at a click and then ask nothing of the page."""
     title = view.board or " and ".join(panel.name for panel in drawn[:2])
-    name = exports.safe_name(title, "board")
+    name = downloads.safe_name(title, "board")
     source = "; ".join(words.source(panel.scene.record, panel.name) for panel in drawn)
     is_long = links.is_long("pins", views.written(view.pins))
-    link = "" if is_long else exports.link(selection.of(views.View))
+    link = "" if is_long else downloads.link(selection.of(views.View))
     cards = [_card(panel) for panel in drawn]
 
     def picture(panels: Sequence[Panel], **form: str) -> bytes:
@@ -281,8 +281,8 @@ def _files(view: Compare, drawn: Sequence[Panel]) -> None:
         for form in ("png", "svg", "pdf"):
             make = partial(picture, drawn, file_format=form, title=title, caption=source)
             options: dict[str, Any] = {"key": f"board-{form}", "icon": ":material/image:"}
-            exports.download(form.upper(), f"{name}.{form}", make, **options)
-    exports.data_and_page(name, _weights(drawn), f"{title}\n{source}", page, key="board-files")
+            downloads.download(form.upper(), f"{name}.{form}", make, **options)
+    downloads.data_and_page(name, _weights(drawn), f"{title}\n{source}", page, key="board-files")
 
 
 def _card(panel: Panel) -> HeadCard:

@@ -23,7 +23,7 @@ from mha_viz.ui.run import memory, reporting
 from mha_viz.ui.run.scene import Scene
 from mha_viz.ui.state.views import Compare
 from mha_viz.ui.widgets import look
-from mha_viz.ui.widgets.exports import exports, figures
+from mha_viz.ui.widgets.exports import downloads, figures
 from mha_viz.ui.widgets.messages import words
 from mha_viz.ui.widgets.messages.texts import KeyedTexts
 
@@ -162,7 +162,7 @@ def _statements(scene: Scene, rows: list[Row]) -> None:
     st.dataframe(table, hide_index=True, column_config=words.number_columns(table))
     st.caption(TEXTS("diversity.statements", close=CLOSE))
     source = words.settings(scene, "outputs without the bias b_O")
-    exports.table_file(table, key="statements", name=name, caption=source)
+    downloads.table_file(table, key="statements", name=name, caption=source)
 
 
 def _rows(record: AttentionRecord) -> list[Row]:

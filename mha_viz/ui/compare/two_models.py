@@ -31,7 +31,7 @@ from mha_viz.ui.state.views import Compare
 from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.components.board import board
 from mha_viz.ui.widgets.controls import choosing, controls, lazy_sections
-from mha_viz.ui.widgets.exports import exports, figures
+from mha_viz.ui.widgets.exports import downloads, figures
 from mha_viz.ui.widgets.messages import words
 from mha_viz.web.board import BoardAxes, board_payload
 
@@ -272,4 +272,4 @@ def _layers(first: Scene, second: Scene, view: Compare, match: _Found) -> None:
     st.caption(TEXTS("two_models.layers", a=words.plain(first.model), b=words.plain(second.model)))
     name, caption = "Layers of matched heads", _settings(first, second, view, match)
     numbers = table.reset_index(names="Layer")
-    exports.table_file(numbers, key="matched_layers", name=name, caption=caption)
+    downloads.table_file(numbers, key="matched_layers", name=name, caption=caption)

@@ -41,7 +41,7 @@ from mha_viz.ui.state.views import (
 from mha_viz.ui.widgets.components.component import carry
 from mha_viz.ui.widgets.components.workbench import exact_requests, workbench
 from mha_viz.ui.widgets.controls import controls, lazy_sections
-from mha_viz.ui.widgets.exports import exports
+from mha_viz.ui.widgets.exports import downloads
 from mha_viz.ui.widgets.messages import words
 from mha_viz.ui.widgets.messages.notices import continue_on_error, plain, stop_on_error
 from mha_viz.web.head_details import has_values, has_vectors
@@ -145,7 +145,7 @@ def heads(scene: Scene, in_motion: bool = False) -> None:
 
 
 @fragment
-def _heads(scene: Scene, urls: exports.Urls, in_motion: bool) -> None:
+def _heads(scene: Scene, urls: downloads.Urls, in_motion: bool) -> None:
     """Draw the heads in a fragment of their own; `urls` live until the page runs again."""
     with stop_on_error():
         # Anyone can send anything.
@@ -166,7 +166,7 @@ def _heads(scene: Scene, urls: exports.Urls, in_motion: bool) -> None:
                 *_late(scene, payload, view, selection.of(ManyTexts), in_motion), key="bench-late"
             )
         with st.container(horizontal=True, vertical_alignment="center"):
-            exports.menu(scene, payloads.explored)
+            downloads.menu(scene, payloads.explored)
             if pins := selection.of(Compare).pins:
                 controls.page_button("compare", f"Board ({len(pins)})", section="board")
         with st.container():
@@ -344,4 +344,4 @@ def _table(scene: Scene, view: HeadsView) -> None:
     shown = {"Head": st.column_config.Column(pinned=True), **words.number_columns(table)}
     st.dataframe(table, hide_index=True, placeholder=words.UNDEFINED, column_config=shown)
     source = words.source(scene.record)
-    exports.table_file(table, key="heads-table", name="All heads", caption=source)
+    downloads.table_file(table, key="heads-table", name="All heads", caption=source)

@@ -21,7 +21,7 @@ from mha_viz.ui.run import heavy, memory
 from mha_viz.ui.state import selection
 from mha_viz.ui.state.views import Shared
 from mha_viz.ui.widgets import look
-from mha_viz.ui.widgets.exports import exports, figures
+from mha_viz.ui.widgets.exports import downloads, figures
 from mha_viz.ui.widgets.messages import progress, words
 from mha_viz.ui.widgets.messages.words import format_number, plain
 
@@ -151,4 +151,4 @@ def _table(
     table = table.rename(columns=TEXTS.labels("head_words.columns"))
     key = name.partition(" ")[0] + name.rpartition(" ")[2]
     show(table, f"{key}-shown")
-    exports.table_file(table, key=key, name=name, caption=f"{source} · by weights")
+    downloads.table_file(table, key=key, name=name, caption=f"{source} · by weights")

@@ -18,7 +18,7 @@ from mha_viz.ui.run.scene import Facts, Scene, displayed_record
 from mha_viz.ui.state import allowed
 from mha_viz.ui.state.session import session
 from mha_viz.ui.state.views import HeadsView, ManyTexts, Shared
-from mha_viz.ui.widgets.exports import exports
+from mha_viz.ui.widgets.exports import downloads
 from mha_viz.web.head_details import has_values, has_vectors, scores_payload, shares_payload
 from mha_viz.web.payload import (
     MAX_SIDE,
@@ -34,13 +34,13 @@ from mha_viz.web.payload import (
 MAX_CELLS = 2**22  # exact weights of one head that travel at once, 16 MiB: all of 2,048 tokens
 
 
-def grid(scene: Scene, view: HeadsView, urls: exports.Urls) -> bytes:
+def grid(scene: Scene, view: HeadsView, urls: downloads.Urls) -> bytes:
     """Pack all heads and metrics; the browser derives other axes, if it has all cells."""
     record = scene.record
     if is_pooled(record):
         record = displayed_record(scene, view)
     axes = view.axes if is_pooled(scene.record) else ()
-    url = exports.exact_url(record, urls)
+    url = downloads.exact_url(record, urls)
     make = partial(explored, scene, record, url, with_facts=not scene.is_long)
     return memory.cache().get((scene.key, "grid", axes, url), make, len)
 

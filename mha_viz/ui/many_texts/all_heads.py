@@ -33,7 +33,7 @@ from mha_viz.ui.state.faults import guarded
 from mha_viz.ui.state.views import PICTURES, ManyTexts
 from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.controls import choosing, lazy_sections
-from mha_viz.ui.widgets.exports import exports
+from mha_viz.ui.widgets.exports import downloads
 from mha_viz.ui.widgets.messages import words
 
 _LISTED = 8  # heads within the lasso that are named
@@ -146,7 +146,7 @@ def _labels(study: Study, view: ManyTexts) -> None:
     words.choosable(table, lambda row: words.choose(heads[row]), key="many-labels")
     st.caption(NOTES["labels"])
     caption = source_line(study, "labels")
-    exports.table_file(table, key="many-labels-file", name="Labels over texts", caption=caption)
+    downloads.table_file(table, key="many-labels-file", name="Labels over texts", caption=caption)
 
 
 def _no_label(study: Study, is_selected: bool) -> str:

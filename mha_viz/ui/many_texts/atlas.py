@@ -9,7 +9,7 @@ from mha_viz.corpus.query.study import Study
 from mha_viz.ui.many_texts import TEXTS
 from mha_viz.ui.run import heavy, memory
 from mha_viz.ui.state.views import ManyTexts
-from mha_viz.ui.widgets.exports import exports
+from mha_viz.ui.widgets.exports import downloads
 from mha_viz.ui.widgets.messages import progress
 
 
@@ -27,6 +27,6 @@ def draw(study: Study, view: ManyTexts) -> None:
         work = heavy.work(make, key)
         content = progress.done(work, "stop-atlas", "Making the atlas …", progress.of_total)
         memory.cache().get(key, lambda: content, len)
-    name = f"{exports.safe_name(study.manifest['model']['name'], 'model')}_atlas.zip"
+    name = f"{downloads.safe_name(study.manifest['model']['name'], 'model')}_atlas.zip"
     icon = ":material/download:"
-    exports.download("Download the atlas", name, lambda: content, key="get-atlas", icon=icon)
+    downloads.download("Download the atlas", name, lambda: content, key="get-atlas", icon=icon)

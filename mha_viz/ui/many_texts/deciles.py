@@ -23,7 +23,7 @@ from mha_viz.ui.state import faults
 from mha_viz.ui.state.views import ManyTexts
 from mha_viz.ui.widgets.components.decile_texts import Band, DrawnText, TypedText, decile_texts
 from mha_viz.ui.widgets.components.sentence_arcs import Arc, Piece
-from mha_viz.ui.widgets.exports import exports
+from mha_viz.ui.widgets.exports import downloads
 from mha_viz.ui.widgets.messages import words
 from mha_viz.ui.widgets.messages.notices import plain
 
@@ -77,7 +77,7 @@ def draw(study: Study, view: ManyTexts) -> None:
     decile_texts(bands, typed, key="many-deciles")
     table, caption = texts.drop(columns="text_id"), source_line(study, name, title, "deciles")
     file_name = f"Texts of {name} by decile of {title}"
-    exports.table_file(table, key="many-deciles-file", name=file_name, caption=caption)
+    downloads.table_file(table, key="many-deciles-file", name=file_name, caption=caption)
 
 
 def _band(

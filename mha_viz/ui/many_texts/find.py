@@ -16,7 +16,7 @@ from mha_viz.ui.many_texts.heads_link import heads_address
 from mha_viz.ui.state import selection
 from mha_viz.ui.state.views import FINDS, ManyTexts
 from mha_viz.ui.widgets.controls import choosing
-from mha_viz.ui.widgets.exports import exports
+from mha_viz.ui.widgets.exports import downloads
 from mha_viz.ui.widgets.messages import words
 from mha_viz.web.theme import format_weight
 
@@ -93,7 +93,7 @@ def _pairs(study: Study, view: ManyTexts) -> None:
     st.markdown(TEXTS("find.found", n=len(matches), more=more, terms=_terms(view)))
     _sentences(study, view, matches.head(_SHOWN))
     table, caption = matches.drop(columns=["text_id", "strongest"]), source_line(study, "search")
-    exports.table_file(table, key="many-found", name="Found in many texts", caption=caption)
+    downloads.table_file(table, key="many-found", name="Found in many texts", caption=caption)
 
 
 def _terms(view: ManyTexts) -> str:

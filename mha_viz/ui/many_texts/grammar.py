@@ -19,7 +19,7 @@ from mha_viz.ui.many_texts.study_figure import show
 from mha_viz.ui.state.views import QUESTIONS, ManyTexts
 from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.controls import choosing
-from mha_viz.ui.widgets.exports import exports
+from mha_viz.ui.widgets.exports import downloads
 from mha_viz.ui.widgets.messages import words
 
 _HEIGHT = 320  # pixels of the table of best heads
@@ -54,7 +54,7 @@ def _best(study: Study, view: ManyTexts) -> None:
     st.caption(f"{NOTES[by]} Click a row to see its head below.")
     name = f"Best heads: {QUESTIONS[by].lower()}"
     caption = figures.source_line(study, study.unit_note)
-    exports.table_file(table, key=f"best-{by}", name=name, caption=caption)
+    downloads.table_file(table, key=f"best-{by}", name=name, caption=caption)
 
 
 def _parts_of_speech(study: Study, view: ManyTexts) -> None:
@@ -72,7 +72,7 @@ def _relations(study: Study, view: ManyTexts) -> None:
     words.plain_table(table.head(_SHOWN))
     st.caption(TEXTS("grammar.relations", min_targets=MIN_TARGETS, min_units=MIN_UNITS))
     title, caption = f"Relations of {name}", figures.source_line(study, name)
-    exports.table_file(table, key="many-relations", name=title, caption=caption)
+    downloads.table_file(table, key="many-relations", name=title, caption=caption)
 
 
 def _sentences(study: Study, view: ManyTexts) -> None:

@@ -12,7 +12,7 @@ from mha_viz.ui.many_texts.study_figure import show
 from mha_viz.ui.state.views import ManyTexts
 from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.controls import choosing
-from mha_viz.ui.widgets.exports import exports
+from mha_viz.ui.widgets.exports import downloads
 from mha_viz.ui.widgets.messages import words
 
 
@@ -40,4 +40,4 @@ def _nearest(study: Study, view: ManyTexts) -> None:
     words.choosable(table, lambda row: words.choose_both(*heads[row]), key="many-nearest")
     st.caption(f"{pairs_note(view.measure)} Click a row to choose both heads.")
     name, caption = "Nearest pairs", figures.source_line(study, "pairs")
-    exports.table_file(table, key="many-nearest-file", name=name, caption=caption)
+    downloads.table_file(table, key="many-nearest-file", name=name, caption=caption)

@@ -24,7 +24,7 @@ from mha_viz.ui.state.session import session
 from mha_viz.ui.state.views import COMPARED, SAME_MODEL, ManyTexts
 from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.controls import choosing
-from mha_viz.ui.widgets.exports import exports
+from mha_viz.ui.widgets.exports import downloads
 from mha_viz.ui.widgets.messages import words
 
 _BY = {
@@ -146,7 +146,7 @@ def _table(study: Study, view: ManyTexts, by: str, differences: pd.DataFrame) ->
     words.plain_table(table)
     st.caption(TEXTS(f"two.{by if by in _BY else 'trees'}"))
     caption = source_line(study, f"against {_reference(view)}", COMPARED[by])
-    exports.table_file(table, key="many-two-trees", name="Two studies", caption=caption)
+    downloads.table_file(table, key="many-two-trees", name="Two studies", caption=caption)
 
 
 def _answer(rows: pd.DataFrame, view: ManyTexts) -> bool:

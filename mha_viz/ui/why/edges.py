@@ -22,7 +22,7 @@ from mha_viz.ui.run.scene import Scene
 from mha_viz.ui.state.views import Why
 from mha_viz.ui.why import TEXTS, tasks
 from mha_viz.ui.widgets import look
-from mha_viz.ui.widgets.exports import exports, figures
+from mha_viz.ui.widgets.exports import downloads, figures
 from mha_viz.ui.widgets.messages import progress, words
 from mha_viz.ui.widgets.messages.notices import continue_on_error
 
@@ -114,7 +114,7 @@ def _edge_result(scene: Scene, task: Task, findings: EdgeFindings) -> None:
     shown = findings.strongest.map(lambda x: words.format_number(x) if isinstance(x, float) else x)
     st.dataframe(shown, hide_index=True)
     name = "Strongest edges"
-    exports.table_file(findings.strongest, key="edges-table", name=name, caption=caption)
+    downloads.table_file(findings.strongest, key="edges-table", name=name, caption=caption)
 
 
 def _curve(table: pd.DataFrame, caption: str) -> None:

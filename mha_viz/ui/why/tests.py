@@ -24,7 +24,7 @@ from mha_viz.ui.state.views import MAX_TESTED, MAX_URL_TEXT, TITLES, Why
 from mha_viz.ui.why import TEXTS, importance, pruning, tasks
 from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.controls import choosing, controls
-from mha_viz.ui.widgets.exports import exports, figures
+from mha_viz.ui.widgets.exports import downloads, figures
 from mha_viz.ui.widgets.messages import progress, words
 from mha_viz.ui.widgets.messages.notices import continue_on_error
 from mha_viz.web.theme import true_minus
@@ -125,7 +125,7 @@ def _measure(
             st.rerun()
     if (report := progress.results("report").get(_key(view, chosen.source, ()))) is not None:
         name = f"report_{chosen.task.name}.zip"
-        exports.download("Report (ZIP)", name, lambda: report, key="report-zip")
+        downloads.download("Report (ZIP)", name, lambda: report, key="report-zip")
         st.caption(TEXTS("faithfulness.report"))
 
 
@@ -151,7 +151,7 @@ def _result(scene: Scene, view: Why, result: Faithfulness) -> None:
         _bars(scene, result)
     with file_column:
         file = f"circuit_{result.task}.json"
-        exports.download("Circuit (JSON)", file, result.to_bytes, key="circuit-json")
+        downloads.download("Circuit (JSON)", file, result.to_bytes, key="circuit-json")
         if len(view.pairs) <= MAX_URL_TEXT:
             st.caption("The address of this page opens the same task and heads, too.")
 

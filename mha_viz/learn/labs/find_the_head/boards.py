@@ -22,7 +22,7 @@ from mha_viz.plots.worksheet import SheetTask, worksheet
 from mha_viz.ui.run import heavy, memory, reporting
 from mha_viz.ui.run.scene import Scene
 from mha_viz.ui.state import links, own_address, selection, views
-from mha_viz.ui.widgets.exports.exports import safe_name
+from mha_viz.ui.widgets.exports.downloads import safe_name
 from mha_viz.ui.widgets.exports.share_link import sheet_buttons, show_link
 from mha_viz.ui.widgets.messages import words
 from mha_viz.ui.widgets.messages.notices import continue_on_error

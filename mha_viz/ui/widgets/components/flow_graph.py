@@ -16,7 +16,7 @@ from mha_viz.ui.state.faults import guarded
 from mha_viz.ui.state.session import from_browser
 from mha_viz.ui.widgets.components.component import LateComponent, event_of
 from mha_viz.ui.widgets.controls import lazy_sections
-from mha_viz.ui.widgets.exports.exports import data_and_page, download, safe_name
+from mha_viz.ui.widgets.exports.downloads import data_and_page, download, safe_name
 from mha_viz.ui.widgets.messages.notices import number_columns
 from mha_viz.web.payload import KINDS, flow_payload, signed_payload
 from mha_viz.web.standalone import flow_html

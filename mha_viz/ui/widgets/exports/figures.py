@@ -21,7 +21,7 @@ from mha_viz.ui.state.faults import guarded
 from mha_viz.ui.state.session import from_browser, session
 from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.controls import lazy_sections
-from mha_viz.ui.widgets.exports.exports import data_and_page, download, safe_name
+from mha_viz.ui.widgets.exports.downloads import data_and_page, download, safe_name
 from mha_viz.ui.widgets.messages.notices import number_columns, plain
 from mha_viz.web import theme
 from mha_viz.web.browser import component_script, style
