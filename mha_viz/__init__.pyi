@@ -74,7 +74,7 @@ from mha_viz.interventions.importance import head_importance as head_importance
 from mha_viz.notebook import show_head as show_head
 from mha_viz.paper.circuit_report import circuit_report as circuit_report
 from mha_viz.prediction.generation import generate as generate
-from mha_viz.prediction.prediction import predict as predict
+from mha_viz.prediction.predict import predict as predict
 from mha_viz.prediction.writing import Writing as Writing
 from mha_viz.reports.description import describe as describe
 from mha_viz.reports.description import describe_heads as describe_heads

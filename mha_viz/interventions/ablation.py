@@ -17,7 +17,7 @@ from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import ArgumentError
 from mha_viz.prediction.distributions import kl_divergence, labels_divergence
 from mha_viz.prediction.outcomes import ENDS, continuing, end_and_position, labels_of, number_of
-from mha_viz.prediction.prediction import Prediction, mean_known, predict
+from mha_viz.prediction.predict import Prediction, mean_known, predict
 
 _NAMED = 6  # heads that a line has room for
 _ROWS = ["before", "after"]

@@ -5,7 +5,7 @@ import torch
 
 import mha_viz as mv
 from mha_viz.circuits.attribution.vocabulary import head_tokens, logit_lens
-from mha_viz.prediction.prediction import predict
+from mha_viz.prediction.predict import predict
 from tests.making.comparing import near
 from tests.making.every_family import PREDICTING, build, text_for
 

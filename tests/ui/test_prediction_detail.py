@@ -9,7 +9,7 @@ from streamlit.testing.v1 import AppTest
 import mha_viz as mv
 from mha_viz.engine.intervention import Intervention
 from mha_viz.engine.model import AttentionModel
-from mha_viz.prediction import generation, prediction
+from mha_viz.prediction import generation, predict
 from mha_viz.ui.heads import drawing, predicted, prediction_detail
 from mha_viz.web.theme import format_number
 from tests.making.checkpoints import OTHER
@@ -130,7 +130,7 @@ def test_the_text_is_continued_with_and_without_heads():
 def counted(monkeypatch):
     """Names of the costly steps, in the order in which they were done."""
     done: list[str] = []
-    for module, name in ((AttentionModel, "trace"), (prediction, "logits"), (predicted, "predict")):
+    for module, name in ((AttentionModel, "trace"), (predict, "logits"), (predicted, "predict")):
         step = getattr(module, name)
         monkeypatch.setattr(
             module,

@@ -29,7 +29,7 @@ from mha_viz.prediction.outcomes import (
     number_of,
     right_outcomes,
 )
-from mha_viz.prediction.prediction import places_to_predict, spaced_at
+from mha_viz.prediction.predict import places_to_predict, spaced_at
 from mha_viz.text.cleaning import visible
 from mha_viz.text.encoding import encode_texts
 from mha_viz.text.tokens import Encoded

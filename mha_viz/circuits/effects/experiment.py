@@ -16,7 +16,7 @@ from mha_viz.engine.model import AttentionModel
 from mha_viz.engine.probe import Probe
 from mha_viz.errors import ArgumentError, TextError
 from mha_viz.prediction.logits import check_predicts, replace_mask
-from mha_viz.prediction.prediction import places_to_predict, spaced_at
+from mha_viz.prediction.predict import places_to_predict, spaced_at
 from mha_viz.prediction.replay import ReplayingPass
 from mha_viz.prediction.targets import PredictionTargets
 from mha_viz.text.cleaning import in_a_row

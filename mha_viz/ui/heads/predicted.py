@@ -18,7 +18,7 @@ from mha_viz.interventions.ablation import Ablation, compare
 from mha_viz.prediction.generation import upcoming
 from mha_viz.prediction.logits import mask_word_at, objective
 from mha_viz.prediction.outcomes import ENDS
-from mha_viz.prediction.prediction import Prediction, predict
+from mha_viz.prediction.predict import Prediction, predict
 from mha_viz.ui.heads import TEXTS, targets
 from mha_viz.ui.run import memory
 from mha_viz.ui.run.page_lock import turn_for

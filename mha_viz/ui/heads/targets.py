@@ -8,7 +8,7 @@ from mha_viz.errors import MhaVizError
 from mha_viz.interventions.ablation import of_end
 from mha_viz.prediction.logits import OF_TEXTS, objective
 from mha_viz.prediction.outcomes import ENDS, class_names, context_tokens, own_tokens
-from mha_viz.prediction.prediction import Prediction
+from mha_viz.prediction.predict import Prediction
 from mha_viz.text.encoding import id_of
 from mha_viz.ui.run.scene import Scene
 from mha_viz.ui.state.views import Shared
