@@ -22,7 +22,7 @@ heavy.work, answer = lambda function, key, *more: heavy.Work(key, endless), ""
 """
 # What runs counts until its thread has ended; what waits for its turn counts, too.
 AT_WORK = """
-from mha_viz.ui.jobs.jobs import figures
+from mha_viz.ui.jobs.heavy_queue import figures
 answer = int(figures()["running"] + figures()["waiting"])
 """
 

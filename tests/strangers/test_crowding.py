@@ -67,7 +67,9 @@ def test_studies_whose_pages_were_left_leave_the_queue(tmp_path) -> None:
         "from mha_viz.ui.run.studies import studies\n"
         "answer = studies().add_texts({!r}.encode(), '')"
     )
-    count = "from mha_viz.ui.jobs.jobs import jobs; answer = sorted(jobs().figures().items())"
+    count = (
+        "from mha_viz.ui.jobs.heavy_queue import jobs; answer = sorted(jobs().figures().items())"
+    )
     with served(tmp_path, **PUBLIC) as (port, ask):
         ask("from mha_viz.ui.run import memory; memory.STAYS = answer = 0.1")
         keys = [ask(give.format(f"{number}\n{text}")) for number in range(3)]

@@ -7,7 +7,7 @@ import pytest
 
 from mha_viz.interventions import importance as module
 from mha_viz.interventions.importance import head_importance
-from mha_viz.ui.jobs.jobs import Jobs
+from mha_viz.ui.jobs.heavy_queue import Jobs
 from mha_viz.ui.jobs.ticket import SHORT, Work
 from mha_viz.ui.operating.settings import Settings
 from mha_viz.ui.run import heavy

@@ -10,7 +10,7 @@ from mha_viz.core.metrics.units import MIN_UNITS
 from mha_viz.corpus.run.progress import Progress
 from mha_viz.corpus.run.run import study as make_study
 from mha_viz.errors import ArgumentError
-from mha_viz.ui.jobs.jobs import Jobs
+from mha_viz.ui.jobs.heavy_queue import Jobs
 from mha_viz.ui.operating.settings import Settings
 from mha_viz.ui.run import heavy, studies, study_job
 from mha_viz.ui.state import own_address

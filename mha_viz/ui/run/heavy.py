@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from mha_viz.ui.jobs.calls import Call, Checkpoint
-from mha_viz.ui.jobs.jobs import jobs
+from mha_viz.ui.jobs.heavy_queue import jobs
 from mha_viz.ui.jobs.ticket import OnProgress, Ticket, Waiting, Work
 from mha_viz.ui.operating import memory_limit, rss, streamlit_run
 from mha_viz.ui.operating.settings import settings

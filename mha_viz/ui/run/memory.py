@@ -17,7 +17,7 @@ from mha_viz.checkpoints.catalog import find_model
 from mha_viz.core.amounts import of_bytes
 from mha_viz.core.cancellation import cancellation
 from mha_viz.errors import ArgumentError, MhaVizError, ModelNotFoundError, OutOfMemoryError
-from mha_viz.ui.jobs.jobs import jobs
+from mha_viz.ui.jobs.heavy_queue import jobs
 from mha_viz.ui.operating import malloc_trim, streamlit_run
 from mha_viz.ui.operating.settings import settings
 from mha_viz.ui.run.cache import MIB, Cache, Visitor

@@ -13,7 +13,7 @@ from starlette.datastructures import Headers
 from starlette.responses import PlainTextResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from mha_viz.ui.jobs import jobs
+from mha_viz.ui.jobs import heavy_queue
 from mha_viz.ui.jobs.turns import turns
 from mha_viz.ui.operating import descriptors, figures, memory_limit, refusals, rss, streamlit_run
 from mha_viz.ui.operating.settings import settings
@@ -24,7 +24,7 @@ from mha_viz.ui.state import class_answers
 LANES: dict[str, Callable[[], Mapping[str, float]]] = {
     "short": turns.short.figures,
     "long": turns.long.figures,
-    "heavy": jobs.figures,
+    "heavy": heavy_queue.figures,
 }
 
 

@@ -8,9 +8,9 @@ import pytest
 
 from mha_viz.errors import JobError
 from mha_viz.ui.jobs import child_process
-from mha_viz.ui.jobs import jobs as lane
+from mha_viz.ui.jobs import heavy_queue as lane
 from mha_viz.ui.jobs.calls import Call, import_for
-from mha_viz.ui.jobs.jobs import Jobs
+from mha_viz.ui.jobs.heavy_queue import Jobs
 from mha_viz.ui.jobs.ticket import SHORT, Work
 from mha_viz.ui.operating.settings import Settings
 
