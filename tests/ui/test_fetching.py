@@ -8,7 +8,7 @@ from mha_viz.checkpoints import catalog
 from mha_viz.checkpoints.catalog import SuggestedModel
 from mha_viz.checkpoints.download import under_way
 from mha_viz.core.amounts import of_bytes
-from mha_viz.ui.widgets.controls.controls import OTHER
+from mha_viz.ui.widgets.controls.model_menus import OTHER
 from tests.making import fake_hub
 from tests.making.fake_hub import NAME
 from tests.ui.opening import opened
@@ -21,12 +21,12 @@ def _page() -> None:
     import streamlit as st
 
     from mha_viz.ui.state import selection
-    from mha_viz.ui.widgets.controls import controls, fetching
+    from mha_viz.ui.widgets.controls import fetching, model_menus
     from mha_viz.ui.widgets.messages import notices
 
     selection.sync_from_url()
-    controls.model_picker()
-    controls.other_model()
+    model_menus.model_picker()
+    model_menus.other_model()
     fetching.draw()
     notices.problems()
     st.markdown(selection.current().model)

@@ -9,7 +9,7 @@ from mha_viz.errors import LimitError
 from mha_viz.ui.operating import refusals
 from mha_viz.ui.run import memory
 from mha_viz.ui.state import allowed
-from mha_viz.ui.widgets.controls.controls import OTHER
+from mha_viz.ui.widgets.controls.model_menus import OTHER
 from tests.ui.heads_app import heads_page
 from tests.ui.test_fetching import chosen, page
 

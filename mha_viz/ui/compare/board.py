@@ -25,7 +25,7 @@ from mha_viz.ui.state.session import session
 from mha_viz.ui.state.views import Compare
 from mha_viz.ui.widgets.components.board import Edit, board
 from mha_viz.ui.widgets.components.component import carry
-from mha_viz.ui.widgets.controls import choosing, controls, lazy_sections, token_window
+from mha_viz.ui.widgets.controls import choosing, lazy_sections, model_menus, token_window
 from mha_viz.ui.widgets.exports import downloads
 from mha_viz.ui.widgets.messages import words
 from mha_viz.web.board import MAX_PLACES, BoardAxes, board_payload, verdict_payload
@@ -85,7 +85,7 @@ def draw(first: Scene, view: Compare) -> None:
 def _adders(first: Scene, view: Compare, pins: tuple[Pin, ...]) -> None:
     """Draw what chooses the first head and what adds the next one, each with one choice."""
     if not view.pins:
-        controls.head_menus(first.record.n_layers, first.record.n_heads)
+        choosing.head_menus(first.record.n_layers, first.record.n_heads)
     choosing.menu("scale", "Colour scale", views.SCALES, width=140)
     if len(pins) == MAX_PINS:
         st.caption(TEXTS("board.full", most=MAX_PINS))
@@ -93,7 +93,7 @@ def _adders(first: Scene, view: Compare, pins: tuple[Pin, ...]) -> None:
     add_head = partial(_add_head, first, view, pins)
     hint = "Another head" if chosen_pin(view).is_in(pins) else "On the bar’s text"
     _add_menu("head", "+ Head", hint, _heads(first), add_head)
-    models = {name: title for name, title in controls.model_titles().items() if name}
+    models = {name: title for name, title in model_menus.model_titles().items() if name}
     models.pop(pins[0].model, None)
     add_model = partial(_add_model, first, view, pins)
     _add_menu("model", "+ Model", "In another model", models, add_model)

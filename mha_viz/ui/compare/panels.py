@@ -18,7 +18,7 @@ from mha_viz.ui.state.pins import chosen_pin, joined
 from mha_viz.ui.state.session import session
 from mha_viz.ui.state.views import UNTRAINED_COPY, Compare, two_runs
 from mha_viz.ui.widgets.components.board import Edit
-from mha_viz.ui.widgets.controls import controls
+from mha_viz.ui.widgets.controls import model_menus
 from mha_viz.ui.widgets.messages import words
 from mha_viz.web.board import BoardHead
 
@@ -107,7 +107,7 @@ def _panel(letter: str, pin: Pin, view: Compare) -> Panel:
     view = replace(view, **fields, query=-1, key=-1, layer_numbers=(), model_b="")
     base = pin.model.removesuffix(UNTRAINED)
     try:
-        if base not in (*controls.other_models(), selection.current().model):
+        if base not in (*model_menus.other_models(), selection.current().model):
             raise ArgumentError(f"The model {base!r} is not on this machine.")
         if memory.needs_check(base, view.device, view.dtype):
             memory.check(base)

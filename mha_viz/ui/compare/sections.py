@@ -14,7 +14,7 @@ from mha_viz.ui.state import selection, views
 from mha_viz.ui.state.layer_numbers import by_number
 from mha_viz.ui.state.session import session
 from mha_viz.ui.state.views import Compare
-from mha_viz.ui.widgets.controls import choosing, controls
+from mha_viz.ui.widgets.controls import choosing, model_menus
 from mha_viz.ui.widgets.messages.notices import stop_on_error
 
 _SECTIONS = {"board": board.draw, "similar": similar.draw, "models": two_models.draw}
@@ -28,7 +28,7 @@ def fit(scene: Scene) -> None:
         instead = METRICS["entropy"].title
         selection.add_problem(f"There is no metric {view.metric!r}. Showing {instead}.")
         selection.change(metric="entropy")
-    if view.model_b not in controls.other_models():
+    if view.model_b not in model_menus.other_models():
         selection.add_problem(
             f"The model {view.model_b!r} that the link names is not on this machine."
         )

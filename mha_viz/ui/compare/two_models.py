@@ -30,7 +30,7 @@ from mha_viz.ui.state.pins import chosen_pin
 from mha_viz.ui.state.views import Compare
 from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.components.board import board
-from mha_viz.ui.widgets.controls import choosing, controls, lazy_sections
+from mha_viz.ui.widgets.controls import choosing, lazy_sections, model_menus
 from mha_viz.ui.widgets.exports import downloads, figures
 from mha_viz.ui.widgets.messages import words
 from mha_viz.web.board import BoardAxes, board_payload
@@ -65,7 +65,7 @@ class _Found(NamedTuple):
 
 def draw(first: Scene, view: Compare) -> None:
     """Draw the answer, the map of distances, where counterparts sit, and the chosen head's."""
-    names = [name for name in controls.other_models() if name not in ("", first.model)]
+    names = [name for name in model_menus.other_models() if name not in ("", first.model)]
     if not names:
         st.info("There is no other model here. Choose one above to make it known to this page.")
         return
@@ -110,9 +110,9 @@ def _controls(
     if view.match not in measures:
         selection.change(match=next(iter(measures)))
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        controls.other_model_menu(names, width=300, displayed=name)
+        model_menus.other_model_menu(names, width=300, displayed=name)
         choosing.menu("match", "Matched by", measures, width=240)
-        controls.head_menus(first.record.n_layers, first.record.n_heads)
+        choosing.head_menus(first.record.n_layers, first.record.n_heads)
         choosing.menu("scale", "Colour scale", views.SCALES, width=150)
     return selection.of(Compare)
 

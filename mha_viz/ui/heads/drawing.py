@@ -40,7 +40,7 @@ from mha_viz.ui.state.views import (
 )
 from mha_viz.ui.widgets.components.component import carry
 from mha_viz.ui.widgets.components.workbench import exact_requests, workbench
-from mha_viz.ui.widgets.controls import controls, lazy_sections
+from mha_viz.ui.widgets.controls import choosing, lazy_sections
 from mha_viz.ui.widgets.exports import downloads
 from mha_viz.ui.widgets.messages import words
 from mha_viz.ui.widgets.messages.notices import continue_on_error, plain, stop_on_error
@@ -168,7 +168,7 @@ def _heads(scene: Scene, urls: downloads.Urls, in_motion: bool) -> None:
         with st.container(horizontal=True, vertical_alignment="center"):
             downloads.menu(scene, payloads.explored)
             if pins := selection.of(Compare).pins:
-                controls.page_button("compare", f"Board ({len(pins)})", section="board")
+                choosing.page_button("compare", f"Board ({len(pins)})", section="board")
         with st.container():
             _status(scene, view)
         resting: Callable[[], object] | None = partial(st.caption, RESTS) if in_motion else None

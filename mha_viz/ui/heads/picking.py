@@ -13,7 +13,7 @@ from mha_viz.ui.state import allowed, selection
 from mha_viz.ui.state.session import session
 from mha_viz.ui.state.views import DEFAULT, HeadsView
 from mha_viz.ui.widgets import look
-from mha_viz.ui.widgets.controls import choosing, controls, fetching, sentence_bar
+from mha_viz.ui.widgets.controls import choosing, fetching, model_menus, sentence_bar
 from mha_viz.ui.widgets.messages import notices
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def bar_and_scene(
     more, fault, warnings = st.container(), st.empty(), st.container()
     work = st.container(key="work")  # page.css: in no room, but where a run was stopped
     with more:
-        controls.other_model()
+        model_menus.other_model()
         fetching.draw()
     with notices.stop_on_error(fault), work:
         allowed.check_text(selection.current().source)
@@ -122,7 +122,7 @@ def bar_and_model() -> tuple[sentence_bar.Bar, AttentionModel]:
     bar = sentence_bar.bar(text=False)
     more, warnings = st.container(), st.container()
     with more:
-        controls.other_model()
+        model_menus.other_model()
         fetching.draw()
     late_imports.await_transformers()
     from mha_viz.ui.heads import drawing

@@ -15,7 +15,7 @@ from mha_viz.ui.state import selection
 from mha_viz.ui.state.faults import guarded
 from mha_viz.ui.state.session import from_browser, to_browser
 from mha_viz.ui.state.views import TITLES, HeadsView
-from mha_viz.ui.widgets.controls import choosing, controls
+from mha_viz.ui.widgets.controls import choosing
 from mha_viz.ui.widgets.messages import words
 from mha_viz.ui.widgets.messages.notices import continue_on_error, plain
 
@@ -33,7 +33,7 @@ def draw(scene: Scene, view: HeadsView) -> None:
     with st.container(horizontal=True, vertical_alignment="bottom"):
         _intervention(scene, view)
         _groups(scene, view)
-        controls.page_button("why", "Which heads matter", why="test", test="importance")
+        choosing.page_button("why", "Which heads matter", why="test", test="importance")
     st.caption(TITLES["how_help"][view.how])
     with st.container(horizontal=True, vertical_alignment="bottom"):
         targets.boxes(scene, model, view)

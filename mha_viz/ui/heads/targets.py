@@ -12,7 +12,7 @@ from mha_viz.prediction.predict import Prediction
 from mha_viz.text.encoding import id_of
 from mha_viz.ui.run.scene import Scene
 from mha_viz.ui.state.views import Shared
-from mha_viz.ui.widgets.controls import choosing, controls
+from mha_viz.ui.widgets.controls import choosing
 from mha_viz.ui.widgets.messages import words
 
 _TITLES = {"causal": "Prediction after", "masked": "Prediction at", "token_class": "Class of"}
@@ -69,7 +69,7 @@ def boxes(scene: Scene, model: AttentionModel, view: Shared, *, has_against: boo
         options = choosing.Look(width=170, displayed=shown if shown in offered else -1)
         choosing.menu("position", title, dict(sorted(offered.items())), **options)
     if is_language_model(model):
-        controls.token_boxes(_WIDTH)
+        choosing.token_boxes(_WIDTH)
     else:
         _outcome_menus(scene, model, view, has_against)
 

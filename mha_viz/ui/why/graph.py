@@ -21,7 +21,7 @@ from mha_viz.ui.state.views import SHARES, TITLES, Why
 from mha_viz.ui.why import TEXTS, targets, tasks
 from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.components import flow_graph as graphs
-from mha_viz.ui.widgets.controls import choosing, controls
+from mha_viz.ui.widgets.controls import choosing
 from mha_viz.ui.widgets.messages import words
 from mha_viz.ui.widgets.messages.notices import continue_on_error
 
@@ -59,7 +59,7 @@ def controls_of_signed() -> None:
     selection.bound("explained", st.slider, **options)
     choosing.segments("fold", "Columns", TITLES["folds"])
     choosing.segments("together", "Heads", TITLES["together"])
-    controls.open_file("graph_upload", "open-graph", "A graph that was saved here", _take_file)
+    choosing.open_file("graph_upload", "open-graph", "A graph that was saved here", _take_file)
 
 
 def _signed(

@@ -32,7 +32,7 @@ from mha_viz.ui.state.views import Why
 from mha_viz.ui.why import TEXTS
 from mha_viz.ui.why import several_texts as texts_of
 from mha_viz.ui.widgets import look
-from mha_viz.ui.widgets.controls import choosing, controls
+from mha_viz.ui.widgets.controls import choosing
 from mha_viz.ui.widgets.exports import figures
 from mha_viz.ui.widgets.messages import progress, words
 from mha_viz.ui.widgets.messages.notices import continue_on_error, notes, plain
@@ -167,7 +167,7 @@ def _map(scene: Scene, view: Why, importance: HeadImportance) -> None:
     order = np.argsort(importance.mean.numpy(), axis=None, kind="stable")[:N_LEAST].tolist()
     least = tuple(sorted(divmod(number, scene.record.n_heads) for number in order))
     label = f"Switch off the {len(least)} least important in Heads"
-    controls.page_button("heads", label, number="_least", off=least)
+    choosing.page_button("heads", label, number="_least", off=least)
     both = [measured(scene, view, method) for method in METHODS]
     if both[0] is not None and both[1] is not None:
         rho, n = agreement(both[0], both[1])

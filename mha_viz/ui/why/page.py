@@ -12,7 +12,7 @@ from mha_viz.ui.state.faults import guarded
 from mha_viz.ui.state.session import to_browser
 from mha_viz.ui.why import TEXTS
 from mha_viz.ui.widgets import look
-from mha_viz.ui.widgets.controls import choosing, controls, lazy_sections
+from mha_viz.ui.widgets.controls import choosing, lazy_sections
 
 # Each step, and what it sets of the view.
 _STEPS: dict[str, dict[str, Any]] = {
@@ -30,7 +30,7 @@ def page() -> None:
     if selection.address().get("circuit") == "words":  # an older link: words belong to the head
         selection.sync_from_url()
         to_browser(WORDS, True)
-        controls.open_page("heads")
+        choosing.open_page("heads")
     look.projector()
     look.heading("Why: what made this, and what tests it")
     scene = picking.picked(lambda scene: _sections().fit(scene), _has_sentence)

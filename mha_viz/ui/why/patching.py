@@ -19,7 +19,7 @@ from mha_viz.ui.state.views import BEHAVIOURS, TITLES, Why
 from mha_viz.ui.why import TEXTS, targets
 from mha_viz.ui.why.effects import UNITS, PathSettings, say_clean, settings_of
 from mha_viz.ui.widgets import look
-from mha_viz.ui.widgets.controls import choosing, controls
+from mha_viz.ui.widgets.controls import choosing
 from mha_viz.ui.widgets.exports import figures
 from mha_viz.ui.widgets.messages import progress, words
 
@@ -145,4 +145,4 @@ def _heads(patched: PatchingMap, view: Why, caption: str) -> None:
     targets.draw_heads(values, view, title, unit, table=table, caption=caption, **texts)
     with st.container(horizontal=True, vertical_alignment="center"):
         st.markdown(f"**{words.head_name(*view.chosen)}**", width="content")
-        controls.open_in_heads()
+        choosing.open_in_heads()

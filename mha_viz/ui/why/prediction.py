@@ -10,7 +10,7 @@ from mha_viz.ui.state import selection
 from mha_viz.ui.state.faults import guarded
 from mha_viz.ui.state.views import MAX_TESTED, TITLES, Why
 from mha_viz.ui.why import TEXTS, graph, parts, targets, tasks
-from mha_viz.ui.widgets.controls import choosing, controls
+from mha_viz.ui.widgets.controls import choosing
 from mha_viz.ui.widgets.messages import words
 from mha_viz.ui.widgets.messages.notices import continue_on_error
 
@@ -76,7 +76,7 @@ def _chosen_head(scene: Scene, view: Why) -> None:
 
     st.header(name, anchor=False)
     with st.container(horizontal=True, vertical_alignment="center"):
-        controls.open_in_heads()
+        choosing.open_in_heads()
         label, icon = "Why it looks there", ":material/search:"
         st.button(label, icon=icon, key="open_score", on_click=open_score)
         if view.prediction == "graph" and view.graph_of == "prediction":

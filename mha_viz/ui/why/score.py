@@ -23,7 +23,7 @@ from mha_viz.ui.why import TEXTS, targets
 from mha_viz.ui.why import several_texts as texts_of
 from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.components.query_key_map import payload_of, query_key_map
-from mha_viz.ui.widgets.controls import choosing, controls
+from mha_viz.ui.widgets.controls import choosing
 from mha_viz.ui.widgets.exports import figures
 from mha_viz.ui.widgets.messages import words
 from mha_viz.web.theme import format_number, format_weight
@@ -47,11 +47,11 @@ def draw(scene: Scene, view: Why) -> None:
     _answer(scene, attribution)
     st.caption(TEXTS("targets.frozen"))
     with st.container(horizontal=True):
-        controls.open_in_heads()
+        choosing.open_in_heads()
         label, icon = f"Words of {words.head_name(*view.chosen)}", ":material/open_in_new:"
         if st.button(label, icon=icon, key="open_words"):
             to_browser(WORDS, True)
-            controls.open_page("heads", show="numbers")
+            choosing.open_page("heads", show="numbers")
 
 
 def _pickers(scene: Scene, view: Why) -> tuple[int, int, int | None]:
@@ -68,7 +68,7 @@ def _pickers(scene: Scene, view: Why) -> tuple[int, int, int | None]:
     versus = view.versus_key if view.versus_key in other_keys else -1
     with st.container(horizontal=True, vertical_alignment="bottom"):
         _switch()
-        controls.head_menus(scene.record.n_layers, scene.record.n_heads)
+        choosing.head_menus(scene.record.n_layers, scene.record.n_heads)
         choosing.menu("query", "Looks (query)", token_labels, displayed=query, width=150)
         at = {i: token_labels[i] for i in keys}
         choosing.menu("key", "Looked at (key)", at, displayed=key, width=150)

@@ -20,7 +20,7 @@ from mha_viz.ui.run.scene import Scene
 from mha_viz.ui.state.views import TITLES, Why
 from mha_viz.ui.why import TEXTS
 from mha_viz.ui.widgets import look
-from mha_viz.ui.widgets.controls import choosing, controls
+from mha_viz.ui.widgets.controls import choosing
 from mha_viz.ui.widgets.exports import figures
 from mha_viz.ui.widgets.messages import words
 from mha_viz.ui.widgets.messages.notices import plain
@@ -77,7 +77,7 @@ def pickers(scene: Scene, view: Why) -> int:
     """
     masked = check_predicts(model(scene).network) == "masked"
     position = position_menu(scene, view, "Masked token" if masked else "Predicted after")
-    controls.token_boxes(130)
+    choosing.token_boxes(130)
     return position
 
 

@@ -23,7 +23,7 @@ from mha_viz.ui.state import selection
 from mha_viz.ui.state.views import MAX_TESTED, MAX_URL_TEXT, TITLES, Why
 from mha_viz.ui.why import TEXTS, importance, pruning, tasks
 from mha_viz.ui.widgets import look
-from mha_viz.ui.widgets.controls import choosing, controls
+from mha_viz.ui.widgets.controls import choosing
 from mha_viz.ui.widgets.exports import downloads, figures
 from mha_viz.ui.widgets.messages import progress, words
 from mha_viz.ui.widgets.messages.notices import continue_on_error
@@ -79,7 +79,7 @@ def _heads(scene: Scene, view: Why, chosen: tasks.Chosen) -> tuple[tuple[int, in
         )
         requested = _buttons()
         label = "A circuit that was saved here"
-        controls.open_file("circuit_file", "open-circuit", label, _take_file)
+        choosing.open_file("circuit_file", "open-circuit", label, _take_file)
     _measure(view, chosen, circuit, scene.head_count, requested)
     return circuit
 

@@ -31,7 +31,7 @@ from mha_viz.ui.run.scene import Scene
 from mha_viz.ui.state import selection
 from mha_viz.ui.state.faults import guarded
 from mha_viz.ui.widgets import look
-from mha_viz.ui.widgets.controls import controls
+from mha_viz.ui.widgets.controls import choosing
 from mha_viz.ui.widgets.exports import figures
 from mha_viz.ui.widgets.messages import words
 from mha_viz.ui.widgets.messages.notices import continue_on_error
@@ -63,7 +63,7 @@ def _walk(choices: Choices, scene: Scene, model: AttentionModel) -> None:
     cover = TEXTS.predict(choices, "width", width=width, n_heads=n_heads, **sizes)
     picture = frame.place(choices, "picture")
     with frame.row():
-        controls.head_menus(record.n_layers, record.n_heads)
+        choosing.head_menus(record.n_layers, record.n_heads)
         mask = "own" if record.is_cross else choices.segments("mask", "Mask", MASKS, "own")
     view = selection.current()
     activations = activations_of(scene, model, view.layer)

@@ -20,7 +20,7 @@ from mha_viz.ui.run import memory
 from mha_viz.ui.run.scene import Scene
 from mha_viz.ui.state import selection
 from mha_viz.ui.widgets import look
-from mha_viz.ui.widgets.controls import controls
+from mha_viz.ui.widgets.controls import choosing
 from mha_viz.ui.widgets.exports import figures
 from mha_viz.ui.widgets.messages import words
 
@@ -40,7 +40,7 @@ def _lab(choices: Choices, scene: Scene) -> None:
     _price(choices, model.name, *model.attention_weights(0, record.part).W_O.shape[1:])
     TEXTS.step("merged")
     with frame.row():
-        controls.head_menus(record.n_layers, record.n_heads)
+        choosing.head_menus(record.n_layers, record.n_heads)
     view = selection.current()
     weights = model.attention_weights(view.layer, record.part)
     layer = words.layer_name(view.layer)

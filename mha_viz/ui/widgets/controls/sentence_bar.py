@@ -16,7 +16,7 @@ from mha_viz.ui.state.link_values import MAX_URL_TEXT
 from mha_viz.ui.state.pins import chosen_pin, joined
 from mha_viz.ui.state.session import session
 from mha_viz.ui.widgets import look
-from mha_viz.ui.widgets.controls import choosing, controls, fetching
+from mha_viz.ui.widgets.controls import choosing, fetching, model_menus
 from mha_viz.web.browser import component_script
 
 _ABOUT_DTYPES = (
@@ -45,7 +45,7 @@ def bar(text: bool = True) -> Bar:
         options: dict[str, Any] = {"horizontal": True, "vertical_alignment": "center"}
         second_row = st.container(key="bar-second-row", **options)
     with columns[0]:
-        controls.model_picker()
+        model_menus.model_picker()
     middle = columns[1].container()
     if text:
         with middle:

@@ -1,4 +1,4 @@
-"""Errors as people should meet them: a sentence on the page, never a traceback."""
+"""Errors and notes as people should meet them: a sentence on the page, never a traceback."""
 
 import re
 from collections.abc import Iterable, Iterator

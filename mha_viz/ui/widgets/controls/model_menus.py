@@ -1,9 +1,7 @@
-"""The user's choices: models, heads, and how the heads are shown."""
+"""Menus of models: those of this machine, those to fetch, and the second one to compare with."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Unpack
+from collections.abc import Mapping, Sequence
+from typing import Any, Unpack
 
 import streamlit as st
 
@@ -15,11 +13,8 @@ from mha_viz.ui.operating.settings import settings
 from mha_viz.ui.state import allowed, selection, views
 from mha_viz.ui.state.faults import guarded
 from mha_viz.ui.state.session import from_browser, session
-from mha_viz.ui.widgets.controls import choosing, fetching, lazy_sections
+from mha_viz.ui.widgets.controls import choosing, fetching
 from mha_viz.ui.widgets.messages.notices import plain
-
-if TYPE_CHECKING:
-    pass
 
 OTHER = "Another model …"
 
@@ -125,55 +120,6 @@ def _describe(name: str, info: ModelInfo | None, absent: SuggestedModel | None =
     if info is None or not info.family:
         return name
     return f"{name} · {info.family} {info.n_layers}×{info.n_heads}"
-
-
-def head_menus(n_layers: int, n_heads: int, hint: str = "", width: int = 85) -> None:
-    """Draw the menus of the chosen head; `hint` says what it is chosen for."""
-    choosing.menu("layer", "Layer", choosing.layers(n_layers), width=width, help=hint)
-    choosing.menu("head", "Head", choosing.numbered("H", n_heads), width=width)
-
-
-def token_boxes(width: int, also: Callable[[], None] | None = None) -> None:
-    """Draw the boxes of the token to track, and of the one that it is compared with."""
-    options: dict[str, Any] = {"also": also, "width": width, "max_chars": 100}
-    hint = "(the likeliest)"
-    selection.bound("target", st.text_input, "Token to track", placeholder=hint, **options)
-    selection.bound("against", st.text_input, "Compared with", placeholder="(none)", **options)
-
-
-def open_in_heads() -> None:
-    """Draw a button that leads to everything about the chosen head."""
-    page_button("heads", "Open in Heads")
-
-
-def page_button(page: str, label: str, number: int | str = "", **choices: views.Choice) -> None:
-    """Draw a button that leads to another page with these choices; each has another `number`."""
-    if st.button(label, icon=":material/open_in_new:", key=f"open_in_{page}{number}"):
-        open_page(page, **choices)
-
-
-def open_page(page: str, **choices: views.Choice) -> None:
-    """Lead to another page with these choices."""
-    selection.change(**choices)
-    # With the address that the page would write itself: otherwise Back would stop there twice.
-    st.switch_page(session().pages[page], query_params=selection.share_params())
-
-
-def open_file(key: str, popover: str, label: str, take: Callable[[bytes], object]) -> None:
-    """Draw a popover with the upload of a JSON file that was saved here; `take` gets its bytes."""
-
-    @guarded
-    def on_file() -> None:
-        uploaded = from_browser(key)
-        if uploaded is not None:
-            allowed.check_upload(uploaded.size)
-            take(uploaded.getvalue())
-
-    def upload() -> None:
-        most = allowed.upload_mb()
-        st.file_uploader(label, "json", key=key, on_change=on_file, max_upload_size=most)
-
-    lazy_sections.in_popover("Open", ":material/upload:", popover, upload)
 
 
 def other_models() -> list[str]:
