@@ -22,7 +22,7 @@ answer = studies().add_texts(texts, "texts.txt")
 """
 MADE = """
 from mha_viz.ui.run.studies import studies
-made = [one.study for one in studies()._made.values() if one.study is not None]
+made = [one.study for one in studies()._jobs.values() if one.study is not None]
 answer = [(study.manifest["model"]["name"], study.n_texts) for study in made]
 """
 

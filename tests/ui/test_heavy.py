@@ -80,9 +80,9 @@ def test_what_runs_here_and_there_is_the_same(elsewhere, monkeypatch):
 
 def test_short_work_stays_here_and_work_without_room_as_well(elsewhere, monkeypatch):
     assert importance(SHORT / 2).short and not importance(2 * SHORT).short
-    assert importance(None).there.models == [heavy.model_of(GPT2)]
+    assert importance(None).call.models == [heavy.model_of(GPT2)]
     monkeypatch.setattr(heavy, "_fits_twice", lambda n_bytes: False)
-    assert importance(None).there is None
+    assert importance(None).call is None
 
 
 def test_equal_work_of_two_visitors_has_one_key_and_other_work_another():
