@@ -29,7 +29,7 @@ class StoredRun(Generic[T]):
     """A run that is stored, and the way to repeat it."""
 
     name: str  # of its file, without the ending
-    settings: tuple[object, ...]  # that it was made with, as `long_work.trained` is given them
+    settings: tuple[object, ...]  # that it was made with, as those of `long_work.LabRun`
     # the type of its result: a dataclass, a NamedTuple, a tuple or dict of such, of tensors, numpy
     # arrays, DataFrames of numbers and strings, numbers, strings and None
     kind: Any

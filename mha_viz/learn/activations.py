@@ -36,13 +36,13 @@ def spread(weights: AttentionWeights) -> AttentionWeights:
     """Copy the weights to float32 on the CPU, with a key and value head for every query head."""
     n_heads = len(weights.W_Q)
 
-    def own(name: str) -> Tensor | None:
-        part: Tensor | None = getattr(weights, name)
-        if part is None:
+    def copied(name: str) -> Tensor | None:
+        matrix: Tensor | None = getattr(weights, name)
+        if matrix is None:
             return None
-        part = part.detach().to("cpu", torch.float32)
-        shared = name[-1] in "KV" and len(part) != n_heads
-        return part.repeat_interleave(n_heads // len(part), 0) if shared else part
+        matrix = matrix.detach().to("cpu", torch.float32)
+        shared = name[-1] in "KV" and len(matrix) != n_heads
+        return matrix.repeat_interleave(n_heads // len(matrix), 0) if shared else matrix
 
-    owned: dict[str, Any] = {name: own(name) for name in MATRICES}
-    return replace(weights, **owned)
+    matrices: dict[str, Any] = {name: copied(name) for name in MATRICES}
+    return replace(weights, **matrices)

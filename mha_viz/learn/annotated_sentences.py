@@ -6,6 +6,7 @@
 
 import csv
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -77,13 +78,23 @@ def relations() -> tuple[Relation, ...]:
     >>> relations()[1].title, relations()[1].sentences[0].words[:3]
     ('noun → determiner', ('The', 'tall', 'woman'))
     """
-    found: dict[tuple[str, str, str], list[Annotated]] = {}
+    by_kinds: dict[tuple[str, str, str], list[Annotated]] = {}
     with FILE.open(encoding="utf-8", newline="") as lines:
         for row in csv.DictReader(lines, delimiter="\t"):
             sentence = annotated(row["text"], row["pairs"])
-            found.setdefault((row["kind"], row["from"], row["to"]), []).append(sentence)
-    forward = [Relation(*names, tuple(sentences)) for names, sentences in found.items()]
-    return tuple(both for one in forward for both in (one, one.turned()))
+            by_kinds.setdefault((row["kind"], row["from"], row["to"]), []).append(sentence)
+    forward = [Relation(*names, tuple(sentences)) for names, sentences in by_kinds.items()]
+    return tuple(each for relation in forward for each in (relation, relation.turned()))
+
+
+def distinct_texts(selected: Iterable[Relation] | None = None) -> list[str]:
+    """Return each sentence of these relations once, of all where none are named.
+
+    >>> len(distinct_texts(relations()[:2])) == len(relations()[0].sentences)
+    True
+    """
+    selected = relations() if selected is None else selected
+    return list(dict.fromkeys(each.text for relation in selected for each in relation.sentences))
 
 
 def annotated(text: str, pairs: str) -> Annotated:
@@ -97,13 +108,14 @@ def annotated(text: str, pairs: str) -> Annotated:
     """
     words = words_of(text)
     marked = (pair.split(" -> ") for pair in pairs.split("; "))
-    return Annotated(text, tuple((_place(words, q), _place(words, k)) for q, k in marked))
+    numbers = ((_word_number(words, q), _word_number(words, k)) for q, k in marked)
+    return Annotated(text, tuple(numbers))
 
 
-def _place(words: tuple[str, ...], marked: str) -> int:
+def _word_number(words: tuple[str, ...], marked: str) -> int:
     name, _, number = marked.partition("#")
-    places = [i for i, word in enumerate(words) if word == name]
-    if not places or (len(places) > 1) != bool(number) or int(number or 1) > len(places):
-        there = f"{name!r} is {len(places)} times in {' '.join(words)!r}"
-        raise ArgumentError(f"{there}: mark a word that is there, by its number if several are.")
-    return places[int(number or 1) - 1]
+    positions = [i for i, word in enumerate(words) if word == name]
+    if not positions or (len(positions) > 1) != bool(number) or int(number or 1) > len(positions):
+        problem = f"{name!r} is {len(positions)} times in {' '.join(words)!r}"
+        raise ArgumentError(f"{problem}: mark a word that is there, by its number if several are.")
+    return positions[int(number or 1) - 1]

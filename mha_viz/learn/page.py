@@ -8,7 +8,7 @@ from types import ModuleType
 
 import streamlit as st
 
-from mha_viz.learn.frame import block_map, frame, questions
+from mha_viz.learn.frame import block_map, layout, questions
 from mha_viz.learn.frame.choices import Choices
 from mha_viz.learn.frame.contents import BY_KEY, LABS, ROUTES, START, Lab
 from mha_viz.learn.frame.texts import read_texts
@@ -26,7 +26,7 @@ SIZE = (360, 200)  # pixels; a narrow card shows a picture smaller, and none sho
 def index() -> None:
     """Draw the list of all labs, in order."""
     look.projector()
-    frame.sidebar()
+    layout.sidebar()
     st.title("Learn multi-head attention", anchor=False)
     st.markdown(
         "Short labs with real numbers, made by the same functions that draw and measure heads "
@@ -47,7 +47,7 @@ def index() -> None:
                 st.image(picture(lab, dark=look.dark()), alt=lab.pictured)
                 label = f"**{LABS.index(lab) + 1}. {lab.title}**"
                 st.page_link(pages[lab.address], label=label)
-                st.caption(f"{lab.about} {frame.plan(lab)}")
+                st.caption(f"{lab.about} {layout.plan(lab)}")
     with drawn:  # last: on a phone it is below the labs
         st.markdown("**The map.** Each block leads to the page that is about it.")
         block_map.draw()
@@ -62,7 +62,7 @@ def index() -> None:
 def start() -> None:
     """Draw the first page: one sentence on its way through a small model."""
     look.projector()
-    frame.sidebar()
+    layout.sidebar()
     choices = Choices(START)
     session().shown_problems = []
     st.title(START.title, anchor=False)
@@ -102,9 +102,9 @@ def page(lab: Lab) -> Callable[[], None]:
     def draw() -> None:
         session().shown_problems = []
         look.projector()
-        frame.sidebar(lab)
+        layout.sidebar(lab)
         choices = Choices(lab)
-        frame.begin(lab)
+        layout.begin(lab)
         problems = st.container()
         with notices.stop_on_error():
             module = _module(lab)
@@ -114,7 +114,7 @@ def page(lab: Lab) -> Callable[[], None]:
             choices.publish()
         with problems:  # where a text is picked, some have been said beside it
             notices.problems(session().shown_problems)
-        frame.onward(lab)
+        layout.onward(lab)
 
     draw.__name__ = lab.address.replace("-", "_")
     return draw
@@ -142,6 +142,6 @@ def _end(choices: Choices) -> None:
                 st.page_link(pages[page], label=name, icon=":material/arrow_forward:")
 
 
-@frame.part
+@layout.part
 def _exit_question(choices: Choices) -> None:
     read_texts(choices.lab.module.removesuffix(".page")).predict(choices, questions.EXIT)

@@ -30,5 +30,5 @@ def test_few_pictures_are_enough_for_a_convolution_and_not_for_heads():
     convolution, heads = (found.unseen[kind] for kind in ("convolution", "heads"))
     assert convolution[1] > 0.95  # 32 pictures
     assert heads[1] < 0.7 < 0.8 < heads[-1]  # 32, and 512
-    assert found.seen["heads"][1] > 0.95  # it knows those 32 by heart
+    assert found.training["heads"][1] > 0.95  # it knows those 32 by heart
     assert all(c > h for c, h in zip(convolution, heads, strict=True))

@@ -12,7 +12,7 @@ import mha_viz as mv
 from mha_viz.learn.labs.shared_keys import numbers as lab
 from tests.making.comparing import near
 
-TEXTS = ("The thin hungry dog quickly ate our bread.", "My sister sings.", "She ran.")
+TEXTS = ("My sister sings.", "She ran.", "The thin hungry dog quickly ate our bread.")
 
 
 @pytest.fixture(scope="module")
@@ -22,7 +22,7 @@ def model():
 
 @pytest.fixture
 def few(monkeypatch):
-    monkeypatch.setattr(lab, "sentences", lambda: list(TEXTS))
+    monkeypatch.setattr(lab, "distinct_texts", lambda: list(TEXTS))
 
 
 def test_distances_are_those_of_scipy(model, few):

@@ -54,7 +54,7 @@ def test_a_block_is_torchs_decoder_layer_and_its_pattern_is_the_cross_attention(
     seen[:, 0] = True
     looked = {}
     layer.multihead_attn.register_forward_pre_hook(lambda _, given: looked.update(query=given[0]))
-    ours, pattern = as_ours(layer)(tokens, source, seen=seen[:, None, None], causal=True)
+    ours, pattern = as_ours(layer)(tokens, source, visible=seen[:, None, None], causal=True)
     mask = nn.Transformer.generate_square_subsequent_mask(5, dtype=torch.float64)
     padding = torch.zeros(3, 7, dtype=torch.float64).masked_fill(~seen, -torch.inf)
     theirs = layer(tokens, source, tgt_mask=mask, memory_key_padding_mask=padding)
@@ -69,7 +69,7 @@ def test_a_block_is_torchs_encoder_layer() -> None:
     layer = torch_layer(nn.TransformerEncoderLayer)
     tokens, seen = torch.randn(3, 7, WIDTH, dtype=torch.float64), torch.rand(3, 7) < 0.7
     seen[:, 0] = True
-    ours, pattern = as_ours(layer)(tokens, seen=seen[:, None, None])
+    ours, pattern = as_ours(layer)(tokens, visible=seen[:, None, None])
     close(ours, layer(tokens, src_key_padding_mask=~seen), atol=1e-12, rtol=1e-12)
     assert not pattern.transpose(1, 3)[~seen].any()
 
@@ -78,7 +78,7 @@ def test_the_translation_follows_the_rules() -> None:
     pair = translation.translation("a clever queen fears the old horse".split())
     assert pair is not None
     assert pair.target == ("timi", "la", "vana", "veka", "una", "zora", "dova")
-    assert pair.places == (3, 4, 6, 5, 0, 2, 1)
+    assert pair.positions == (3, 4, 6, 5, 0, 2, 1)
     for other in ("", "cat", "the cat sees", "sees the cat a dog", "the cat sees a dog the"):
         assert translation.translation(other.split()) is None
     assert len(set(translation.TARGET[1:])) == len(translation.TARGET) - 1
@@ -118,7 +118,7 @@ def test_the_alignment_counted_sentence_by_sentence_is_the_same(translators) -> 
         assert made.key_labels == tuple(words) and made.part == "cross"
         pattern = made.pattern[0]
         weights = torch.cat([pattern, pattern.mean(0, keepdim=True)])
-        counted += (weights.argmax(-1) == torch.tensor(pair.places)).sum(-1)
+        counted += (weights.argmax(-1) == torch.tensor(pair.positions)).sum(-1)
         total += len(words)
     close(
         translation.aligned(with_weights(translation.Translator(), translators[0].weights), batch),
@@ -134,7 +134,7 @@ def test_the_page_states_what_the_shipped_translators_do(translators) -> None:
     assert fourth.aligned.max() > 0.97
 
     batch = translation.drawn(401, torch.Generator().manual_seed(5), held_out=True)
-    before, verb = translation.begun(batch.target), batch.places[:, 0]
+    before, verb = translation.begun(batch.target), batch.positions[:, 0]
     hidden = torch.zeros(*batch.target.shape, translation.MOST, dtype=torch.bool)
     hidden[torch.arange(401), 0, verb] = True
     for found, share, still in ((first, 0.35, 0.89), (fourth, 1.0, 0.2)):

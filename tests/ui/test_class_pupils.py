@@ -117,7 +117,7 @@ def test_pupils_follow_their_teacher_from_stop_to_stop(cookies):
         assert where(page) == STOPS[number - 1].page and where(teacher) == "teach"
         assert link(page) == STOPS[number - 1].params
     (question,) = page.radio  # of the page that is no lab
-    assert question.options == list(STOPS[3].asked.options)
+    assert question.options == list(STOPS[3].vote_question.options)
     question.set_value("L0 H7").run()
     assert classes().counts(code, STOPS[3].vote_key, 3) == (0, 1, 0)
     assert "1 of 1 pupil answered" in said(teacher.run())

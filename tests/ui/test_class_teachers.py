@@ -71,16 +71,16 @@ def test_the_stop_of_switches_is_decided_by_the_model():
     stop, model, record = _case("heads")
     assert record.labels[9] == "box"
     weight = {head: record.pattern[head][-1] for head in ((1, 2), (1, 3), (0, 7))}
-    assert f"L1 H2 gives {weight[1, 2][9]:.0%}".replace("%", " %") in stop.asked.question
+    assert f"L1 H2 gives {weight[1, 2][9]:.0%}".replace("%", " %") in stop.vote_question.question
     assert int(weight[1, 3].argmax()) == 9 and float(weight[0, 7][-2]) > 0.995
     found = [mv.ablate(model, record.text, [head], target="box") for head in ((1, 2), (0, 7))]
     before, *after = (
         f"{math.exp(number):.0%}".replace("%", " %")
         for number in (found[0].target.before, *(one.target.after for one in found))
     )
-    assert f"predicts “box” with {before}" in stop.asked.question
-    assert f"falls to {after[0]} and stays the likeliest" in stop.asked.because
-    assert f"falls to {after[1]}:" in stop.asked.because
+    assert f"predicts “box” with {before}" in stop.vote_question.question
+    assert f"falls to {after[0]} and stays the likeliest" in stop.vote_question.because
+    assert f"falls to {after[1]}:" in stop.vote_question.because
     again = f"{after[0]} without L1 H2, and {after[1]} without L0 H7. With all heads it is {before}"
     assert again in stop.exercise[0].solution
     assert [one.after.candidates[0] == "box" for one in found] == [True, False]

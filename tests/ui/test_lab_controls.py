@@ -25,7 +25,7 @@ def _page() -> None:
         "count": choices.number("count", "Count", 0, 99, 7),
         "whole": choices.amount("whole", "Whole", 0, 8, 3),
         "real": choices.amount("real", "Real", 0.0, 1.0, 0.5, step=0.25),
-        "place": choices.place("place", "Place", 0, 3, 1, most=9, width=200),
+        "place": choices.position("place", "Place", range(4), 1, most=9, width=200),
         "text": choices.text("text", "Text", "a cat", most=8, width=200),
     }
     choices.publish()

@@ -48,8 +48,8 @@ def matrix(
     from mha_viz.ui.widgets.components.number_table import number_tables
 
     room = look.ROOM if look.phone() else None
-    made = number_matrix(values, title, {"room": room, **cells})
-    number_tables([made], dark=look.dark(), key=key, on_click=on_click)
+    numbers = number_matrix(values, title, {"room": room, **cells})
+    number_tables([numbers], dark=look.dark(), key=key, on_click=on_click)
 
 
 def corner(
@@ -115,8 +115,8 @@ def cells(
 
     dark = look.dark()
     number_tables(pictures, dark=dark, key=f"{key}-drawn", across=across, on_click=on_click)
-    made = figure or (lambda: cells_figure(pictures, across=across or 3, dark=dark))
-    figures.explain(made, key=key, table=table, **texts)
+    make_figure = figure or (lambda: cells_figure(pictures, across=across or 3, dark=dark))
+    figures.explain(make_figure, key=key, table=table, **texts)
 
 
 def table(key: str, rows: Any) -> None:

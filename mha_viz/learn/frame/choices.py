@@ -111,39 +111,44 @@ class Choices:
         read = reads(low, high)
         return self._bound(name, default, read, st.slider, label, low, high, step=step, **look)
 
-    def place(
+    def position(
         self,
         name: str,
         label: str,
-        low: int,
-        high: int,
+        positions: range,
         default: int,
         *,
         most: int,
-        step: int = 1,
         called: Sequence[str] = (),
         width: int = 260,
     ) -> int:
-        """Draw a slider over places of something whose size depends on other choices.
+        """Draw a slider over positions in something whose size depends on other choices.
 
-        A choice beyond its end is kept for when there are as many places; until then it is the end.
+        A choice beyond its end is kept for when there are as many positions; until then it is the
+        end.
 
-        `high` is the last place that there is now, `most` the last one that there can ever be.
-        Places are called by their number, or as `called` has it.
+        Args:
+            name: of the choice; `label` and `default` as for `slide`.
+            label: above the control.
+            positions: those that there are now, two at least.
+            default: what it is where nothing was chosen.
+            most: the last position that there can ever be.
+            called: their names on screen; their numbers if there are none.
+            width: in pixels.
         """
-        value = min(self.get(name, default, views.integer(low, most)) // step * step, high)
+        first, last, step = positions[0], positions[-1], positions.step
+        value = min(self.get(name, default, views.integer(first, most)) // step * step, last)
         # With the end in its key: to Streamlit, a slider with another end is another slider.
-        key, take = self.key(f"{name}-{high}"), partial(self.set, name)
+        key, take = self.key(f"{name}-{last}"), partial(self.set, name)
         shown: dict[str, Any] = {"value": value, "take": take, "width": width}
         if called:
-            options = list(range(low, high + 1))
             shown["format_func"] = called.__getitem__
-            selection.control(key, st.select_slider, label, options, **shown)
+            selection.control(key, st.select_slider, label, list(positions), **shown)
         else:
-            selection.control(key, st.slider, label, low, high, step=step, **shown)
+            selection.control(key, st.slider, label, first, last, step=step, **shown)
         return value
 
-    def play(self, name: str, value: float, frames: Sequence[float], what: str) -> None:
+    def play(self, name: str, value: float, frames: Sequence[float], played: str) -> None:
         """Draw a button that leads the choice `name` through values, beginning near `value`.
 
         Values change in the browser (play_button.js), each as if the control had been moved. While
@@ -153,7 +158,7 @@ class Choices:
             name: of the choice, whose control stands beside the button.
             value: of the choice now.
             frames: its values, the first one first.
-            what: is played, to screen readers.
+            played: what is played, to screen readers.
         """
         key = self.key(f"{name}-player")
 
@@ -165,7 +170,7 @@ class Choices:
                 self.set(name, frames[at])
 
         at = min(range(len(frames)), key=lambda i: abs(frames[i] - value))
-        data = {"at": at, "last": len(frames) - 1, "what": what}
+        data = {"at": at, "last": len(frames) - 1, "what": played}
         _player(key=key, data=data, width="content", on_step_change=go)
 
     def text(self, name: str, label: str, default: str, *, most: int, width: int) -> str:
@@ -185,10 +190,10 @@ class Choices:
         default: T,
         **look: object,
     ) -> T:
-        known = list(options)
+        values = list(options)
         called = options.__getitem__ if isinstance(options, Mapping) else str
         return self._bound(
-            name, default, among(known), widget, label, known, format_func=called, **look
+            name, default, among(values), widget, label, values, format_func=called, **look
         )
 
     def _bound(
@@ -220,8 +225,8 @@ class Choices:
 
         Back and Forward begin anew.
         """
-        found: T = self._stored.fixed.setdefault(name, value)
-        return found
+        first_value: T = self._stored.fixed.setdefault(name, value)
+        return first_value
 
     def editor_key(self, name: str) -> str:
         """Return a key for an editor of `fixed` numbers, whose edits must not outlive those."""
@@ -283,12 +288,12 @@ def _written(value: Any, default: Any) -> str:
 
 def among(options: Sequence[T]) -> Callable[[str], T]:
     """Return a reader of one of these values."""
-    known: dict[Hashable, T] = {views.written(option): option for option in options}
+    by_text: dict[Hashable, T] = {views.written(option): option for option in options}
 
     def read(raw: str) -> T:
-        if raw not in known:
+        if raw not in by_text:
             raise ValueError
-        return known[raw]
+        return by_text[raw]
 
     return read
 
@@ -308,8 +313,8 @@ def numbers(default: Numbers, low: float, high: float) -> Callable[[str], Number
         typed = raw.split(",")
         if len(typed) > len(usual):
             raise ValueError
-        given = [number(text) if text else usual[i] for i, text in enumerate(typed)]
-        return *given, *usual[len(given) :]
+        typed_numbers = [number(text) if text else usual[i] for i, text in enumerate(typed)]
+        return *typed_numbers, *usual[len(typed_numbers) :]
 
     def read(raw: str) -> Numbers:
         return tuple(row(*pair) for pair in zip(raw.split(";"), default, strict=True))

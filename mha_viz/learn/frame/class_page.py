@@ -10,7 +10,7 @@ import streamlit as st
 
 from mha_viz.core.reprs import count
 from mha_viz.errors import ClassError
-from mha_viz.learn.frame import classroom, frame, questions
+from mha_viz.learn.frame import classroom, layout, questions
 from mha_viz.learn.frame.lesson_plan import STOPS, Stop, link
 from mha_viz.ui.operating import streamlit_run
 from mha_viz.ui.state.class_answers import CODE
@@ -29,7 +29,7 @@ _LEADS = "teach"  # the page on which a teacher stays while the class moves on
 def draw() -> None:
     """Draw the page: a field for the code, or where the class is and how others join it."""
     look.projector()
-    frame.sidebar()
+    layout.sidebar()
     st.title("Join the class", anchor=False)
     with stop_on_error():
         if not classroom.permitted():
@@ -91,13 +91,13 @@ def _follow(page: str) -> bool:
     _arrive(page)
     if _is_due(page):
         _go()
-    stop = _stop_at(classroom.place().stop)
+    stop = _stop_at(classroom.current_stop().stop)
     classroom.set_page("" if stop is None else stop.page)
     _class_line(page)
     if stop is not None and stop.page == page and stop.question:
-        asked, intro = stop.asked, "**Predict before you switch heads off.**"
-        asked = replace(asked, question=f"{intro} {plain(asked.question)}")
-        if not questions.ask(f"lesson-{page}", asked, is_led=True):
+        question, intro = stop.vote_question, "**Predict before you switch heads off.**"
+        question = replace(question, question=f"{intro} {plain(question.question)}")
+        if not questions.ask(f"lesson-{page}", question, is_led=True):
             questions.rest_waits()
             return False
     return True
@@ -126,9 +126,9 @@ def _arrive(page: str) -> None:
 
     That of the old page, which comes then, goes again.
     """
-    stop, moves = classroom.place()
-    place = _stop_at(stop)
-    if st.session_state.pop(_ON_THE_WAY, None) == moves and place and place.page == page:
+    stop, moves = classroom.current_stop()
+    target = _stop_at(stop)
+    if st.session_state.pop(_ON_THE_WAY, None) == moves and target and target.page == page:
         st.session_state[_moves_key()] = moves
 
 
@@ -138,11 +138,11 @@ def _moves_key() -> str:
 
 def _is_due(page: str) -> bool:
     """Return whether the class was brought to a stop since this page was opened or last went."""
-    stop, moves = classroom.place()
-    seen, leads = _moves_key(), classroom.leads()
-    moved = moves > st.session_state.setdefault(seen, moves)
+    stop, moves = classroom.current_stop()
+    moves_key, leads = _moves_key(), classroom.leads()
+    moved = moves > st.session_state.setdefault(moves_key, moves)
     if leads and page == _LEADS:  # this window brings the class on; its others follow
-        st.session_state[seen] = moves
+        st.session_state[moves_key] = moves
         return False
     return _stop_at(stop) is not None and (moved or (page == ADDRESS and not leads))
 
@@ -152,7 +152,7 @@ def _go() -> None:
     # What the browser asks of the old page's fragments until it hears of this run would be run for
     # the old page after the new one is drawn, and Streamlit would empty that.
     time.sleep(_TICKS)
-    stop, moves = classroom.place()
+    stop, moves = classroom.current_stop()
     st.session_state[_ON_THE_WAY] = moves
     session().page = ""  # so that it opens anew where it is open already
     st.switch_page(session().pages[STOPS[stop - 1].page], query_params=STOPS[stop - 1].params)
@@ -169,7 +169,7 @@ def _class_line(page: str) -> None:
         code, pages = classroom.code(), session().pages
         if code is None:
             return
-        number = classroom.place().stop
+        number = classroom.current_stop().stop
         stop = _stop_at(number)
         with st.container(horizontal=True, vertical_alignment="center", key="class-line"):
             at = f" Stop {number} of {len(STOPS)}." if stop is not None else ""

@@ -69,8 +69,8 @@ def join_named_class() -> None:
     if named:
         st.session_state[_JOINED] = named
         join(named)
-    elif _JOINED not in st.session_state and (known := _known_class()) is not None:
-        st.session_state[_JOINED] = known
+    elif _JOINED not in st.session_state and (former := _former_class()) is not None:
+        st.session_state[_JOINED] = former
     joined = st.session_state.get(_JOINED)
     if joined is None:
         return
@@ -85,10 +85,10 @@ def role() -> str:
     return "you lead it" if leads() else "your predictions count, without your name"
 
 
-def _known_class() -> str | None:
+def _former_class() -> str | None:
     """Return the class that the browser joined or leads; pages of any other read no class."""
-    known = COOKIE in st.context.cookies or LEAD in st.query_params
-    return classes().of(_browser()) if known or _BROWSER in st.session_state else None
+    has_cookie = COOKIE in st.context.cookies or LEAD in st.query_params
+    return classes().of(_browser()) if has_cookie or _BROWSER in st.session_state else None
 
 
 def join(code: str) -> bool:
@@ -107,10 +107,10 @@ def _browser() -> str:
         st.session_state[_BROWSER] = first_class()[1]
     if _BROWSER not in st.session_state:
         cookie = str(st.context.cookies.get(COOKIE, ""))
-        known = re.fullmatch(r"[\w-]{22}", cookie, re.ASCII)
-        st.session_state[_BROWSER] = cookie if known else secrets.token_urlsafe(16)
-    found: str = st.session_state[_BROWSER]
-    return found
+        is_valid = re.fullmatch(r"[\w-]{22}", cookie, re.ASCII)
+        st.session_state[_BROWSER] = cookie if is_valid else secrets.token_urlsafe(16)
+    name: str = st.session_state[_BROWSER]
+    return name
 
 
 @cache
@@ -121,8 +121,8 @@ def _cookie() -> Callable[..., object]:
 
 def code() -> str | None:
     """Return the class that this page is in, if it is still on."""
-    found: str | None = st.session_state.get(_JOINED)
-    return found if found is not None and found in classes() else None
+    joined: str | None = st.session_state.get(_JOINED)
+    return joined if joined is not None and joined in classes() else None
 
 
 def is_joined() -> bool:
@@ -139,7 +139,7 @@ def leads() -> bool:
     return joined is not None and classes().leads(joined, _browser())
 
 
-def place() -> LessonPosition:
+def current_stop() -> LessonPosition:
     """Return the stop of the lesson where the class of this page is."""
     return classes().position(code() or "")
 
@@ -174,8 +174,8 @@ def earlier_answer(question: Hashable, options: Sequence[str]) -> tuple[str | No
     """
     with continue_without_class():
         if (joined := code()) is not None:
-            asked = question, tuple(options)
-            option, is_seen = classes().answer(joined, asked, _browser())
+            vote_key = question, tuple(options)
+            option, is_seen = classes().answer(joined, vote_key, _browser())
             is_option = isinstance(option, int) and 0 <= option < len(options)
             return (options[option] if is_option and option is not None else None), is_seen
     return None, False

@@ -78,11 +78,14 @@ def read_records(kind: type[T], path: Path, table: str) -> tuple[T, ...]:
 
 
 def _record(kind: type[T], entry: Mapping[str, Any], where: str) -> T:
-    hints, known = get_type_hints(kind), fields(kind)  # type: ignore[arg-type]
-    required = {
-        one.name for one in known if one.default is MISSING and one.default_factory is MISSING
+    hints, all_fields = get_type_hints(kind), fields(kind)  # type: ignore[arg-type]
+    names = {field.name for field in all_fields}
+    optional = {
+        field.name
+        for field in all_fields
+        if field.default is not MISSING or field.default_factory is not MISSING
     }
-    if wrong := entry.keys() - {one.name for one in known} or required - entry.keys():
+    if wrong := entry.keys() - names or names - optional - entry.keys():
         raise ValueError(f"{where}: unknown or missing: {', '.join(sorted(wrong))}.")
     return kind(**{name: _value(hints[name], x, f"{where}, {name}") for name, x in entry.items()})
 

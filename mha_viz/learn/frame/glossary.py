@@ -12,7 +12,7 @@ from urllib.parse import urlencode
 
 import streamlit as st
 
-from mha_viz.learn.frame import frame
+from mha_viz.learn.frame import layout
 from mha_viz.learn.frame.contents import BY_KEY, LABS, read_records
 from mha_viz.ui.run import late_imports
 from mha_viz.ui.state import links, selection, views
@@ -33,7 +33,7 @@ _ALL_HEADS = {"sort": "", "least": 0.0, "only": ""}  # none left out by an earli
 
 
 @dataclass(frozen=True)
-class Place:
+class Destination:
     """A page that shows something: its title, its name in the app, and the choices on it."""
 
     title: str
@@ -49,14 +49,14 @@ class Term:
         name: as it is written in code and on screen. symbol: in LaTeX, or "".
         shape: of a tensor, by the names of its axes, or "".
         meaning: one or two plain sentences.
-        where: the places in this app that show it.
+        where: the pages of this app that show it.
     """
 
     name: str
     meaning: str
     symbol: str = ""
     shape: str = ""
-    where: tuple[Place, ...] = ()
+    where: tuple[Destination, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -80,13 +80,13 @@ GROUPS = read_records(Group, Path(__file__).with_suffix(".toml"), "group")
 MISCONCEPTIONS = read_records(
     Misconception, Path(__file__).with_name("misconceptions.toml"), "misconception"
 )
-_PLACES = {  # quantities that are not where others of their kind are
-    "sink": Place("Heads", "heads", _ALL_HEADS),  # not sorted by it: few models have one
-    "value_weighted": Place("Heads", "heads", {"weighted": "1"}),
-    "cosine": Place("Compare", "compare", {"section": "similar", "space": "W_Q"}),
-    "product_cosine": Place("Compare", "compare", {"section": "similar", "space": "W_QK"}),
-    "product_overlap": Place("Compare", "compare", {"section": "similar", "space": "W_QK"}),
-    "subspace_overlap": Place("Compare", "compare", {"section": "similar", "space": "W_Q"}),
+_DESTINATIONS = {  # quantities that are not where others of their kind are
+    "sink": Destination("Heads", "heads", _ALL_HEADS),  # not sorted by it: few models have one
+    "value_weighted": Destination("Heads", "heads", {"weighted": "1"}),
+    "cosine": Destination("Compare", "compare", {"section": "similar", "space": "W_Q"}),
+    "product_cosine": Destination("Compare", "compare", {"section": "similar", "space": "W_QK"}),
+    "product_overlap": Destination("Compare", "compare", {"section": "similar", "space": "W_QK"}),
+    "subspace_overlap": Destination("Compare", "compare", {"section": "similar", "space": "W_Q"}),
 }
 _WITHOUT_VIEW = {lab.address for lab in LABS if not lab.uses_text}
 
@@ -94,25 +94,25 @@ _WITHOUT_VIEW = {lab.address for lab in LABS if not lab.uses_text}
 def draw() -> None:
     """Draw the page: a search box, terms and quantities in groups, misconceptions."""
     look.projector()
-    frame.sidebar()
+    layout.sidebar()
     st.title("Glossary", anchor=False)
     st.markdown(
         "The names, symbols and shapes that are used everywhere in the app. Links open in a new "
         "tab, with your model and sentence."
     )
     words = _search().lower().split()
-    found = 0
+    n_shown = 0
     for group in GROUPS:
-        found += _group(group.title, [_term_line(term) for term in group.terms], words)
+        n_shown += _group(group.title, [_term_line(term) for term in group.terms], words)
     late_imports.await_torch()
     from mha_viz.core import metrics
 
     for of, title in QUANTITIES.items():
         rows = [_metric_line(metric) for metric in metrics.METRICS.values() if metric.of == of]
-        found += _group(title, rows, words)
-    found += _group("Names for heads", [_label_line(one) for one in metrics.LABELS.values()], words)
-    found += _group("Often believed", [_belief_line(one) for one in MISCONCEPTIONS], words)
-    if not found:
+        n_shown += _group(title, rows, words)
+    n_shown += _group("Names for heads", map(_label_line, metrics.LABELS.values()), words)
+    n_shown += _group("Often believed", map(_belief_line, MISCONCEPTIONS), words)
+    if not n_shown:
         st.info("Nothing here is called that. Try a part of the word.")
 
 
@@ -153,7 +153,7 @@ def _term_line(term: Term) -> tuple[str, str]:
     if term.shape:
         parts.append(f"`({', '.join(term.shape.split())})`")
     parts.append(f"– {plain(term.meaning)}")
-    parts += [_link(place) for place in term.where]
+    parts += [_link(destination) for destination in term.where]
     return f"{term.name} {term.shape} {term.meaning}", " ".join(parts)
 
 
@@ -164,7 +164,7 @@ def _metric_line(metric: Any) -> tuple[str, str]:
     lines = (
         f"**{plain(metric.title)}** `{metric.key}` – {plain(metric.meaning)} "
         f"*{plain(f'{unit}, {span}; {metric.direction}.')}* "
-        f"{plain(metric.source)}. {_link(_PLACES.get(metric.key) or _with_its_kind(metric))}",
+        f"{plain(metric.source)}. {_link(_DESTINATIONS.get(metric.key) or _with_its_kind(metric))}",
         # in parts, so that a phone can break the line between them
         ", ".join(rf"$\displaystyle {part}$" for part in metric.formula.split(r",\quad ")),
     )
@@ -176,35 +176,36 @@ def _number(value: float) -> str:
     return true_minus(f"{value:g}")
 
 
-def _with_its_kind(metric: Any) -> Place:
+def _with_its_kind(metric: Any) -> Destination:
     if metric.of == "head":
-        return Place("Heads", "heads", _ALL_HEADS | {"sort": metric.key})
+        return Destination("Heads", "heads", _ALL_HEADS | {"sort": metric.key})
     chosen = {
         "pair": {"section": "similar", "measure": metric.key},
         "layer": {"section": "more", "more": "diversity"},
         "flow": {"section": "more", "more": "flow"},
     }[metric.of]
-    return Place("Compare", "compare", chosen)
+    return Destination("Compare", "compare", chosen)
 
 
 def _label_line(label: Any) -> tuple[str, str]:
-    seen = _link(Place("Heads", "heads", _ALL_HEADS | {"only": label.key}))
+    link = _link(Destination("Heads", "heads", _ALL_HEADS | {"only": label.key}))
     searched = f"{label.key} {label.title} {label.meaning}"
-    return searched, f"**{plain(label.title)}** – {plain(label.meaning)} {seen}"
+    return searched, f"**{plain(label.title)}** – {plain(label.meaning)} {link}"
 
 
-def _belief_line(one: Misconception) -> tuple[str, str]:
-    seen = _link(Place(BY_KEY[one.lab].title, BY_KEY[one.lab].address))
-    return f"{one.belief} {one.truth}", f"*“{plain(one.belief)}”* {plain(one.truth)} {seen}"
+def _belief_line(wrong: Misconception) -> tuple[str, str]:
+    lab = BY_KEY[wrong.lab]
+    link = _link(Destination(lab.title, lab.address))
+    return f"{wrong.belief} {wrong.truth}", f"*“{plain(wrong.belief)}”* {plain(wrong.truth)} {link}"
 
 
-def _link(place: Place) -> str:
+def _link(destination: Destination) -> str:
     """Write a link in markdown. It opens a new tab, which knows no choice of this one: it says all.
 
     Relative: the app may be served under a path. The first page is at that path itself.
     """
-    address = "./" if place.page == "heads" else place.page
-    if place.page not in _WITHOUT_VIEW:
-        view = replace(selection.of(views.View), **place.chosen)
+    address = "./" if destination.page == "heads" else destination.page
+    if destination.page not in _WITHOUT_VIEW:
+        view = replace(selection.of(views.View), **destination.chosen)
         address += f"?{urlencode(links.to_params(view))}"
-    return f"[{plain(place.title)}]({address})"
+    return f"[{plain(destination.title)}]({address})"

@@ -7,7 +7,7 @@ from functools import partial
 
 import streamlit as st
 
-from mha_viz.learn.frame import class_page, classroom, frame
+from mha_viz.learn.frame import class_page, classroom, layout
 from mha_viz.learn.frame.lesson_plan import PHASES, STOPS, Phase, Stop, link, sheet
 from mha_viz.ui.state import own_address
 from mha_viz.ui.state.faults import guarded
@@ -22,7 +22,7 @@ _PROJECTOR = ":material/open_in_new: Open a window for the projector"
 def draw() -> None:
     """Draw the page: the class, its link, and the phases and stops of the lesson."""
     look.projector()
-    frame.sidebar()
+    layout.sidebar()
     st.title("For teachers", anchor=False)
     with stop_on_error():
         may_lead = classroom.may_lead()
@@ -86,35 +86,36 @@ def _phase(phase: Phase) -> None:
 
 
 def _stop(number: int, stop: Stop) -> None:
-    pages, asked = session().pages, stop.asked
+    pages, question = session().pages, stop.vote_question
     with st.container(border=True):
         if stop.page in pages:
             st.page_link(pages[stop.page], label=f"**{stop.title}**", query_params=stop.params)
         st.caption(f"Stop {number}, {stop.minutes} minutes")
         st.markdown(plain(stop.do))
         if classroom.leads():
-            here = classroom.place().stop == number
+            is_current = classroom.current_stop().stop == number
             st.button(
-                "The class is here" if here else "Bring the class here",
-                icon=":material/location_on:" if here else ":material/arrow_forward:",
+                "The class is here" if is_current else "Bring the class here",
+                icon=":material/location_on:" if is_current else ":material/arrow_forward:",
                 key=f"class-bring-{number}",
                 help="All pages of the class open this stop; pages that went elsewhere come back.",
                 on_click=guarded(partial(classroom.bring, number)),
             )
             classroom.answers(stop.vote_key)
             classroom.answer_button(stop.vote_key)
-        st.markdown(f"**Ask:** {plain(asked.question)}")
-        st.markdown("\n".join(f"- {plain(option)}" for option in asked.options))
+        st.markdown(f"**Ask:** {plain(question.question)}")
+        st.markdown("\n".join(f"- {plain(option)}" for option in question.options))
         with st.expander("What is often answered, solutions, sheets"):
-            st.markdown(f"**Right:** {plain(asked.options[asked.right])}. {plain(asked.because)}")
+            right = question.options[question.right]
+            st.markdown(f"**Right:** {plain(right)}. {plain(question.because)}")
             st.markdown(f"**Often answered:** {plain(stop.often)}")
-            for one in stop.exercise:
-                st.markdown(f"**Exercise:** {plain(one.ask)}")
-                st.markdown(f"**Solution:** {plain(one.solution)}")
-                if one.params and "heads" in pages:
-                    label = "L{layer} H{head} of {model}".format_map(one.params)
-                    st.page_link(pages["heads"], label=label, query_params=one.params)
-            exercises = [link("heads", one.params) if one.params else "" for one in stop.exercise]
-            make = partial(sheet, number, link(stop.page, stop.params), exercises)
+            for exercise in stop.exercise:
+                st.markdown(f"**Exercise:** {plain(exercise.ask)}")
+                st.markdown(f"**Solution:** {plain(exercise.solution)}")
+                if exercise.params and "heads" in pages:
+                    label = "L{layer} H{head} of {model}".format_map(exercise.params)
+                    st.page_link(pages["heads"], label=label, query_params=exercise.params)
+            links = [link("heads", task.params) if task.params else "" for task in stop.exercise]
+            make = partial(sheet, number, link(stop.page, stop.params), links)
             with st.container(horizontal=True):
                 sheet_buttons(make, f"stop-{number}", key=f"lesson-sheet-{number}")

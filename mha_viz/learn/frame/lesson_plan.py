@@ -69,22 +69,22 @@ class Stop:
         return self.page.capitalize() if lab is None else f"{LABS.index(lab) + 1}. {lab.title}"
 
     @property
-    def asked(self) -> Question:
+    def vote_question(self) -> Question:
         """The question that is voted on, without the emphasis of a lab's page."""
         if self.question:
             return self.question[0]
         texts = read_texts(_LABS[self.page].module.rpartition(".")[0])
         values = {name: value for name, value in self.values.items() if name != "right"}
-        asked = texts.question(self.ask, right=self.values.get("right"), **values)
-        plain = {key: getattr(asked, key).replace("**", "") for key in ("question", "because")}
-        return replace(asked, **plain)
+        question = texts.question(self.ask, right=self.values.get("right"), **values)
+        plain = {key: getattr(question, key).replace("**", "") for key in ("question", "because")}
+        return replace(question, **plain)
 
     @property
     def vote_key(self) -> tuple[str, tuple[str, ...]]:
         """The key by which a class's votes on its question are counted."""
         lab = _LABS.get(self.page)
         key = f"lesson-{self.page}" if lab is None else f"{lab.key}-predict-{self.ask}"
-        return key, self.asked.options
+        return key, self.vote_question.options
 
 
 PHASES = read_records(Phase, Path(__file__).with_suffix(".toml"), "phase")
@@ -106,10 +106,10 @@ def sheet(number: int, address: str, exercises: Sequence[str], answers: bool) ->
     """
     from mha_viz.plots.worksheet import SheetTask, worksheet
 
-    stop, asked = STOPS[number - 1], STOPS[number - 1].asked
-    options = [f"{ascii_uppercase[i]}: {option}" for i, option in enumerate(asked.options)]
-    right = (f"{options[asked.right]}.", asked.because, f"Often answered: {stop.often}")
-    tasks = [SheetTask("Predict", asked.question, " · ".join(options), right)]
+    stop, question = STOPS[number - 1], STOPS[number - 1].vote_question
+    options = [f"{ascii_uppercase[i]}: {option}" for i, option in enumerate(question.options)]
+    right = (f"{options[question.right]}.", question.because, f"Often answered: {stop.often}")
+    tasks = [SheetTask("Predict", question.question, " · ".join(options), right)]
     for exercise, opens in zip(stop.exercise, exercises, strict=True):
         about = "{model}: {text}".format_map(exercise.params) + f" Open {opens}" if opens else ""
         tasks.append(SheetTask("Compute or measure", exercise.ask, about, (exercise.solution,)))

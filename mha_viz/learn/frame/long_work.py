@@ -5,8 +5,9 @@ Not for a fragment: there neither Stop nor another choice would end the run.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
 import streamlit as st
 from cachetools import LRUCache
@@ -18,51 +19,61 @@ from mha_viz.ui.widgets.messages import progress
 if TYPE_CHECKING:
     from mha_viz.core.stored_runs import StoredRun
 
+T = TypeVar("T")
 
-def trained(
-    choices: Choices,
-    settings: tuple[object, ...],
-    total: int,
-    train: partial[Any],
-    *,
-    name: str = "train",
-    label: str = "Train",
-    keep: int = 4,
-    seconds: float | None = None,
-    stored: StoredRun[Any] | None = None,
-    progress_argument: str = "on_step",
-) -> Any:
-    """Draw a button that runs `train`, and return its result under these settings, or None.
 
-    `settings` are all that the result depends on, `total` the steps that `train` will report.
-    `train` is a function of the library with its arguments but `on_step` (`progress_argument`),
-    which it calls with the number of steps done, and may with that of all. A session keeps the last
-    `keep` results. Under the settings of the `stored` run its result is there at once.
+@dataclass(frozen=True)
+class LabRun(Generic[T]):
+    """A run of seconds or minutes, with all that its result depends on.
+
+    Args:
+        make: a function of the library with its arguments but `progress_argument`, which it calls
+            with the number of steps done, and may with that of all.
+        settings: all that the result depends on.
+        total: the steps that `make` will report.
+        stored: the run whose result is there at once under its settings.
+        seconds: that it takes, about; None where that is unknown.
+        progress_argument: the argument of `make` that takes its progress.
+    """
+
+    make: partial[T]
+    settings: tuple[object, ...]
+    total: int
+    stored: StoredRun[Any] | None = None
+    seconds: float | None = None
+    progress_argument: str = "on_step"
+
+
+def offer_run(
+    choices: Choices, run: LabRun[T], *, name: str = "train", label: str = "Train", keep: int = 4
+) -> T | None:
+    """Draw a button that does a run, and return its result under these settings, or None.
+
+    A session keeps the last `keep` results of this `name`.
     """
     choices.publish()  # it may take a while, and the link is true before it
-    key = choices.key(f"{name}-results")
-    results: LRUCache[tuple[object, ...], Any]
-    results = st.session_state.setdefault(key, LRUCache(keep))
-    place = st.container(horizontal=True, vertical_alignment="center")
-    found, precomputed = results.get(settings), False
-    if found is None and stored is not None and settings == stored.settings:
+    results: LRUCache[tuple[object, ...], T]
+    results = st.session_state.setdefault(choices.key(f"{name}-results"), LRUCache(keep))
+    row = st.container(horizontal=True, vertical_alignment="center")
+    cached_result, precomputed = results.get(run.settings), False
+    if cached_result is None and run.stored is not None and run.settings == run.stored.settings:
         from mha_viz.core import stored_runs
 
-        found, precomputed = stored_runs.read(stored), True
-    kind: Literal["primary", "secondary"] = "primary" if found is None else "secondary"
+        cached_result, precomputed = stored_runs.read(run.stored), True
+    kind: Literal["primary", "secondary"] = "primary" if cached_result is None else "secondary"
     again = "Run it yourself" if precomputed else f"{label} again"
-    button = label if found is None else again
-    work = heavy.work(train, settings, seconds, progress_argument)
+    button = label if cached_result is None else again
+    work = heavy.work(run.make, run.settings, run.seconds, run.progress_argument)
     heavy.expect(work)
-    if place.button(button, icon=":material/play_arrow:", key=choices.key(name), type=kind):
-        results[settings] = progress.done(
+    if row.button(button, icon=":material/play_arrow:", key=choices.key(name), type=kind):
+        results[run.settings] = progress.done(
             work,
             choices.key(f"{name}-stop"),
             "Starting …",
-            lambda done, of=total: (done / max(of, 1), f"Step {done:,} of {of:,}"),
-            place,
+            lambda done, of=run.total: (done / max(of, 1), f"Step {done:,} of {of:,}"),
+            row,
         )
         st.rerun()
     if precomputed:
-        place.caption("Precomputed with these settings.")
-    return found
+        row.caption("Precomputed with these settings.")
+    return cached_result

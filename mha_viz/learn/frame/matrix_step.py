@@ -14,7 +14,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from mha_viz.errors import ArgumentError
-from mha_viz.learn.frame import charts, frame
+from mha_viz.learn.frame import charts, layout
 from mha_viz.learn.frame.choices import Choices
 from mha_viz.ui.widgets.messages.notices import plain
 from mha_viz.web.labels import clean
@@ -69,56 +69,56 @@ class Matrix:
 class MatrixStep:
     """A matrix and what it is made of.
 
-    With left and right: result = left right + bias. Otherwise `cell` says where a number is from.
+    With both factors: result = first second + bias. Otherwise `cell` says where a number is from.
     """
 
     result: Matrix
-    left: Matrix | None = None
-    right: Matrix | None = None
+    first: Matrix | None = None
+    second: Matrix | None = None
     bias: Float[Tensor, " column"] | None = None
     cell: Callable[[int, int], str] = lambda row, column: ""
 
     @property
     def shapes(self) -> str:
         """The sizes of what is multiplied, and of what comes out."""
-        if self.left is None:
+        if self.first is None:
             return self.result.shape
-        if self.right is None:
-            return f"{self.left.shape} → {self.result.shape}"
+        if self.second is None:
+            return f"{self.first.shape} → {self.result.shape}"
         bias = "" if self.bias is None else f" + ({len(self.result.columns.names)})"
-        return f"({self.left.shape}) · ({self.right.shape}){bias} = **{self.result.shape}**"
+        return f"({self.first.shape}) · ({self.second.shape}){bias} = **{self.result.shape}**"
 
     def origin(self) -> str:
         """Name the row and the column behind a cell of the result, as {row} and {column}."""
-        if self.left is None:
+        if self.first is None:
             return ""
-        if self.right is None:
-            return f"from the same place of {self.left.title}"
-        return f"row {{row}} of {self.left.title} · column {{column}} of {self.right.title}"
+        if self.second is None:
+            return f"from the same place of {self.first.title}"
+        return f"row {{row}} of {self.first.title} · column {{column}} of {self.second.title}"
 
 
 def draw(choices: Choices, step: MatrixStep) -> None:
     """Draw the shapes of a step, its matrices around a chosen cell, and that cell as a sum."""
     st.markdown(f"Shapes: {step.shapes}")
     axes, size = (step.result.rows, step.result.columns), charts.window().size
-    with frame.row():
+    with layout.row():
         row, column = _position(choices, axes[0], "Row"), _position(choices, axes[1], "Column")
     blocks = {axes[0].name: _block(row, axes[0]), axes[1].name: _block(column, axes[1])}
     inner = 0
-    if step.left is not None and step.right is not None and len(step.left.columns.names) > size:
-        summed = step.left.columns
-        last = (len(summed.names) - 1) // size * size
-        text = f"Summed over: {summed.title}, shown from"
-        inner = choices.place(f"from_{summed.name}", text, 0, last, 0, most=MAX_POSITION, step=size)
-    rest = slice(inner, inner + size)
+    if step.first is not None and step.second is not None and len(step.first.columns.names) > size:
+        summed = step.first.columns
+        name, text = f"from_{summed.name}", f"Summed over: {summed.title}, shown from"
+        starts = range(0, len(summed.names), size)
+        inner = choices.position(name, text, starts, 0, most=MAX_POSITION)
+    inner_part = slice(inner, inner + size)
     with st.container(horizontal=True):
         for key, matrix, marked, note in (
-            ("left", step.left, (row, None if step.right else column), ""),
-            ("right", step.right, (None, column), ""),
+            ("left", step.first, (row, None if step.second else column), ""),
+            ("right", step.second, (None, column), ""),
             ("result", step.result, (row, column), step.origin()),
         ):
             if matrix is not None:
-                part = [blocks.get(axis.name, rest) for axis in (matrix.rows, matrix.columns)]
+                part = [blocks.get(side.name, inner_part) for side in (matrix.rows, matrix.columns)]
                 _window(choices.key(f"{key}-matrix"), matrix, part, marked, note)
     _explain_cell(step, row, column)
     cut = [
@@ -134,13 +134,13 @@ def draw(choices: Choices, step: MatrixStep) -> None:
 def _position(choices: Choices, axis: Axis, label: str) -> int:
     """Choose the row or column of the cell that is written out, by the name of its axis."""
     # In self-attention rows and columns may be the same tokens, and still be chosen apart.
-    name, last = f"{label.lower()}_{axis.name}", len(axis.names) - 1
-    if not last:
+    name, size = f"{label.lower()}_{axis.name}", len(axis.names)
+    if size == 1:
         return 0
-    is_named = axis.labels and last < MAX_NAMED
+    is_named = axis.labels and size <= MAX_NAMED
     called = [f"{i} · {clean(text, 14)}" for i, text in enumerate(axis.names)] if is_named else ()
     text = f"{label}: {axis.title}"
-    return choices.place(name, text, 0, last, 1, most=MAX_POSITION, called=called)
+    return choices.position(name, text, range(size), 1, most=MAX_POSITION, called=called)
 
 
 def _block(position: int, axis: Axis) -> slice:
@@ -177,15 +177,15 @@ def _explain_cell(step: MatrixStep, row: int, column: int) -> None:
     if not torch.isfinite(result.values[row, column]):
         value = "−∞ (masked)"
     head = f"**{plain(result.title)}** at {plain(clean(names[0]))}, {plain(clean(names[1]))}"
-    if step.left is None or step.right is None:
+    if step.first is None or step.second is None:
         st.markdown(f"{head}: {step.cell(row, column)} **{value}**")
         return
-    left, right = step.left.values, step.right.values
-    products, rest = largest_products(left, right, row, column)
+    first, second = step.first.values, step.second.values
+    products, remainder = largest_products(first, second, row, column)
     parts = [f"{_in_sum(a)} × {_in_sum(b)}" for a, b in products]
-    if n_rest := len(right) - len(products):
-        parts.append(f"{_in_sum(rest)} (the other {n_rest} products)")
-    total = rest + sum(a * b for a, b in products)
+    if n_others := len(second) - len(products):
+        parts.append(f"{_in_sum(remainder)} (the other {n_others} products)")
+    total = remainder + sum(a * b for a, b in products)
     if step.bias is not None:
         parts.append(f"{_in_sum(float(step.bias[column]))} (bias)")
         total += float(step.bias[column])
@@ -213,13 +213,13 @@ def _all_of_it(key: str, matrix: Matrix) -> None:
 
 
 def largest_products(
-    left: Float[Tensor, "row inner"],
-    right: Float[Tensor, "inner column"],
+    first: Float[Tensor, "row inner"],
+    second: Float[Tensor, "inner column"],
     row: int,
     column: int,
     most: int = 6,
 ) -> tuple[Products, float]:
-    """Return the factors of the largest products in (left right)[row, column], largest first.
+    """Return the factors of the largest products in (first second)[row, column], largest first.
 
     Returns:
         At most `most` pairs of factors, and the sum of all other products.
@@ -230,10 +230,10 @@ def largest_products(
     >>> largest_products(torch.tensor([[2.0, 3.0]]), torch.tensor([[5.0], [7.0]]), 0, 0, most=1)
     ([(3.0, 7.0)], 10.0)
     """
-    if not (0 <= row < len(left) and 0 <= column < right.shape[1]):
+    if not (0 <= row < len(first) and 0 <= column < second.shape[1]):
         raise ArgumentError(f"There is no cell {row}, {column}.")
-    products = left[row].double() * right[:, column].double()
+    products = first[row].double() * second[:, column].double()
     # Zeros of a masked row say nothing, but are products all the same.
     largest = products.abs().argsort(descending=True, stable=True)[:most]
-    factors = [(float(left[row, i]), float(right[i, column])) for i in largest.tolist()]
+    factors = [(float(first[row, i]), float(second[i, column])) for i in largest.tolist()]
     return factors, float(products.sum() - products[largest].sum())

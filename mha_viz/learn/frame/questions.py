@@ -83,8 +83,8 @@ def predict(choices: Choices, name: str, question: Question) -> Cover:
     key = choices.key(f"predict-{name}")
     is_first = st.session_state.setdefault(_FIRST, key) == key
     is_led = is_first and classroom.is_led_on(choices.lab.address)
-    asked = replace(question, question=f"**{intro}** {question.question}")
-    cover = Cover(choices.key(name), ask(key, asked, is_led=is_led))
+    question = replace(question, question=f"**{intro}** {question.question}")
+    cover = Cover(choices.key(name), ask(key, question, is_led=is_led))
     if is_led and not cover.is_open:
         st.session_state[_HIDDEN] = True
         rest_waits()

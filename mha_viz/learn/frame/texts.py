@@ -13,7 +13,7 @@ from typing import Any, cast
 
 import streamlit as st
 
-from mha_viz.learn.frame import frame, questions
+from mha_viz.learn.frame import layout, questions
 from mha_viz.learn.frame.choices import Choices
 from mha_viz.learn.frame.questions import Cover, Question
 from mha_viz.ui.widgets.messages import texts
@@ -42,7 +42,7 @@ class Texts(texts.Texts):
         title, statement = (self(f"{name}.{key}", **values) for key in ("title", "statement"))
         if formula is None and "formula" in self._at(name):
             formula = self(f"{name}.formula")
-        frame.step(title, statement, formula or "")
+        layout.step(title, statement, formula or "")
 
     def fold(
         self, choices: Choices, name: str, draw: Callable[[], object], /, **values: object
@@ -60,7 +60,7 @@ class Texts(texts.Texts):
                     st.latex(self(f"{name}.formula"))
                 draw()
 
-        frame.fold(choices, name, self(f"{name}.title"), content)
+        layout.fold(choices, name, self(f"{name}.title"), content)
 
     def question(self, name: str, /, *, right: int | None = None, **values: object) -> Question:
         """Return a question; `right` is the number of the answer where it depends on the values."""

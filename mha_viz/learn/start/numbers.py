@@ -131,7 +131,8 @@ def follow(model: AttentionModel, text: str) -> Followed:
     unembedding = model.network.get_output_embeddings()
     stream = ResidualStream(model, encoded, None, beyond=[unembedding])
     read, every_logit = stream.run.calls[unembedding][-1]
-    kept = {name: torch.stack(list(layers))[:, 0] for name, layers in stream.run.probe.kept.items()}
+    by_name = stream.run.probe.kept.items()
+    activations = {name: torch.stack(list(layers))[:, 0] for name, layers in by_name}
     written = stream.values
     layers, heads = range(model.n_layers), range(model.n_heads)
     by_head = torch.stack(
@@ -139,13 +140,13 @@ def follow(model: AttentionModel, text: str) -> Followed:
     )
     biases = torch.stack([written[f"L{layer} attention bias"] for layer in layers])
     guesses = _guesses(model, encoded, every_logit[-1])
-    places = {component.name: i for i, component in enumerate(stream.components)}
+    row_of = {component.name: i for i, component in enumerate(stream.components)}
     direct = stream.final[:, -1] @ unembedding.weight[guesses.ids[0]]
     shares = torch.stack(
-        [torch.stack([direct[places[f"L{layer} H{head}"]] for head in heads]) for layer in layers]
+        [torch.stack([direct[row_of[f"L{layer} H{head}"]] for head in heads]) for layer in layers]
     )
     author = divmod(int(shares.argmax()), model.n_heads)
-    streams = torch.stack([one[: len(encoded.tokens)] for one in stream.run.entering])
+    streams = torch.stack([entering[: len(encoded.tokens)] for entering in stream.run.entering])
     return Followed(
         text=encoded.text,
         tokens=encoded.tokens,
@@ -161,7 +162,7 @@ def follow(model: AttentionModel, text: str) -> Followed:
         author=author,
         carrier=divmod(int(guesses.losses.argmax()), model.n_heads),
         projections=_projections(model, streams[author[0]], author),
-        **kept,
+        **activations,
     )
 
 
@@ -192,8 +193,8 @@ def _lens(
     model: AttentionModel, streams: Float[Tensor, "place d_model"]
 ) -> tuple[tuple[tuple[str, float], ...], ...]:
     network = model.network
-    found = network.get_output_embeddings()(network.transformer.ln_f(streams)).softmax(-1)
-    top = found.topk(N_LENS)
+    probabilities = network.get_output_embeddings()(network.transformer.ln_f(streams)).softmax(-1)
+    top = probabilities.topk(N_LENS)
     return tuple(
         tuple((label_of(model.tokenizer, i), p) for i, p in zip(*pair, strict=True))
         for pair in zip(top.indices.tolist(), top.values.tolist(), strict=True)
@@ -205,6 +206,6 @@ def _projections(
 ) -> Projections:
     weights = model.attention_weights(head[0])
     inputs = model.network.transformer.h[head[0]].ln_1(stream)
-    W = torch.stack([one[head[1]] for one in (weights.W_Q, weights.W_K, weights.W_V)])
-    b = torch.stack([one[head[1]] for one in (weights.b_Q, weights.b_K, weights.b_V)])  # type: ignore[index]
+    W = torch.stack([matrix[head[1]] for matrix in (weights.W_Q, weights.W_K, weights.W_V)])
+    b = torch.stack([matrix[head[1]] for matrix in (weights.b_Q, weights.b_K, weights.b_V)])  # type: ignore[index]
     return Projections(W.float().detach(), b.float().detach(), inputs)

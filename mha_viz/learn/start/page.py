@@ -28,16 +28,16 @@ def draw(choices: Choices) -> None:
     model = memory.model(*_CHECKPOINT)
 
     def make() -> bytes:
-        found = numbers.follow(model, text)
+        run = numbers.follow(model, text)
         earned = report(
             model.trace(text, keep=KEEP),
             random=memory.untrained_copy(*_CHECKPOINT),
             induction=memory.induction(*_CHECKPOINT, "self", False),
             random_induction=memory.induction(*_CHECKPOINT, "self", True),
         )
-        return story.payload(found, earned.labels)
+        return story.payload(run, earned.labels)
 
-    made = memory.cache().get(("start", text), make, len)
+    payload = memory.cache().get(("start", text), make, len)
     n_steps, key = len(story.STEPS), choices.key("picture")
     choices.get("step", 1, views.integer(1, n_steps))  # the browser reads it in the address
 
@@ -50,7 +50,7 @@ def draw(choices: Choices) -> None:
     with st.container(gap=None):
         _sentence.bring(choices.key("script"))
         # Streamlit reports a component's trigger only to a callback.
-        event = _sentence(key=key, data=made, on_step_change=go, on_way_change=lambda: None)
+        event = _sentence(key=key, data=payload, on_step_change=go, on_way_change=lambda: None)
     _end()
     way, pages = event.get("way") if isinstance(event, Mapping) else None, session().pages
     if way in pages and way in story.WAYS.values():
@@ -60,6 +60,6 @@ def draw(choices: Choices) -> None:
 
 def _end() -> None:
     st.header(TEXTS("end.heading"), anchor=False)
-    st.markdown("\n".join(f"- {one}" for one in TEXTS.labels("end")["learned"]))
+    st.markdown("\n".join(f"- {sentence}" for sentence in TEXTS.labels("end")["learned"]))
     with st.expander(TEXTS("end.elsewhere")):
         st.markdown(TEXTS("end.others"))

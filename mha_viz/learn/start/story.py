@@ -62,7 +62,7 @@ def payload(run: Followed, labels: Labels) -> bytes:
         "labels": [[[(e.label.title, e.score) for e in _known(h)] for h in row] for row in labels],
         "guesses": [clean(label) for label in guesses.labels],
         "logTotal": guesses.log_total,
-        "lens": [[(clean(label), p) for label, p in place] for place in run.lens],
+        "lens": [[(clean(label), p) for label, p in tokens] for tokens in run.lens],
         "steps": list(steps(run, labels)),
         "arrays": [(name, list(array.shape)) for name, array in arrays.items()],
         "text": clean(run.text, 1000),
@@ -84,10 +84,10 @@ def steps(run: Followed, labels: Labels) -> Iterator[Mapping[str, str]]:
     """Yield key, title, text and formula ("" without one) of each step."""
     values, chosen = _values(run, labels), _chosen(run)
     for key in STEPS:
-        known = TEXTS.labels(key)
+        texts = TEXTS.labels(key)
         text = TEXTS(f"{key}.{chosen.get(key, 'text')}", **values)
-        formula = known.get("rule", "")
-        yield {"key": key, "title": known["title"], "text": text, "formula": formula}
+        formula = texts.get("rule", "")
+        yield {"key": key, "title": texts["title"], "text": text, "formula": formula}
 
 
 STEPS = (
@@ -141,7 +141,7 @@ def _values(run: Followed, labels: Labels) -> dict[str, Any]:
         "share": _percent(float(row[best])),
         "weight_off": float(guesses.patterns[*run.carrier, layer, head, -1, best]),
         "named": _named(labels[layer]),
-        "lens": ", ".join(_idea(*place[0]) for place in run.lens),
+        "lens": ", ".join(_idea(*lens[0]) for lens in run.lens),
         "runs": run.shares.numel(),
         "carrier": carrying,
         "without": float(carrier[0]),
@@ -166,7 +166,7 @@ def _why(run: Followed, labels: Labels, values: Mapping[str, Any]) -> str:
 
     if run.author == run.carrier:
         return TEXTS("off.same")
-    best, ids = int(run.pattern[*run.author, -1].argmax()), [one.id for one in run.tokens]
+    best, ids = int(run.pattern[*run.author, -1].argmax()), [token.id for token in run.tokens]
     repeats = best > 0 and ids[best - 1] == ids[-1]  # it looks behind the last token's first place
     note = has(run.carrier, "previous_token") and run.carrier[0] < run.author[0]
     if repeats and note and has(run.author, "induction"):
@@ -182,19 +182,19 @@ def _token_lines(run: Followed) -> str:
 
 def _known(earned: Sequence[EarnedLabel]) -> list[EarnedLabel]:
     """Return the labels that say what a head looks at, the most telling first."""
-    known = [one for one in earned if one.label.key in FIRST]
-    return sorted(known, key=lambda one: FIRST.index(one.label.key))
+    telling = [earned_label for earned_label in earned if earned_label.label.key in FIRST]
+    return sorted(telling, key=lambda earned_label: FIRST.index(earned_label.label.key))
 
 
 def _named(row: Sequence[Sequence[EarnedLabel]]) -> str:
     """Name the heads of a layer by their first label."""
     kinds: dict[Label, list[str]] = {}
     for head, earned in enumerate(row):
-        for one in _known(earned)[:1]:
-            kinds.setdefault(one.label, []).append(f"H{head} {one.score:.2f}")
+        for earned_label in _known(earned)[:1]:
+            kinds.setdefault(earned_label.label, []).append(f"H{head} {earned_label.score:.2f}")
     if not kinds:
         return TEXTS("heads.none")
-    said = "; ".join(
+    named = "; ".join(
         TEXTS(
             "heads.induction" if label.key == "induction" else "heads.named",
             title=label.title,
@@ -202,5 +202,5 @@ def _named(row: Sequence[Sequence[EarnedLabel]]) -> str:
         )
         for label, heads in kinds.items()
     )
-    sinks = any(one.label.key == "first_token" for earned in row for one in earned)
-    return TEXTS("heads.some", heads=said, rest=TEXTS("heads.rest") if sinks else "").strip()
+    sinks = any(each.label.key == "first_token" for earned in row for each in earned)
+    return TEXTS("heads.some", heads=named, rest=TEXTS("heads.rest") if sinks else "").strip()

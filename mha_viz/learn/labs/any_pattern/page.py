@@ -11,9 +11,9 @@ import torch
 from torch import Tensor
 
 from mha_viz.errors import ArgumentError
-from mha_viz.learn.frame import charts, frame
+from mha_viz.learn.frame import charts, layout
 from mha_viz.learn.frame.choices import Choices
-from mha_viz.learn.frame.long_work import trained
+from mha_viz.learn.frame.long_work import LabRun, offer_run
 from mha_viz.learn.frame.texts import read_texts
 from mha_viz.learn.labs.any_pattern import numbers as any_pattern
 from mha_viz.learn.labs.any_pattern import patterns
@@ -43,10 +43,9 @@ def draw(choices: Choices) -> None:
         TEXTS.step("price")
     rows, seed = painted(choices)
     n, target = len(rows), patterns.pattern_of(rows)
-    train, label = partial(any_pattern.fit, target, seed), f"Fit heads of width 1 to {n}"
-    settings, stored = (rows, seed), any_pattern.STORED[0]
-    buttons: dict[str, Any] = {"name": "fit", "keep": 12, "label": label}
-    fit = trained(choices, settings, any_pattern.STEPS, train, stored=stored, **buttons)
+    make, (stored, _) = partial(any_pattern.fit, target, seed), any_pattern.STORED
+    run = LabRun(make, (rows, seed), any_pattern.STEPS, stored)
+    fit = offer_run(choices, run, name="fit", label=f"Fit heads of width 1 to {n}", keep=12)
     if fit is None:
         TEXTS.caption("fit.text", n=n, lab=any_pattern)
     else:
@@ -99,21 +98,21 @@ def _over_widths(
 
 def _one_width(choices: Choices, fit: Fit) -> None:
     n = len(fit.kl)
-    d_k = TEXTS.choose(choices, "width", high=n)
-    made = fit.pattern[d_k - 1]
+    d_k = TEXTS.choose(choices, "width", positions=range(1, n + 1))
+    fitted = fit.pattern[d_k - 1]
     # two fit beside each other
     cell = 130 // n if look.large() else min(40, 200 // n) if n <= 8 else 24
     names = list(map(str, range(n)))
-    most = float(torch.maximum(fit.target, made).max())
+    most = float(torch.maximum(fit.target, fitted).max())
     apart = max(0.1, float(fit.largest[d_k - 1]))  # rounding shall not look like a difference
-    looks: MatrixLook = {"rows": names, "columns": names, "cell": cell}
-    shares: MatrixLook = looks | {"diverging": False, "limits": (0.0, most)}
+    matrix_look: MatrixLook = {"rows": names, "columns": names, "cell": cell}
+    shares: MatrixLook = matrix_look | {"diverging": False, "limits": (0.0, most)}
     with st.container(horizontal=True):
         charts.matrix(choices.key("pain"), fit.target, "painted", **shares)
-        charts.matrix(choices.key("made"), made, f"made with d_k = {d_k}", **shares)
-        difference = made - fit.target
-        looks["limits"] = (-apart, apart)
-        charts.matrix(choices.key("diff"), difference, "difference", **looks)
+        charts.matrix(choices.key("made"), fitted, f"made with d_k = {d_k}", **shares)
+        difference = fitted - fit.target
+        matrix_look["limits"] = (-apart, apart)
+        charts.matrix(choices.key("diff"), difference, "difference", **matrix_look)
     errors = {name: format_number(getattr(fit, name)[d_k - 1]) for name in ERRORS}
     score = format_number((fit.query[d_k - 1] @ fit.key[d_k - 1].T).abs().max())
     zeros = TEXTS("one-width.zeros") if (fit.target == 0).any() else ""
@@ -137,14 +136,14 @@ def _rank(choices: Choices, rows: Digits, fit: Fit | None) -> None:
 def _real_inputs(choices: Choices, rows: Digits, seed: int, one_hot: Fit | None) -> None:
     """Draw the section about patterns that tokens rule out at any width of the head."""
     cover = TEXTS.predict(choices, "equal")
-    with frame.row():
+    with layout.row():
         d_model, repeat = (TEXTS.choose(choices, name) for name in ("d_model", "repeat"))
     n, target = len(rows), patterns.pattern_of(rows)
     tokens = patterns.real_tokens(n, d_model, repeat, seed)
-    train = partial(any_pattern.fit, target, seed, tokens=tokens)
-    settings, label = (rows, seed, d_model, repeat), f"Fit on {n} tokens of width {d_model}"
-    total, stored = any_pattern.STEPS, any_pattern.STORED[1]
-    fit = trained(choices, settings, total, train, name="real", label=label, stored=stored)
+    make, (_, stored) = partial(any_pattern.fit, target, seed, tokens=tokens), any_pattern.STORED
+    run = LabRun(make, (rows, seed, d_model, repeat), any_pattern.STEPS, stored)
+    label = f"Fit on {n} tokens of width {d_model}"
+    fit = offer_run(choices, run, name="real", label=label)
     least = float(patterns.divergence(target, patterns.tied(target, 0, n - 1))) if repeat else 0.0
     if repeat:
         TEXTS.markdown("real-inputs.bound.text", least=format_number(least))
@@ -169,11 +168,11 @@ def _fixed_pattern(choices: Choices, target: Tensor, seed: int, fit: Fit | None)
     """Draw what can be compared with a painted pattern, and what cannot."""
     n, last = len(target), target.shape[1] - 1
     tokens = patterns.real_tokens(n, any_pattern.D_MODEL, True, seed)
-    others = {} if fit is None else {f"fitted head, d_k = {k}": fit.pattern[k - 1] for k in (1, 2)}
-    others[TEXTS("fixed-pattern.swapped")] = target[:, [last, *range(1, last), 0]]
-    rows = [any_pattern.distances(target, pattern, tokens) for pattern in others.values()]
+    compared = {f"fitted head, d_k = {k}": fit.pattern[k - 1] for k in (1, 2)} if fit else {}
+    compared[TEXTS("fixed-pattern.swapped")] = target[:, [last, *range(1, last), 0]]
+    rows = [any_pattern.distances(target, pattern, tokens) for pattern in compared.values()]
     columns = [f"‖A − Â‖, {n} × {n}", f"‖AX − ÂX‖, {n} × {tokens.shape[1]}", "at most"]
-    table = pd.DataFrame(rows, index=list(others)).map(format_number).set_axis(columns, axis=1)
+    table = pd.DataFrame(rows, index=list(compared)).map(format_number).set_axis(columns, axis=1)
     charts.table(choices.key("fixed"), table.rename_axis("Â").reset_index())
     TEXTS.markdown("fixed-pattern.found")
 
@@ -183,11 +182,11 @@ def _fixed_pattern(choices: Choices, target: Tensor, seed: int, fit: Fit | None)
 
 def painted(choices: Choices) -> tuple[Digits, int]:
     """Draw the controls and the grid; return the pattern as rows of digits, and the seed."""
-    with frame.row():
+    with layout.row():
         name, n, seed = (TEXTS.choose(choices, key) for key in ("pattern", "tokens", "seed"))
     rows = _rows(choices, name, n, seed)
-    left, right = st.columns([3, 2], gap="medium")
-    with right:
+    grid_column, text_column = st.columns([3, 2], gap="medium")
+    with text_column:
         brush = TEXTS.choose(choices, "brush")
         selection.control(
             choices.key(f"typed-{n}"),
@@ -198,7 +197,7 @@ def painted(choices: Choices) -> tuple[Digits, int]:
             value="\n".join(rows),
             take=lambda raw: _take(choices, _split(raw), n),
         )
-    with left:
+    with grid_column:
         _grid(choices, rows, brush)
     return rows, seed
 

@@ -94,13 +94,13 @@ class Learned:
 
     Args:
         counts: of pictures learned from.
-        unseen: by kind, on 500 pictures that neither ever saw. seen: on those learned from.
+        unseen: by kind, on 500 pictures that neither ever saw. training: on those learned from.
         pattern: (head, query, key) of the heads with the most pictures. parameters: by kind.
     """
 
     counts: tuple[int, ...]
     unseen: dict[str, list[float]]
-    seen: dict[str, list[float]]
+    training: dict[str, list[float]]
     pattern: Tensor
     parameters: dict[str, int]
 
@@ -133,7 +133,7 @@ def learn(
             f"Take 4 to 4,096 pictures and 1 to 5,000 steps, got {tuple(counts)} and {n_steps}."
         )
     unseen: dict[str, list[float]] = {kind: [] for kind in KINDS}
-    seen: dict[str, list[float]] = {kind: [] for kind in KINDS}
+    training: dict[str, list[float]] = {kind: [] for kind in KINDS}
     test_set, networks = strokes(UNSEEN, UNSEEN + seed), {}
     for i, (count, kind) in enumerate(product(counts, KINDS)):
         training_set = strokes(count, seed)
@@ -142,11 +142,11 @@ def learn(
             if on_step is not None and step % 20 == 0:
                 on_step(i * n_steps + step)
         unseen[kind].append(_accuracy(network, test_set))
-        seen[kind].append(_accuracy(network, training_set))
+        training[kind].append(_accuracy(network, training_set))
     heads = networks["heads"]
     assert isinstance(heads, Heads)
     parameters = {kind: sum(p.numel() for p in net.parameters()) for kind, net in networks.items()}
-    return Learned(tuple(counts), unseen, seen, heads.pattern().detach(), parameters)
+    return Learned(tuple(counts), unseen, training, heads.pattern().detach(), parameters)
 
 
 def fewest(learned: Learned) -> dict[str, str]:

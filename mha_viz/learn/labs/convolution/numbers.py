@@ -188,8 +188,8 @@ def leak(alpha: Number) -> float:
     if alpha <= 0:
         return 1.0
     reach = 2 + math.ceil(math.sqrt(40 / alpha))  # beyond it e^-40
-    others = 2 * sum(math.exp(-alpha * d * d) for d in range(1, reach))
-    return -math.expm1(-2 * math.log1p(others))
+    missed = 2 * sum(math.exp(-alpha * d * d) for d in range(1, reach))
+    return -math.expm1(-2 * math.log1p(missed))
 
 
 def max_error(picture: Picture, kernel: Kernel, alpha: Number) -> float:
@@ -259,8 +259,8 @@ def middle(picture: Picture, side: int = 16) -> Float[Tensor, "row2 column2 in"]
     >>> middle(torch.ones(30, 9, 1)).shape
     torch.Size([16, 9, 1])
     """
-    top, left = (max(0, (length - side) // 2) for length in picture.shape[:2])
-    return picture[top : top + side, left : left + side]
+    first_row, first_column = (max(0, (length - side) // 2) for length in picture.shape[:2])
+    return picture[first_row : first_row + side, first_column : first_column + side]
 
 
 def border_gaps(picture: Picture, kernel: Kernel) -> dict[str, float]:
@@ -283,8 +283,8 @@ def shuffle_gaps(picture: Picture, seed: int = 0) -> tuple[float, float]:
 
     The one head mixes the colours by random numbers, the nine blur.
 
-    >>> one, nine = shuffle_gaps(torch.eye(4)[:, :, None])
-    >>> one < 1e-6, nine > 0.1
+    >>> single, nine = shuffle_gaps(torch.eye(4)[:, :, None])
+    >>> single < 1e-6, nine > 0.1
     (True, True)
     """
     channels, random = picture.shape[-1], torch.Generator().manual_seed(seed)
@@ -295,11 +295,11 @@ def shuffle_gaps(picture: Picture, seed: int = 0) -> tuple[float, float]:
         return pixels.flatten(0, 1)[order].view_as(pixels)
 
     blur = full_kernel(kernel_numbers("blur", 3), 3, channels)
-    one, nine = (
+    single, nine = (
         gap(shuffled(picture), kernel, SHARP, "zeros", shuffled(attended(picture, kernel)))
         for kernel in (mix, blur)
     )
-    return one, nine
+    return single, nine
 
 
 STORED = (StoredRun("convolution", (0,), Learned, learn),)

@@ -10,9 +10,9 @@ from torch import Tensor
 
 from mha_viz.core.amounts import of_bytes
 from mha_viz.core.reprs import count
-from mha_viz.learn.frame import charts, frame
+from mha_viz.learn.frame import charts, layout
 from mha_viz.learn.frame.choices import Choices
-from mha_viz.learn.frame.long_work import trained
+from mha_viz.learn.frame.long_work import LabRun, offer_run
 from mha_viz.learn.frame.texts import read_texts
 from mha_viz.learn.labs.convolution import inputs
 from mha_viz.learn.labs.convolution import learning as lab
@@ -51,7 +51,7 @@ def draw(choices: Choices) -> None:
     TEXTS.fold(choices, "learning", partial(_learning, choices))
 
 
-@frame.part
+@layout.part
 def _story(choices: Choices) -> None:
     question, pictures = st.columns(2, gap="medium")
     with question:
@@ -89,14 +89,14 @@ def _story(choices: Choices) -> None:
 
 def _setup(choices: Choices) -> Setup:
     """Draw the controls and return their choices."""
-    with frame.row():
+    with layout.row():
         name, side = (TEXTS.choose(choices, name) for name in ("picture", "side"))
         colour = TEXTS.choose(choices, "colour", options={False: "Grey", True: "RGB"})
         size = TEXTS.choose(choices, "size", options={k: f"{k} × {k}" for k in (1, 3, 5)})
         alpha = TEXTS.choose(choices, "alpha")
     picture, about = _picture(name, side, colour)
     rows, columns, channels = picture.shape
-    with frame.row():
+    with layout.row():
         numbers, preset = _kernel(choices, size, colour)
         border = TEXTS.choose(choices, "border")
     read = views.integer(0, convolution.MAX_SIDE - 1)  # a click, a slider or a link chooses a pixel
@@ -134,9 +134,9 @@ def _kernel(choices: Choices, size: int, colour: bool) -> tuple[inputs.Numbers, 
     preset = TEXTS.choose(choices, name)
     begin = inputs.kernel_numbers(preset, size, colour)
     names = ["red", "green", "blue"] if is_tint else [str(i - size // 2) for i in range(size)]
-    grid = frame.Grid("kernel", begin, names, names)
+    grid = layout.Grid("kernel", begin, names, names)
     edited = f"{preset}{size}{'rgb' * is_tint}"
-    numbers = frame.editor(choices, edited, grid, most=99.0, step=None, cell=64)
+    numbers = layout.editor(choices, edited, grid, most=99.0, step=None, cell=64)
     return numbers, TEXTS(f"controls.{name}.options.{preset}")
 
 
@@ -193,7 +193,7 @@ def _one_pixel(choices: Choices, setup: Setup, pixel: Pixel) -> None:
     with st.container(horizontal=True):
         for name, length in zip(("row", "column"), setup.picture.shape, strict=False):
             if length > 1:
-                TEXTS.choose(choices, name, high=length - 1, default=length // 2)
+                TEXTS.choose(choices, name, positions=range(length), default=length // 2)
     size = setup.kernel.shape[-1]
     notes = [f"× {format_number(number)}" for number in setup.kernel[0, 0].flatten()]
     radius = max(2, size // 2 + 1)
@@ -262,7 +262,7 @@ def _sharpness(choices: Choices, setup: Setup) -> None:
         )
 
 
-@frame.part
+@layout.part
 def _border(choices: Choices, setup: Setup) -> None:
     """Draw the effect of the border on heads whose pixel lies outside the picture."""
     cover = TEXTS.predict(choices, "border")
@@ -271,7 +271,7 @@ def _border(choices: Choices, setup: Setup) -> None:
         TEXTS.markdown("border-gaps.table", **gaps)
 
 
-@frame.part
+@layout.part
 def _one_head(choices: Choices, setup: Setup) -> None:
     """Show that one head alone is a convolution of one pixel."""
     cover = TEXTS.predict(choices, "shuffle")
@@ -299,8 +299,8 @@ def _learning(choices: Choices) -> None:
     number_tables(strokes, dark=look.dark(), key=choices.key("strokes"), across=len(strokes))
     seed = TEXTS.choose(choices, "learnseed")
     total = lab.STEPS * len(lab.COUNTS) * len(lab.KINDS)
-    train, (stored,) = partial(lab.learn, seed=seed), STORED
-    learned = trained(choices, (seed,), total, train, label="Train both", stored=stored)
+    run = LabRun(partial(lab.learn, seed=seed), (seed,), total, STORED[0])
+    learned = offer_run(choices, run, label="Train both")
     if learned is None:
         TEXTS.caption("learned.wait", counts=", ".join(map(str, lab.COUNTS)), steps=lab.STEPS)
         return
@@ -310,9 +310,10 @@ def _learning(choices: Choices) -> None:
 
 def _learned(choices: Choices, learned: Learned, seed: int) -> None:
     names, counts = TEXTS.labels("kinds"), learned.counts
+    accuracies = {"new pictures": learned.unseen, "learned ones": learned.training}
     lines = {
-        f"{name}, {which}": shares[kind]
-        for which, shares in (("new pictures", learned.unseen), ("learned ones", learned.seen))
+        f"{name}, {pictures}": shares[kind]
+        for pictures, shares in accuracies.items()
         for kind, name in names.items()
     }
     TEXTS.markdown("learned.enough", least=lab.fewest(learned), parameters=learned.parameters)

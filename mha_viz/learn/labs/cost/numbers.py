@@ -67,19 +67,19 @@ class Sizes:
         return self.d_model // self.n_heads
 
 
-def divisors(whole: int, most: int = MOST["d_model"]) -> list[int]:
-    """List the divisors of `whole` that are at most `most`.
+def divisors(number: int, most: int = MOST["d_model"]) -> list[int]:
+    """List the divisors of `number` that are at most `most`.
 
     >>> divisors(12, 4)
     [1, 2, 3, 4]
     """
-    low = {i for i in range(1, int(whole**0.5) + 1) if whole % i == 0}
-    return sorted(i for i in low | {whole // i for i in low} if i <= most)
+    low = {i for i in range(1, int(number**0.5) + 1) if number % i == 0}
+    return sorted(i for i in low | {number // i for i in low} if i <= most)
 
 
-def _nearest(whole: int, near: int) -> int:
-    """Return the divisor of `whole` that is nearest to `near`."""
-    return min(divisors(whole), key=lambda i: (abs(i - near), i))
+def _nearest(number: int, near: int) -> int:
+    """Return the divisor of `number` that is nearest to `near`."""
+    return min(divisors(number), key=lambda i: (abs(i - near), i))
 
 
 class Costs(NamedTuple):

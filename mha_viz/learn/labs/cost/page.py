@@ -10,9 +10,9 @@ import streamlit as st
 
 from mha_viz.core.amounts import of_bytes, short
 from mha_viz.errors import MhaVizError
-from mha_viz.learn.frame import charts, frame
+from mha_viz.learn.frame import charts, layout
 from mha_viz.learn.frame.choices import Choices
-from mha_viz.learn.frame.long_work import trained
+from mha_viz.learn.frame.long_work import LabRun, offer_run
 from mha_viz.learn.frame.texts import read_texts
 from mha_viz.learn.labs.cost import measured
 from mha_viz.learn.labs.cost.measured import Measured
@@ -68,7 +68,7 @@ def draw(choices: Choices) -> None:
 
 def sizes_of(choices: Choices, defaults: Mapping[str, int], n_bytes: int = 4) -> Sizes | None:
     """Draw controls of these sizes; None, and an error on screen, where they do not fit."""
-    with frame.row():
+    with layout.row():
         sizes = {
             name: TEXTS.choose(choices, name, default=default) for name, default in defaults.items()
         }
@@ -181,16 +181,15 @@ def _fused(choices: Choices, sizes: Sizes) -> None:
 
 def _timing(choices: Choices) -> None:
     """Draw the measurements; no fragment, as in `draw`."""
-    with frame.row():
+    with layout.row():
         names = ("time_width", "time_heads", "longest", "seed")
         width, heads, longest, seed = settings = tuple(
             TEXTS.choose(choices, name) for name in names
         )
     lengths = [n for n in measured.LENGTHS if n <= longest]
     runs = [(n, width, heads) for n in lengths] + [(AT, width, h) for h in HEADS]
-    run, total = partial(measured.measure, runs, seed), len(runs) * len(WAYS)
-    buttons: dict[str, Any] = {"name": "start", "label": "Measure", "keep": 8}
-    times: Measured | None = trained(choices, settings, total, run, **buttons)
+    run = LabRun(partial(measured.measure, runs, seed), settings, len(runs) * len(WAYS))
+    times = offer_run(choices, run, name="start", label="Measure", keep=8)
     if times is None:
         TEXTS.caption("measured.wait")
         return
@@ -266,7 +265,7 @@ def _columns(times: Measured, ways: Iterable[str]) -> dict[str, Any]:
 
 def _models(choices: Choices, checkpoint: tuple[str, str, str]) -> None:
     model = memory.model(*checkpoint)
-    with frame.row():
+    with layout.row():
         n = TEXTS.choose(choices, "at", options=LONG)
         size = TEXTS.choose(choices, "at_bytes", options=BYTES)
     table = rows(n, size, model)

@@ -14,7 +14,7 @@ from mha_viz.core.metrics import LABELS, METRICS
 from mha_viz.core.record.visible import visible_keys, visible_tiles
 from mha_viz.interventions.importance import HeadImportance, head_importance, importance_passes
 from mha_viz.learn.frame.choices import Choices
-from mha_viz.learn.frame.long_work import trained
+from mha_viz.learn.frame.long_work import LabRun, offer_run
 from mha_viz.learn.frame.texts import read_texts
 from mha_viz.learn.labs.find_the_head import numbers as game
 from mha_viz.plots.static import TILE, grid_image, head_image
@@ -39,17 +39,17 @@ class Exercise:
     tasks: tuple[str, ...]
     seed: int
     link: str
-    place: DeltaGenerator  # for what else a teacher needs
+    box: DeltaGenerator  # for what else a teacher needs
 
 
 def exercise(choices: Choices, scene: Scene) -> Exercise:
     """Draw the tasks that a teacher may choose, and the link that carries them."""
     missing = {task.key: why for task in game.TASKS if (why := _missing(scene, task))}
     usual = [t.key for t in game.TASKS if t.key not in missing and t.needs != "loss"]
-    asked = choices.get("tasks", "", _read_tasks)
-    chosen = asked.split(",") if asked else usual
-    place = st.expander("For teachers: tasks, link and printed sheets", icon=":material/school:")
-    with place:
+    raw_tasks = choices.get("tasks", "", _read_tasks)
+    chosen = raw_tasks.split(",") if raw_tasks else usual
+    box = st.expander("For teachers: tasks, link and printed sheets", icon=":material/school:")
+    with box:
 
         def take(named: list[str]) -> None:
             picked = [task.key for task in game.TASKS if task.key in named]
@@ -69,7 +69,7 @@ def exercise(choices: Choices, scene: Scene) -> Exercise:
         if key in missing:
             st.caption(f"Left out: {game.BY_KEY[key].title}. {missing[key]}")
     tasks = game.in_order([key for key in chosen if key not in missing], seed)
-    return Exercise(tuple(tasks), seed, link, place)
+    return Exercise(tuple(tasks), seed, link, box)
 
 
 def _read_tasks(raw: str) -> str:
@@ -102,13 +102,13 @@ def _missing(scene: Scene, task: game.Task) -> str:
     return TEXTS("missing.duplicate" if task.key == "duplicate" else "missing.other")
 
 
-def board(scene: Scene, key: str, found: HeadImportance | None) -> game.Board | None:
-    """Return the board of a task; None where nothing is known (yet), of a loss without `found`."""
+def board(scene: Scene, key: str, importance: HeadImportance | None) -> game.Board | None:
+    """Return the board of a task; None where it has no values, of a loss without `importance`."""
     task = game.BY_KEY[key]
     if task.needs == "loss":
-        if found is None:
+        if importance is None:
             return None
-        change = found.mean if task.highest else found.mean.abs()
+        change = importance.mean if task.highest else importance.mean.abs()
         passing = ((change > game.SPARE) == task.highest).nonzero().tolist()
         return game.board_of_scores(task, change, [(layer, head) for layer, head in passing])
 
@@ -146,38 +146,39 @@ def verdict(board: game.Board, answer: game.Answer) -> str:
 
 def measure_loss(choices: Choices, scene: Scene, tasks: tuple[str, ...]) -> HeadImportance | None:
     """Draw the button for tasks that need the loss; return what it has found."""
-    found: HeadImportance | None = None
+    importance: HeadImportance | None = None
     if OF_LOSS & set(tasks):
         st.caption(TEXTS("measure.text") + TEXTS("measure.pair") * bool(scene.record.text_pair))
         checkpoint, text = selection.current().checkpoint, scene.record.text
         passes = importance_passes(model := memory.model(*checkpoint), "ablation")
         with continue_on_error():
-            found = trained(
-                *(choices, (checkpoint, text), scene.head_count),
+            run = LabRun(
                 partial(head_importance, heavy.model_of(checkpoint), text, "ablation"),
-                name="measure",
-                label=TEXTS("measure.label"),
+                (checkpoint, text),
+                scene.head_count,
                 seconds=heavy.seconds(model, round(passes * len(scene.record.tokens))),
                 progress_argument="on_progress",
             )
-    return found
+            importance = offer_run(choices, run, name="measure", label=TEXTS("measure.label"))
+    return importance
 
 
-def downloads(scene: Scene, asked: Exercise, found: dict[str, game.Board]) -> None:
+def downloads(scene: Scene, exercise: Exercise, boards: dict[str, game.Board]) -> None:
     """Draw the download buttons of the sheet for pupils and of the one with answers."""
-    unseen = [one.task.title for one in found.values() if not one.task.on_paper]
-    found = {key: one for key, one in found.items() if one.task.on_paper}
+    unseen = [board.task.title for board in boards.values() if not board.task.on_paper]
+    boards = {key: board for key, board in boards.items() if board.task.on_paper}
     if unseen:
-        asked.place.caption(f"Not on the sheets, because no picture shows it: {', '.join(unseen)}.")
-    if not found:
+        titles = ", ".join(unseen)
+        exercise.box.caption(f"Not on the sheets, because no picture shows it: {titles}.")
+    if not boards:
         return
     file = safe_name(scene.record.model, "model")
-    with asked.place, st.container(horizontal=True):
-        make = partial(sheet, scene, asked.link, found)
+    with exercise.box, st.container(horizontal=True):
+        make = partial(sheet, scene, exercise.link, boards)
         sheet_buttons(make, f"find-the-head_{file}", key="find-the-head-sheet")
 
 
-def sheet(scene: Scene, link: str, found: dict[str, game.Board], answers: bool) -> str:
+def sheet(scene: Scene, link: str, boards: dict[str, game.Board], answers: bool) -> str:
     """Return the printable exercise, HTML. Runs outside of the page: reads only its arguments."""
     record = scene.record
     about = [TEXTS("sheet.model", record=record)]
@@ -186,9 +187,9 @@ def sheet(scene: Scene, link: str, found: dict[str, game.Board], answers: bool) 
     if answers:
         about.append(f"Link: {link}")
     tasks = []
-    for one in found.values():
-        shown = (_lines(one), _picture(scene, one)) if answers else ((), None)
-        tasks.append(SheetTask(one.task.title, one.task.question, one.task.rule, *shown))
+    for board in boards.values():
+        shown = (_lines(board), _picture(scene, board)) if answers else ((), None)
+        tasks.append(SheetTask(board.task.title, board.task.question, board.task.rule, *shown))
     return worksheet(
         "Find the head: answers" if answers else "Find the head",
         about,
@@ -199,21 +200,22 @@ def sheet(scene: Scene, link: str, found: dict[str, game.Board], answers: bool) 
     )
 
 
-def _lines(one: game.Board) -> tuple[str, ...]:
-    first = f"{game.names(one.best)}: {title(one.task)} {format_number(one.values[one.best])}"
-    lead = "Answer: " if one.passing else "No head does. The nearest: "
+def _lines(board: game.Board) -> tuple[str, ...]:
+    value = format_number(board.values[board.best])
+    first = f"{game.names(board.best)}: {title(board.task)} {value}"
+    lead = "Answer: " if board.passing else "No head does. The nearest: "
     next_best = "; ".join(
-        f"{game.names(a)} {format_number(one.values[a])}" for a in one.ranking[1:4]
+        f"{game.names(a)} {format_number(board.values[a])}" for a in board.ranking[1:4]
     )
     lines = [f"{lead}{first}.", f"Next: {next_best}." if next_best else ""]
-    if one.task.label:
-        label = LABELS[one.task.label]
-        lines.append(f"{len(one.passing)} of {len(one.values)} heads count as “{label.title}”.")
+    if board.task.label:
+        label = LABELS[board.task.label]
+        lines.append(f"{len(board.passing)} of {len(board.values)} heads count as “{label.title}”.")
     return tuple(line for line in lines if line)
 
 
-def _picture(scene: Scene, one: game.Board) -> bytes:
-    record, head = scene.record, one.best[0]
+def _picture(scene: Scene, board: game.Board) -> bytes:
+    record, head = scene.record, board.best[0]
     weights, labels = record.head(*head).numpy(), (record.labels, record.key_labels)
-    told, visible = words.settings(scene), visible_keys(record, head[0])
-    return head_image(weights, labels, title=game.names((head,)), caption=told, visible=visible)
+    caption, visible = words.settings(scene), visible_keys(record, head[0])
+    return head_image(weights, labels, title=game.names((head,)), caption=caption, visible=visible)

@@ -111,8 +111,8 @@ class Board:
     def rank(self, answer: Answer) -> int:
         """Return 1 for the best; equal values share a rank."""
         sign = 1.0 if self.task.highest else -1.0
-        own = sign * self._value(answer)
-        return 1 + sum(sign * value > own + _SAME for value in self.values.values())
+        signed = sign * self._value(answer)
+        return 1 + sum(sign * value > signed + _SAME for value in self.values.values())
 
     def share(self, answer: Answer) -> float:
         """Return the answer's place between the mean of all answers (0) and the best (1)."""
@@ -198,8 +198,8 @@ def labelled(task: Task, labels: Sequence[Sequence[Sequence[EarnedLabel]]]) -> l
     return [
         (layer, head)
         for layer, row in enumerate(labels)
-        for head, found in enumerate(row)
-        if any(one.label.key == task.label for one in found)
+        for head, earned in enumerate(row)
+        if any(earned_label.label.key == task.label for earned_label in earned)
     ]
 
 
@@ -214,15 +214,15 @@ def hints(board: Board, seed: int = 0) -> tuple[str, ...]:
     """
     draw = random.Random(f"{seed} {board.task.key}")
     best, layers = board.best, sorted({head[0] for answer in board.values for head in answer})
-    own = {layer for layer, _ in best}
-    others = [layer for layer in layers if layer not in own] if len(layers) > 2 else []
-    near = sorted(own | set(draw.sample(others, min(len(others), 1))))
+    best_layers = {layer for layer, _ in best}
+    decoys = [layer for layer in layers if layer not in best_layers] if len(layers) > 2 else []
+    near = sorted(best_layers | set(draw.sample(decoys, min(len(decoys), 1))))
     where = " or ".join(f"L{layer}" for layer in near)
     if board.task.n_heads == 2:
-        second = f"They are in {' and '.join(f'L{layer}' for layer in sorted(own))}."
+        second = f"They are in {' and '.join(f'L{layer}' for layer in sorted(best_layers))}."
         return board.task.hint, second, f"One of the two is {names(best[:1])}."
-    rest = [answer for answer in board.values if answer != best]
-    few = sorted([best, *draw.sample(rest, min(len(rest), 2))])
+    other_answers = [answer for answer in board.values if answer != best]
+    few = sorted([best, *draw.sample(other_answers, min(len(other_answers), 2))])
     third = f"The nearest is one of {', '.join(names(answer) for answer in few)}."
     return board.task.hint, f"The head that comes nearest is in {where}.", third
 

@@ -9,7 +9,7 @@ from functools import partial
 import pandas as pd
 import streamlit as st
 
-from mha_viz.learn.frame import charts, frame
+from mha_viz.learn.frame import charts, layout
 from mha_viz.learn.frame.choices import Choices
 from mha_viz.learn.frame.texts import read_texts
 from mha_viz.learn.labs.find_the_head import boards
@@ -40,7 +40,7 @@ TEXTS = read_texts(__package__)
 class Game:
     """Progress with the tasks of one model, text and seed."""
 
-    place: int = 0
+    number: int = 0  # of the task that is open
     answers: dict[str, Answer] = field(default_factory=dict)
     hints: dict[str, int] = field(default_factory=dict)
     chosen: dict[str, list[Head]] = field(default_factory=dict)  # the last one is the newest
@@ -55,12 +55,13 @@ def draw(choices: Choices) -> None:
     exercise = boards.exercise(choices, scene)
     # Outside of the fragment: a button in one does not end its run, and Stop must.
     loss = boards.measure_loss(choices, scene, exercise.tasks)
-    found = {key: one for key in exercise.tasks if (one := boards.board(scene, key, loss))}
-    boards.downloads(scene, exercise, found)
-    if found or not boards.OF_LOSS & set(exercise.tasks):
-        asked = partial(_predict, choices, scene)
-        look.beside([2, 3], asked, lambda: _play(choices, scene, found, exercise.seed))
-    frame.fold(choices, "points", TEXTS("rules.title"), _rules)
+    drawn = ((key, boards.board(scene, key, loss)) for key in exercise.tasks)
+    task_boards = {key: board for key, board in drawn if board}
+    boards.downloads(scene, exercise, task_boards)
+    if task_boards or not boards.OF_LOSS & set(exercise.tasks):
+        play = partial(_play, choices, scene, task_boards, exercise.seed)
+        look.beside([2, 3], partial(_predict, choices, scene), play)
+    layout.fold(choices, "points", TEXTS("rules.title"), _rules)
 
 
 def _rules() -> None:
@@ -71,30 +72,30 @@ def _rules() -> None:
 def _predict(choices: Choices, scene: Scene) -> None:
     labels = reporting.report(scene, selection.current()).labels
     fixed = {"previous_token", "next_token", "self", "first_token"}
-    count = sum(any(f.label.key in fixed for f in held) for row in labels for held in row)
+    count = sum(any(f.label.key in fixed for f in earned) for row in labels for earned in row)
     share = count / scene.head_count
     right = 0 if share < 0.1 else 1 if share <= 0.5 else 2
     TEXTS.predict(choices, "places", right=right, count=count, n_heads=scene.head_count)
 
 
-@frame.part
-def _play(choices: Choices, scene: Scene, found: dict[str, Board], seed: int) -> None:
-    if not found:
+@layout.part
+def _play(choices: Choices, scene: Scene, task_boards: dict[str, Board], seed: int) -> None:
+    if not task_boards:
         st.info(TEXTS("nothing.no_task"))
         return
     games = progress.results("games")
     if (scene.key, seed) not in games:
         games[scene.key, seed] = Game()
     game: Game = games[scene.key, seed]
-    keys = list(found)
-    game.place = min(game.place, len(keys) - 1)
-    board = found[keys[game.place]]
+    keys = list(task_boards)
+    game.number = min(game.number, len(keys) - 1)
+    board = task_boards[keys[game.number]]
     chosen = game.chosen.setdefault(board.task.key, list(board.start))
-    scores = _scores(game, found)
+    scores = _scores(game, task_boards)
     earned = words.count(sum(scores.values()), "point") + f" of {100 * len(scores)}" * bool(scores)
-    answered = f"{len(scores)} of {len(found)} tasks answered"
-    st.progress(len(scores) / len(found), f"{answered} · {earned}")
-    st.header(f"Task {game.place + 1} of {len(keys)}: {board.task.title}", anchor=False)
+    answered = f"{len(scores)} of {len(task_boards)} tasks answered"
+    st.progress(len(scores) / len(task_boards), f"{answered} · {earned}")
+    st.header(f"Task {game.number + 1} of {len(keys)}: {board.task.title}", anchor=False)
     st.markdown(board.task.question)
     st.caption(board.task.rule)
     if board.task.key == "induction" and "duplicate_token" not in scene.facts:
@@ -106,13 +107,13 @@ def _play(choices: Choices, scene: Scene, found: dict[str, Board], seed: int) ->
         _answer(choices, scene, game, board, seed)
     _onward(choices, game, keys)
     if all(key in game.answers for key in keys):
-        _total(game, found, scores)
+        _total(game, task_boards, scores)
 
 
-def _scores(game: Game, found: dict[str, Board]) -> dict[str, int]:
+def _scores(game: Game, task_boards: dict[str, Board]) -> dict[str, int]:
     return {
         key: points(board, game.answers[key], game.hints.get(key, 0))
-        for key, board in found.items()
+        for key, board in task_boards.items()
         if key in game.answers
     }
 
@@ -131,7 +132,7 @@ def _grid(choices: Choices, scene: Scene, chosen: list[Head]) -> None:
 
 def _answer(choices: Choices, scene: Scene, game: Game, board: Board, seed: int) -> None:
     task, chosen = board.task, game.chosen[board.task.key]
-    with frame.row():
+    with layout.row():
         for slot in range(task.n_heads):
             _picker(choices, scene, chosen, slot, f" {slot + 1}" * (task.n_heads > 1))
     answer: Answer = tuple(sorted(chosen))
@@ -139,8 +140,8 @@ def _answer(choices: Choices, scene: Scene, game: Game, board: Board, seed: int)
     used, all_hints = game.hints.get(task.key, 0), hints(board, seed)
 
     @guarded
-    def take(given: Answer) -> None:
-        game.answers[task.key] = given
+    def take(chosen_answer: Answer) -> None:
+        game.answers[task.key] = chosen_answer
 
     @guarded
     def hint() -> None:
@@ -148,8 +149,9 @@ def _answer(choices: Choices, scene: Scene, game: Game, board: Board, seed: int)
 
     with st.container(horizontal=True):
         label, key = f"Answer: {names(answer)}", choices.key("answer")
-        given = (answer,)
-        st.button(label, key=key, type="primary", on_click=take, args=given, disabled=not allowed)
+        st.button(
+            label, key=key, type="primary", on_click=take, args=(answer,), disabled=not allowed
+        )
         if task.may_be_none:
             st.button("No head does", key=choices.key("nobody"), on_click=take, args=((),))
         label, key, spent = f"Hint (−{HINT_COST})", choices.key("hint"), used == len(all_hints)
@@ -161,7 +163,7 @@ def _answer(choices: Choices, scene: Scene, game: Game, board: Board, seed: int)
     _pictures(choices, scene, [(names((head,)), head) for head in answer])
 
 
-def _picker(choices: Choices, scene: Scene, chosen: list[Head], slot: int, which: str) -> None:
+def _picker(choices: Choices, scene: Scene, chosen: list[Head], slot: int, suffix: str) -> None:
     sizes = (("Layer", "L", scene.record.n_layers), ("Head", "H", scene.record.n_heads))
     for axis, (label, letter, size) in enumerate(sizes):
         key = choices.key(f"{label.lower()}-{slot}")
@@ -171,16 +173,16 @@ def _picker(choices: Choices, scene: Scene, chosen: list[Head], slot: int, which
             chosen[slot] = (layer, number) if axis else (number, head)
 
         value, shown = chosen[slot][axis], dict(width=95, format_func=f"{letter}{{}}".format)
-        numbers, title = list(range(size)), f"{label}{which}"
+        numbers, title = list(range(size)), f"{label}{suffix}"
         selection.control(key, st.selectbox, title, numbers, value=value, take=take, **shown)
 
 
 def _pictures(choices: Choices, scene: Scene, titled: list[tuple[str, Head]]) -> None:
     """Draw heatmaps of one or two heads, side by side where there is room."""
     columns = st.columns(2) if len(titled) > 1 else [st.container()]
-    for place, (column, (title, head)) in enumerate(zip(columns * 2, titled, strict=False)):
+    for number, (column, (title, head)) in enumerate(zip(columns * 2, titled, strict=False)):
         with column:
-            charts.head_picture(choices.key(f"picture-{place}"), scene.record, head, title)
+            charts.head_picture(choices.key(f"picture-{number}"), scene.record, head, title)
 
 
 def _result(choices: Choices, scene: Scene, game: Game, board: Board) -> None:
@@ -210,10 +212,10 @@ def _truth(scene: Scene, board: Board) -> str:
         text += f" {len(board.passing)} of {len(board.values)} heads count."
     if board.task.label:
         baseline = reporting.report(scene, selection.current()).baselines.get(board.task.metric)
-        known = words.baseline_values(baseline)
-        known.pop(words.BASELINE_NAMES["offset"], None)  # no label is measured against that
-        if known:
-            each = ", ".join(f"{name} {format_number(value)}" for name, value in known.items())
+        untrained = words.baseline_values(baseline)
+        untrained.pop(words.BASELINE_NAMES["offset"], None)  # no label is measured against that
+        if untrained:
+            each = ", ".join(f"{name} {format_number(value)}" for name, value in untrained.items())
             text += f" Heads that have learned nothing: {each}."
     return text
 
@@ -221,11 +223,11 @@ def _truth(scene: Scene, board: Board) -> str:
 def _onward(choices: Choices, game: Game, keys: list[str]) -> None:
     @guarded
     def go(step: int) -> None:
-        game.place = (game.place + step) % len(keys)
+        game.number = (game.number + step) % len(keys)
 
     @guarded
     def restart() -> None:
-        game.place, game.answers, game.hints, game.chosen = 0, {}, {}, {}
+        game.number, game.answers, game.hints, game.chosen = 0, {}, {}, {}
 
     ways = ("Previous task", "back", -1), ("Next task", "forward", 1)
     with st.container(horizontal=True):
@@ -237,10 +239,10 @@ def _onward(choices: Choices, game: Game, keys: list[str]) -> None:
         st.button("Start over", icon=icon, key=key, on_click=restart, disabled=not begun)
 
 
-def _total(game: Game, found: dict[str, Board], scores: dict[str, int]) -> None:
+def _total(game: Game, task_boards: dict[str, Board], scores: dict[str, int]) -> None:
     st.header(f"Total: {sum(scores.values())} of {100 * len(scores)} points", anchor=False)
     rows = []
-    for key, board in found.items():
+    for key, board in task_boards.items():
         right = names(board.best if board.passing else ())
         hints_used = game.hints.get(key, 0)
         rows.append((board.task.title, names(game.answers[key]), right, hints_used, scores[key]))

@@ -8,9 +8,9 @@ import streamlit as st
 import torch
 from torch import Tensor
 
-from mha_viz.learn.frame import charts, frame
+from mha_viz.learn.frame import charts, layout
 from mha_viz.learn.frame.choices import Choices
-from mha_viz.learn.frame.long_work import trained
+from mha_viz.learn.frame.long_work import LabRun, offer_run
 from mha_viz.learn.frame.texts import read_texts
 from mha_viz.learn.labs.how_heads_learn import gradient_descent as lab
 from mha_viz.learn.labs.how_heads_learn import loss_landscape
@@ -45,10 +45,10 @@ def folds(choices: Choices, film: Film, settings: Settings, about: str) -> None:
 
 def _one_step(choices: Choices, film: Film, settings: Settings) -> None:
     """Draw one step of a weight, and the chain rule of its gradient; no fragment: it may train."""
-    with frame.row():
+    with layout.row():
         moment, head = TEXTS.choose(choices, "at"), 0
         if film.n_heads > 1:
-            head = TEXTS.choose(choices, "which", high=film.n_heads - 1)
+            head = TEXTS.choose(choices, "which", positions=range(film.n_heads))
     step = film.snapshots[round(moment * (len(film.snapshots) - 1))]
     row = film.steps.index(step)
     before, gradient, after = film.entry[row][-1, head].double().tolist()
@@ -67,12 +67,9 @@ def _one_step(choices: Choices, film: Film, settings: Settings) -> None:
     )
     weights = film.weights.get(step)
     if weights is None:
-        train, key, total = (
-            partial(weights_at, settings, step),
-            (*settings, step),
-            max(step, FEWEST),
-        )
-        weights = trained(choices, key, total, train, name="again", label="Train up to here")
+        make = partial(weights_at, settings, step)
+        run = LabRun(make, (*settings, step), max(step, FEWEST))
+        weights = offer_run(choices, run, name="again", label="Train up to here")
     if weights is None:
         TEXTS.caption("chain.again", steps=list(film.weights))
     else:
@@ -87,22 +84,22 @@ def _chain(film: Film, weights: Tensor, step: int, head: int) -> None:
         for factor in chain.factors
     ]
     st.markdown("\n".join(links))
-    row, column = _largest(chain.gradient)["place"]
+    row, column = position = _largest(chain.gradient)["position"]
     factors = chain.tokens[:, row], chain.factors[-2].value[:, column]
     terms = factors[0] * factors[1]
     query = int(terms.abs().argmax())
     numbers = [*(part[query] for part in (*factors, terms)), terms.sum(), chain.difference]
-    place, count = (row, column), len(terms)
-    TEXTS.markdown("chain.largest", place=place, query=query, numbers=numbers, count=count)
+    values = {"position": position, "query": query, "numbers": numbers}
+    TEXTS.markdown("chain.largest", count=len(terms), **values)
 
 
 def _largest(values: Tensor) -> dict[str, Any]:
     """Return the entry that is the farthest from 0, and its row and column."""
-    place = divmod(int(values.abs().argmax()), values.shape[1])
-    return {"largest": values[place], "place": place}
+    position = divmod(int(values.abs().argmax()), values.shape[1])
+    return {"largest": values[position], "position": position}
 
 
-@frame.part
+@layout.part
 def _decay(choices: Choices, film: Film, optimizer: str, settings: str) -> None:
     """Draw the running mean of the squared gradient against C / sqrt(t)."""
     bound = lab.bound(film.steps, film.squared)
@@ -127,11 +124,9 @@ def _decay(choices: Choices, film: Film, optimizer: str, settings: str) -> None:
 def _curvature(choices: Choices, film: Film, settings: Settings) -> None:
     """Draw the ends of the Hessian's spectrum, behind a button: they take a while."""
     cover = TEXTS.predict(choices, "saddle")
-    measure = partial(loss_landscape.curvature, film.n_heads, film.weights[film.steps[-1]])
-    total, label = loss_landscape.N_PRODUCTS, "Measure the curvature"
-    curvature = trained(
-        choices, settings, total, measure, name="curvature", label=label, stored=CURVATURE
-    )
+    make = partial(loss_landscape.curvature, film.n_heads, film.weights[film.steps[-1]])
+    run = LabRun(make, settings, loss_landscape.N_PRODUCTS, CURVATURE)
+    curvature = offer_run(choices, run, name="curvature", label="Measure the curvature")
     if curvature is None:
         return
     with cover():
@@ -144,10 +139,10 @@ def _curvature(choices: Choices, film: Film, settings: Settings) -> None:
 def _plane(choices: Choices, film: Film, settings: Settings, about: str) -> None:
     """Draw the loss on a plane, behind a button."""
     kind = TEXTS.choose(choices, "plane")
-    measure, key = partial(loss_landscape.plane_of_run, settings, kind), (*settings, kind)
-    total, label = film.steps[-1] + loss_landscape.SIDE**2, "Train and measure the plane"
-    stored = PLANES[kind]
-    plane = trained(choices, key, total, measure, name="landscape", label=label, stored=stored)
+    total = film.steps[-1] + loss_landscape.SIDE**2
+    make = partial(loss_landscape.plane_of_run, settings, kind)
+    run = LabRun(make, (*settings, kind), total, PLANES[kind])
+    plane = offer_run(choices, run, name="landscape", label="Train and measure the plane")
     if plane is None:
         return
     title = TEXTS("landscape.figure", kind=TEXTS.labels("planes")[kind].lower())

@@ -85,10 +85,12 @@ def curvature(
         with torch.no_grad():
             return float(lab.loss_of(lab.restored(n_heads, weights.double() + step), probe)[0])
 
-    here = float(loss.detach())
-    measured = [(nudged(_NUDGE * v) - 2 * here + nudged(-_NUDGE * v)) / _NUDGE**2 for v in vectors]
+    middle = float(loss.detach())
+    measured = [
+        (nudged(_NUDGE * v) - 2 * middle + nudged(-_NUDGE * v)) / _NUDGE**2 for v in vectors
+    ]
     slope = float(gradient.detach().norm())
-    return Curvature(values[0], values[1], unsure, (measured[0], measured[1]), slope, here)
+    return Curvature(values[0], values[1], unsure, (measured[0], measured[1]), slope, middle)
 
 
 def lanczos(

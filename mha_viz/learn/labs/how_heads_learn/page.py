@@ -8,9 +8,9 @@ import streamlit as st
 
 from mha_viz.core.metrics import METRICS
 from mha_viz.corpus.run.sample_study import shipped_steps
-from mha_viz.learn.frame import charts, frame
+from mha_viz.learn.frame import charts, layout
 from mha_viz.learn.frame.choices import Choices
-from mha_viz.learn.frame.long_work import trained
+from mha_viz.learn.frame.long_work import LabRun, offer_run
 from mha_viz.learn.frame.texts import read_texts
 from mha_viz.learn.labs.how_heads_learn import analysis_page
 from mha_viz.learn.labs.how_heads_learn import film as lab
@@ -25,7 +25,6 @@ from mha_viz.web.theme import format_number
 TEXTS = read_texts(__package__)
 
 FRAMES = tuple(round(0.025 * i, 3) for i in range(41))  # of the film when it is played
-MAX_FILMS = 4  # that a session remembers: one is 1 MB
 MODEL = "tiny-gpt2"  # whose recipe was run again, with checkpoints
 
 
@@ -40,8 +39,8 @@ def draw(choices: Choices) -> None:
         formula = TEXTS("task.score", induction=METRICS["induction"].formula)
         TEXTS.step("task", formula=formula, lab=lab)
     n_heads, n_steps, lr, seed, optimizer = settings = _settings(choices)
-    train = partial(lab.film, n_heads, n_steps, lr, seed, optimizer=optimizer)
-    film = trained(choices, settings, n_steps, train, keep=MAX_FILMS, stored=FILM)
+    make = partial(lab.film, n_heads, n_steps, lr, seed, optimizer=optimizer)
+    film = offer_run(choices, LabRun(make, settings, n_steps, FILM))
     if film is not None:
         name = TEXTS.labels("optimizers")[optimizer]
         about = TEXTS("settings.text", values=settings, optimizer=name)
@@ -51,11 +50,11 @@ def draw(choices: Choices) -> None:
             st.markdown(_summary(film))
             _film(choices, film, about)
         analysis_page.folds(choices, film, settings, about)
-    frame.fold(choices, "real", TEXTS("real.title"), partial(_real_run, choices))
+    layout.fold(choices, "real", TEXTS("real.title"), partial(_real_run, choices))
 
 
 def _settings(choices: Choices) -> lab.Settings:
-    with frame.row():
+    with layout.row():
         optimizer = TEXTS.choose(choices, "optimizer")
         # What is a small step for one of them is a large one for the other.
         lr = TEXTS.choose(choices, "rate" if optimizer == "adam" else f"{optimizer}-rate")
@@ -74,10 +73,10 @@ def _summary(film: lab.Film) -> str:
     return TEXTS("summary.formed", best=head_name(*film.best_head), score=score, **values)
 
 
-@frame.part
+@layout.part
 def _film(choices: Choices, film: lab.Film, settings: str) -> None:
     st.header("The film", anchor=False)
-    with frame.row():
+    with layout.row():
         moment = TEXTS.choose(choices, "moment", frames=FRAMES)
     number = round(moment * (len(film.snapshots) - 1))
     tiles, curves = st.columns(2, gap="medium")

@@ -116,8 +116,8 @@ class Circuit:
         return len(self.record.tokens) - 2 * self.n_words
 
     @property
-    def known(self) -> slice:
-        """The part of `losses` that can be known, since the word before occurred before."""
+    def predictable(self) -> slice:
+        """The part of `losses` whose word can be predicted: the word before it occurred before."""
         return slice(self.start + self.n_words, None)
 
     @property
@@ -128,7 +128,7 @@ class Circuit:
     @property
     def second_loss(self) -> float:
         """Mean loss of the second copy without its first word, nats."""
-        return float(self.losses[self.known].mean())
+        return float(self.losses[self.predictable].mean())
 
 
 def find_circuit(model: AttentionModel, n_words: int, seed: int) -> Circuit:
@@ -141,9 +141,9 @@ def find_circuit(model: AttentionModel, n_words: int, seed: int) -> Circuit:
     """
     draw = random.Random(seed)
     words = draw.sample(WORDS, n_words)
-    others = [_repeat_words(draw.sample(words, n_words)) for _ in range(N_OTHERS)]
+    other_texts = [_repeat_words(draw.sample(words, n_words)) for _ in range(N_OTHERS)]
     text = _repeat_words(words)
-    experiment = patching_experiment(model, text, others, "loss", None, None, None)
+    experiment = patching_experiment(model, text, other_texts, "loss", None, None, None)
     record = model.trace(text)
     previous = previous_token(record.pattern)
     induction = induction_scores(model).mean
@@ -152,8 +152,8 @@ def find_circuit(model: AttentionModel, n_words: int, seed: int) -> Circuit:
     layer = best[0][0]
     writers = tuple(head for head in _best(previous) if head[0] < layer)
     readers = tuple(head for head in best if head[0] == layer)
-    found = previous, induction, writers, readers
-    return Circuit(text, record, n_words, losses, *found, experiment)
+    heads = previous, induction, writers, readers
+    return Circuit(text, record, n_words, losses, *heads, experiment)
 
 
 class Ranked(NamedTuple):
@@ -167,11 +167,11 @@ class Ranked(NamedTuple):
 
 def ranked(model: AttentionModel, writer: Head, reader: Head) -> Ranked:
     """Rank a writer and a reader by K-composition among all pairs of heads."""
-    found, n = composition(model, "K"), model.n_heads
-    z = found.zscore.unflatten(1, (-1, n)).unflatten(0, (-1, n))
+    scores, n = composition(model, "K"), model.n_heads
+    z = scores.zscore.unflatten(1, (-1, n)).unflatten(0, (-1, n))
     mine, block = z[(*writer, *reader)], z[writer[0], :, reader[0]]
     rank, between = (1 + int((pairs > mine).sum()) for pairs in (z, block))
-    return Ranked(found, rank, between, int(z.isfinite().sum()))
+    return Ranked(scores, rank, between, int(z.isfinite().sum()))
 
 
 def score_difference(
@@ -183,13 +183,13 @@ def score_difference(
     return score_attribution(model, circuit.text, *reader, query=again, key=first + 1, versus=first)
 
 
-def by_key_component(found: ScoreAttribution) -> pd.DataFrame:
+def by_key_component(attribution: ScoreAttribution) -> pd.DataFrame:
     """Sum what each part of the keys adds to the difference of two scores, largest first.
 
     Columns: component, share (of the score, all parts of the query together).
     """
-    names = [component.name for component in found.key_components]
-    table = pd.DataFrame({"component": names, "share": found.shares.double().sum(0).numpy()})
+    names = [component.name for component in attribution.key_components]
+    table = pd.DataFrame({"component": names, "share": attribution.shares.double().sum(0).numpy()})
     return table.sort_values("share", key=abs, ascending=False, ignore_index=True)
 
 
@@ -204,7 +204,7 @@ def loss_with_cut(
     layer = readers[0][0]
     runs = circuit.experiment.runs
     logits = runs.patch_paths(senders, layer, [head for _, head in readers], name)  # type: ignore[arg-type]
-    return float(circuit.experiment.behaviour.each(logits)[0, circuit.known].mean())
+    return float(circuit.experiment.behaviour.each(logits)[0, circuit.predictable].mean())
 
 
 def cuts(circuit: Circuit) -> pd.DataFrame:
@@ -215,15 +215,15 @@ def cuts(circuit: Circuit) -> pd.DataFrame:
     writers, readers = list(circuit.writers), list(circuit.readers)
     best_writer, best_reader = writers[:1], readers[:1]
     layer = best_writer[0][0]
-    others = [(layer, head) for head in range(circuit.previous.shape[1])]
-    others = [head for head in others if head not in writers]
+    other_heads = [(layer, head) for head in range(circuit.previous.shape[1])]
+    other_heads = [head for head in other_heads if head not in writers]
     patched = {
         "Nothing": None,
         "Best writer → best reader, keys": (best_writer, best_reader, "key"),
         "Best writer → all readers, keys": (best_writer, readers, "key"),
         "All writers → all readers, keys": (writers, readers, "key"),
         "Best writer → all readers, queries": (best_writer, readers, "query"),
-        "All others of that layer → all readers, keys": (others, readers, "key"),
+        "All others of that layer → all readers, keys": (other_heads, readers, "key"),
     }
     losses = [
         circuit.second_loss if paths is None else loss_with_cut(circuit, *paths)

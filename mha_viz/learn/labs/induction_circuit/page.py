@@ -8,9 +8,9 @@ import streamlit as st
 from mha_viz.circuits.tasks.make_task import INDUCTION
 from mha_viz.core.reprs import count
 from mha_viz.engine.model import AttentionModel
-from mha_viz.learn.frame import charts, frame
+from mha_viz.learn.frame import charts, layout
 from mha_viz.learn.frame.choices import Choices
-from mha_viz.learn.frame.long_work import trained
+from mha_viz.learn.frame.long_work import LabRun, offer_run
 from mha_viz.learn.frame.texts import read_texts
 from mha_viz.learn.labs.induction_circuit import numbers as lab
 from mha_viz.plots.bars import signed_rows, token_bars
@@ -33,43 +33,38 @@ _SECONDS = 60.0  # that all of `explain` takes, about
 def draw(choices: Choices) -> None:
     """Draw the way from the task over heads, scores and edges to the test on unseen pairs."""
     model = memory.model(*lab.CHECKPOINT)
-    asked, shown = st.columns([2, 3], gap="medium")
-    with asked:
+    choice_column, figure_column = st.columns([2, 3], gap="medium")
+    with choice_column:
         cover = TEXTS.predict(choices, "loss", model=lab.MODEL)
-        with frame.row():
+        with layout.row():
             n_words = choices.slide("words", "Words", lab.N_WORDS, 8, width=200)
             seed = choices.seed(width=150)
     settings = (n_words, seed)
-    found = memory.cache().get(
+    circuit = memory.cache().get(
         ("lab-induction-circuit", *settings),
         lambda: lab.find_circuit(model, *settings),
         lambda _: _KEPT,
     )
     about = f"{lab.MODEL}, {n_words} words repeated once, seed {seed}"
-    with shown, cover():
-        _losses(choices, found, about)
-    with asked:
-        task: lab.Findings | None = trained(
-            *(choices, lab.CHECKPOINT, lab.N_STEPS),
-            partial(lab.explain, heavy.model_of(lab.CHECKPOINT)),
-            name="explain",
-            label="Find the circuit",
-            seconds=_SECONDS,
-            stored=lab.STORED[0],
-        )
+    with figure_column, cover():
+        _losses(choices, circuit, about)
+    with choice_column:
+        make = partial(lab.explain, heavy.model_of(lab.CHECKPOINT))
+        run = LabRun(make, lab.CHECKPOINT, lab.N_STEPS, lab.STORED[0], _SECONDS)
+        task = offer_run(choices, run, name="explain", label="Find the circuit")
     if task:
         look.beside([1, 2], partial(_task, task), partial(_heads, choices, task))
-    names = _names(found)
+    names = _names(circuit)
     folds = {
-        "patterns": partial(_patterns, choices, found),
-        "score": partial(_score_difference, choices, model, found, about),
-        "composition": partial(_composition, choices, model, found),
-        "cut": partial(_cut, choices, found, settings),
-        "senders": partial(_senders, choices, found, settings, about),
+        "patterns": partial(_patterns, choices, circuit),
+        "score": partial(_score_difference, choices, model, circuit, about),
+        "composition": partial(_composition, choices, model, circuit),
+        "cut": partial(_cut, choices, circuit, settings),
+        "senders": partial(_senders, choices, circuit, settings, about),
     }
 
     def fold(name: str) -> None:
-        frame.fold(choices, name, TEXTS(f"folds.{name}", reader=names["reader"]), folds[name])
+        layout.fold(choices, name, TEXTS(f"folds.{name}", reader=names["reader"]), folds[name])
 
     TEXTS.step("why-there", writer=names["writer"], reader=names["reader"])
     with st.container(gap="xxsmall"):
@@ -91,27 +86,27 @@ def _link(step: str, why: str, **params: object) -> None:
     """Draw a link to the view of the Why page where the step can be gone further."""
     pages = session().pages
     if "why" in pages:
-        given = {"model": lab.MODEL, "why": why, "task": INDUCTION, **params}
-        query = {name: str(value) for name, value in given.items()}
+        values = {"model": lab.MODEL, "why": why, "task": INDUCTION, **params}
+        query = {name: str(value) for name, value in values.items()}
         label, icon = TEXTS(f"links.{step}"), ":material/arrow_forward:"
         st.page_link(pages["why"], label=label, icon=icon, query_params=query)
 
 
-def _losses(choices: Choices, found: lab.Circuit, about: str) -> None:
-    TEXTS.markdown("losses.text", found=found)
-    tokens = found.record.labels[1:]
-    places = list(range(1, len(tokens) + 1))
+def _losses(choices: Choices, circuit: lab.Circuit, about: str) -> None:
+    TEXTS.markdown("losses.text", found=circuit)
+    tokens = circuit.record.labels[1:]
+    positions = list(range(1, len(tokens) + 1))
     charts.lines(
         choices.key("losses"),
-        {"loss": (places, found.losses.numpy())},
-        table={"place": places, "token": tokens, "loss": found.losses.numpy()},
-        moments={"second copy": float(found.start + found.n_words)},
+        {"loss": (positions, circuit.losses.numpy())},
+        table={"place": positions, "token": tokens, "loss": circuit.losses.numpy()},
+        moments={"second copy": float(circuit.start + circuit.n_words)},
         **TEXTS.lines("losses-figure", about=about),
     )
 
 
 def _heads(choices: Choices, task: lab.Findings) -> None:
-    writes, at = task.writes, [one.kind == "head" for one in task.writes.components]
+    writes, at = task.writes, [component.kind == "head" for component in task.writes.components]
     low, high = (end[at].reshape(writes.heads.shape).numpy() for end in writes.interval[1:])
     best = np.unravel_index(int(writes.heads.argmax()), writes.heads.shape)
     strongest = head_name(*map(int, best)), float(writes.heads.max()), writes.value
@@ -126,39 +121,39 @@ def _heads(choices: Choices, task: lab.Findings) -> None:
     _link("heads", "prediction", averaged=1)
 
 
-def _patterns(choices: Choices, found: lab.Circuit) -> None:
-    writer, reader = found.writers[0], found.readers[0]
-    scores = found.previous[writer], found.induction[reader]
-    n_writers, n_readers = (count(len(heads), "head") for heads in (found.writers, found.readers))
+def _patterns(choices: Choices, circuit: lab.Circuit) -> None:
+    writer, reader = circuit.writers[0], circuit.readers[0]
+    scores = circuit.previous[writer], circuit.induction[reader]
+    n_writers, n_readers = count(len(circuit.writers), "head"), count(len(circuit.readers), "head")
     values = {"n_writers": n_writers, "n_readers": n_readers, "layer": reader[0], "lab": lab}
-    TEXTS.markdown("patterns.text", **_names(found), **values, scores=scores)
-    for column, head, what in zip(
+    TEXTS.markdown("patterns.text", **_names(circuit), **values, scores=scores)
+    for column, head, attends_to in zip(
         st.columns(2), (writer, reader), ("the token before", "behind the same word"), strict=True
     ):
-        title, key = f"{head_name(*head)}: {what}", choices.key(f"pattern-{head[0]}")
+        title, key = f"{head_name(*head)}: {attends_to}", choices.key(f"pattern-{head[0]}")
         with column:
-            charts.head_picture(key, found.record, head, title)
+            charts.head_picture(key, circuit.record, head, title)
 
 
-def _names(found: lab.Circuit) -> dict[str, str]:
+def _names(circuit: lab.Circuit) -> dict[str, str]:
     return {
-        "writer": head_name(*found.writers[0]),
-        "reader": head_name(*found.readers[0]),
-        "writers": ", ".join(head_name(*head) for head in found.writers),
-        "readers": ", ".join(head_name(*head) for head in found.readers),
+        "writer": head_name(*circuit.writers[0]),
+        "reader": head_name(*circuit.readers[0]),
+        "writers": ", ".join(head_name(*head) for head in circuit.writers),
+        "readers": ", ".join(head_name(*head) for head in circuit.readers),
     }
 
 
-def _composition(choices: Choices, model: AttentionModel, found: lab.Circuit) -> None:
-    writer, reader = found.writers[0], found.readers[0]
+def _composition(choices: Choices, model: AttentionModel, circuit: lab.Circuit) -> None:
+    writer, reader = circuit.writers[0], circuit.readers[0]
     make = partial(lab.ranked, model, writer, reader)
     ranked = memory.cache().get(("lab-induction-ranked", writer, reader), make, lambda _: 20_000)
     TEXTS.markdown("composition.statement")
     st.latex(TEXTS("composition.formula"))
     right = 0 if ranked.rank == 1 else 1 if ranked.rank <= 10 else 2
-    cover = TEXTS.predict(choices, "top", right=right, ranked=ranked, **_names(found))
-    n, (first_layer, last_layer) = found.record.n_heads, (writer[0], reader[0])
-    sizes = (found.record.n_layers, n, found.record.n_layers, n)
+    cover = TEXTS.predict(choices, "top", right=right, ranked=ranked, **_names(circuit))
+    n, (first_layer, last_layer) = circuit.record.n_heads, (writer[0], reader[0])
+    sizes = (circuit.record.n_layers, n, circuit.record.n_layers, n)
     block = ranked.composition.zscore.reshape(sizes)[first_layer, :, last_layer]
     with cover():
         charts.matrix(
@@ -175,16 +170,16 @@ def _composition(choices: Choices, model: AttentionModel, found: lab.Circuit) ->
 
 
 def _score_difference(
-    choices: Choices, model: AttentionModel, found: lab.Circuit, about: str
+    choices: Choices, model: AttentionModel, circuit: lab.Circuit, about: str
 ) -> None:
-    reader = found.readers[0]
+    reader = circuit.readers[0]
     TEXTS.markdown("score.statement")
     st.latex(TEXTS("score.formula"))
-    last, most = found.n_words - 2, max(lab.N_WORDS) - 2
-    word = choices.place("word", "Word of a copy", 0, last, WORD, most=most, width=250)
-    score = lab.score_difference(model, found, reader, word)
+    words, most = range(circuit.n_words - 1), max(lab.N_WORDS) - 2
+    word = choices.position("word", "Word of a copy", words, WORD, most=most, width=250)
+    score = lab.score_difference(model, circuit, reader, word)
     table = lab.by_key_component(score)
-    names, labels = _names(found), found.record.labels
+    names, labels = _names(circuit), circuit.record.labels
     written = float(table.share[table.component.isin(names["writers"].split(", "))].sum())
     tokens, remainder = (labels[score.query], labels[score.key]), abs(score.remainder)
     values = {"tokens": tokens, "written": written, "remainder": format_number(remainder)}
@@ -197,8 +192,8 @@ def _score_difference(
         table=shown,
         **TEXTS.figure("shares-figure", about=about, reader=head_name(*reader)),
     )
-    places = dict(layer=reader[0], head=reader[1], query=score.query, key=score.key)
-    _link("score", "score", text=found.text, versus_key=score.versus, **places)
+    cell = dict(layer=reader[0], head=reader[1], query=score.query, key=score.key)
+    _link("score", "score", text=circuit.text, versus_key=score.versus, **cell)
 
 
 def _edges(choices: Choices, task: lab.Findings) -> None:
@@ -219,7 +214,7 @@ def _edges(choices: Choices, task: lab.Findings) -> None:
 def _test(choices: Choices, task: lab.Findings) -> None:
     """Draw what the chosen heads carry of the behaviour on held-out pairs, beside chance."""
     tested, table = task.tested, task.tested.table()
-    held_out, chosen = (one.share(one.alone) for one in (tested.held_out, tested.chosen_on))
+    held_out, chosen = (half.share(half.alone) for half in (tested.held_out, tested.chosen_on))
     n, beside = len(tested.heads), tested.beside_random
     TEXTS.step("test", n=n, held_out=held_out, chosen=chosen, beside=beside)
     names = [TEXTS(f"bars.{i}") for i in range(len(table))]
@@ -234,15 +229,15 @@ def _test(choices: Choices, task: lab.Findings) -> None:
     _link("test", "test", tested=heads)
 
 
-def _cut(choices: Choices, found: lab.Circuit, settings: tuple[int, int]) -> None:
-    names = _names(found)
-    make = partial(lab.cuts, found)
+def _cut(choices: Choices, circuit: lab.Circuit, settings: tuple[int, int]) -> None:
+    names = _names(circuit)
+    make = partial(lab.cuts, circuit)
     table = memory.cache().get(("lab-induction-cuts", *settings), make, lambda _: 5_000)
-    one, all_readers = table.loss[1], table.loss[2]
+    one_cut, all_readers = table.loss[1], table.loss[2]
     TEXTS.markdown("cut.statement", lab=lab)
-    right = int(one < (found.first_loss + found.second_loss) / 2)
-    n_readers = count(len(found.readers), "head")
-    values = {"found": found, "one": one, "all_readers": all_readers, "n_readers": n_readers}
+    right = int(one_cut < (circuit.first_loss + circuit.second_loss) / 2)
+    n_readers = count(len(circuit.readers), "head")
+    values = {"found": circuit, "one": one_cut, "all_readers": all_readers, "n_readers": n_readers}
     cover = TEXTS.predict(choices, "one-cut", right=right, **names, **values)
     columns = {"cut": "Path cut", "loss": "Loss, nats", "more": "More, nats"}
     table = table.rename(columns=columns)
@@ -251,14 +246,14 @@ def _cut(choices: Choices, found: lab.Circuit, settings: tuple[int, int]) -> Non
         TEXTS.caption("cut.heads", **names)
 
 
-def _senders(choices: Choices, found: lab.Circuit, settings: tuple[int, int], about: str) -> None:
+def _senders(choices: Choices, circuit: lab.Circuit, settings: tuple[int, int], about: str) -> None:
     """Draw how much loss each head of the writers' layer causes where all readers miss it."""
-    make = partial(lab.cut_by_sender, found)
+    make = partial(lab.cut_by_sender, circuit)
     table = memory.cache().get(("lab-induction-senders", *settings), make, lambda _: 5_000)
     figures.show(
         token_bars(
             {"more": table.more.to_numpy()},
-            [head_name(found.writers[0][0], head) for head in table["head"]],
+            [head_name(circuit.writers[0][0], head) for head in table["head"]],
             "nats more",
             dark=look.dark(),
         ),

@@ -84,10 +84,10 @@ def learn_left(
         for weight in (mha.W_Q, mha.W_K):  # Q = K = X: attention that sees itself
             weight.copy_(torch.eye(D_MODEL)[None])
     optimizer = torch.optim.Adam([mha.W_Q, mha.W_K], lr=0.02)
-    place = sinusoids(n_tokens, D_MODEL) if positions else torch.zeros(n_tokens, D_MODEL)
+    encoding = sinusoids(n_tokens, D_MODEL) if positions else torch.zeros(n_tokens, D_MODEL)
 
     def texts() -> Tensor:
-        return TOKEN_SIZE * torch.randn(64, n_tokens, D_MODEL, generator=random) + place
+        return TOKEN_SIZE * torch.randn(64, n_tokens, D_MODEL, generator=random) + encoding
 
     unseen = texts()
     points: list[tuple[int, float, float]] = []
@@ -111,8 +111,8 @@ def learn_left(
 
 def _look(mha: MultiHeadAttention, tokens: Tensor) -> tuple[Tensor, Tensor]:
     """Compute the pattern, and the cross-entropy between its rows and their left neighbours."""
-    found = mha(tokens)
-    assert found.scores is not None and found.pattern is not None
-    left = torch.arange(tokens.shape[1] - 1).expand(len(tokens), -1)
-    loss = F.cross_entropy(found.scores[:, 0, 1:].flatten(0, 1), left.flatten())
-    return found.pattern, loss
+    output = mha(tokens)
+    assert output.scores is not None and output.pattern is not None
+    neighbours = torch.arange(tokens.shape[1] - 1).expand(len(tokens), -1)
+    loss = F.cross_entropy(output.scores[:, 0, 1:].flatten(0, 1), neighbours.flatten())
+    return output.pattern, loss

@@ -68,7 +68,7 @@ def reflection(tokens: Annotated[Tensor, "token d"]) -> Reflection:
 
     Source: Vaswani et al. 2017, eq. 1, without projections.
 
-    >>> [(one.token, one.by) for one in reflection(torch.tensor([[1.0, 0.0], [3.0, 0.0]])).beaten]
+    >>> [(b.token, b.by) for b in reflection(torch.tensor([[1.0, 0.0], [3.0, 0.0]])).beaten]
     [(0, 1)]
     """
     if tokens.ndim != 2 or len(tokens) < 2:
@@ -76,8 +76,8 @@ def reflection(tokens: Annotated[Tensor, "token d"]) -> Reflection:
     _, pattern = attention(tokens[None], tokens[None], tokens[None])
     assert pattern is not None
     dots = scores(tokens[None].double(), tokens[None].double(), scale=1.0)[0]
-    own = dots.diagonal()
-    lengths, gaps = own.sqrt(), (own[:, None] + own) / 2 - dots
+    self_scores = dots.diagonal()
+    lengths, gaps = self_scores.sqrt(), (self_scores[:, None] + self_scores) / 2 - dots
     cosines = (dots / (lengths[:, None] * lengths)).nan_to_num(0.0)
     lost = [
         Beaten(i, j, *map(float, (lengths[i], lengths[j], cosines[i, j])))
@@ -106,8 +106,8 @@ def below_half_sum(matrix: Float[Tensor, "token token"]) -> int:
     >>> below_half_sum(torch.tensor([[2.0, 1.0], [1.0, 4.0]]))
     1
     """
-    own = matrix.diagonal()
-    return int((matrix < (own[:, None] + own) / 2).triu(1).sum())
+    diagonal = matrix.diagonal()
+    return int((matrix < (diagonal[:, None] + diagonal) / 2).triu(1).sum())
 
 
 def equal_norms(tokens: Float[Tensor, "token d"]) -> Float[Tensor, "token d"]:
@@ -123,8 +123,8 @@ def equal_norms(tokens: Float[Tensor, "token d"]) -> Float[Tensor, "token d"]:
     return F.normalize(tokens, dim=-1) * lengths.square().mean().sqrt()
 
 
-def _beats(other: Tensor, own: Tensor) -> Tensor:
-    return other > own + _TIE * own.abs()
+def _beats(other: Tensor, itself: Tensor) -> Tensor:
+    return other > itself + _TIE * itself.abs()
 
 
 # -- random tokens -------------------------------------------------------------------------------
@@ -161,7 +161,7 @@ def share_beaten(
     if n_tokens * n_texts * max(*widths, n_tokens) > 2e8:
         raise ArgumentError("That many random tokens do not fit: take fewer texts or widths.")
     random = torch.Generator().manual_seed(seed)
-    shares: dict[str, list[float]] = {"Gaussian": [], **{f"{one:g}": [] for one in spreads}}
+    shares: dict[str, list[float]] = {"Gaussian": [], **{f"{size:g}": [] for size in spreads}}
     for d in widths:
         # The same draws for all lines: what differs is the lengths only.
         drawn = torch.randn(n_texts, n_tokens, d, generator=random, dtype=torch.float64)
@@ -175,8 +175,8 @@ def share_beaten(
 
 def _share(tokens: Float[Tensor, "text token d"]) -> float:
     dots = scores(tokens[:, None], tokens[:, None], scale=1.0)[:, 0]
-    own = dots.diagonal(dim1=-2, dim2=-1)
-    return float(_beats(dots.amax(-1), own).double().mean())
+    self_scores = dots.diagonal(dim1=-2, dim2=-1)
+    return float(_beats(dots.amax(-1), self_scores).double().mean())
 
 
 # -- attention as the identity -------------------------------------------------------------------

@@ -8,9 +8,9 @@ import streamlit as st
 import torch
 from torch import Tensor
 
-from mha_viz.learn.frame import charts, frame
+from mha_viz.learn.frame import charts, layout
 from mha_viz.learn.frame.choices import Choices
-from mha_viz.learn.frame.long_work import trained
+from mha_viz.learn.frame.long_work import LabRun, offer_run
 from mha_viz.learn.frame.texts import read_texts
 from mha_viz.learn.labs.own_reflection import numbers as lab
 from mha_viz.learn.labs.own_reflection.learning import D_MODEL, TOKEN_SIZE, Learned, learn_left
@@ -38,42 +38,42 @@ def draw(choices: Choices) -> None:
     _further(choices)
 
 
-@frame.part
+@layout.part
 def _reflection(choices: Choices) -> None:
-    asked, picture = st.columns((2, 3), gap="medium")
-    with asked:
+    question_column, picture = st.columns((2, 3), gap="medium")
+    with question_column:
         cover = TEXTS.predict(choices, "mirror")
-        with frame.row():
+        with layout.row():
             n = choices.slide("tokens", "Tokens", SIZES, 4, width=150)
             chosen = choices.menu("token", "Look from", WORDS[: SIZES[-1]], WORDS[1], width=130)
         equal = choices.toggle("equal", "Equal lengths")
     TEXTS.step("statement")
     with st.container(horizontal=True):
-        grid = frame.Grid("Tokens X", lab.START[:n], WORDS[:n], ("first", "second"))
-        typed = torch.tensor(frame.editor(choices, f"x{n}", grid, most=LARGEST))
+        grid = layout.Grid("Tokens X", lab.START[:n], WORDS[:n], ("first", "second"))
+        typed = torch.tensor(layout.editor(choices, f"x{n}", grid, most=LARGEST))
         tokens = lab.equal_norms(typed) if equal else typed
-        found = lab.reflection(tokens)
-        _matrices(("X Xᵀ", found.dots))
-        best = [(i, int(row.argmax())) for i, row in enumerate(found.pattern)]
+        reflection = lab.reflection(tokens)
+        _matrices(("X Xᵀ", reflection.dots))
+        best = [(i, int(row.argmax())) for i, row in enumerate(reflection.pattern)]
         key, words = "own-reflection-pattern", WORDS[:n]
         with cover():
-            charts.weights(key, found.pattern, "weights", words, words, marked=best)
+            charts.weights(key, reflection.pattern, "weights", words, words, marked=best)
     with picture, cover():
         if WORDS.index(chosen) >= n:
             TEXTS.caption("rows.missing", token=chosen, n=n, last=WORDS[n - 1])
-        _seen_from(choices, tokens, found, min(WORDS.index(chosen), n - 1), equal)
+        _seen_from(choices, tokens, reflection, min(WORDS.index(chosen), n - 1), equal)
     with cover():
-        st.markdown(_sentence(found))
-    TEXTS.fold(choices, "half-true", partial(_claims, found, tokens))
+        st.markdown(_sentence(reflection))
+    TEXTS.fold(choices, "half-true", partial(_claims, reflection, tokens))
 
 
-def _claims(found: lab.Reflection, tokens: Tensor) -> None:
+def _claims(reflection: lab.Reflection, tokens: Tensor) -> None:
     """Draw the claim about half the sum of the diagonal, for scores and for distances."""
     distances = lab.distances(tokens)
     with st.container(horizontal=True):
-        _matrices(("(x·x + y·y)/2 − x·y", found.gaps), ("distance d(x, y)", distances))
+        _matrices(("(x·x + y·y)/2 − x·y", reflection.gaps), ("distance d(x, y)", distances))
     n_pairs = len(tokens) * (len(tokens) - 1) // 2
-    holds = {"scores": lab.below_half_sum(found.dots), "apart": lab.below_half_sum(distances)}
+    holds = {"scores": lab.below_half_sum(reflection.dots), "apart": lab.below_half_sum(distances)}
     TEXTS.markdown("half-true.counted", n_pairs=n_pairs, **holds)
 
 
@@ -84,22 +84,22 @@ def _matrices(*titled: tuple[str, Tensor]) -> None:
         charts.matrix(key, numbers, title, rows=words, columns=words, shape=shape)
 
 
-def _sentence(found: lab.Reflection) -> str:
+def _sentence(reflection: lab.Reflection) -> str:
     """List the tokens that do not look at themselves most, with their numbers."""
-    n = len(found.pattern)
-    if not found.beaten:
+    n = len(reflection.pattern)
+    if not reflection.beaten:
         return TEXTS("rows.none", n=n)
-    lines = [
-        TEXTS("rows.beaten", token=WORDS[one.token], by=WORDS[one.by], one=one, projected=projected)
-        for one in found.beaten
-        for projected in [one.other_length * one.cosine]
-    ]
-    heading = TEXTS("rows.some", n=n, n_beaten=len(found.beaten))
+    lines = []
+    for beaten in reflection.beaten:
+        values = {"words": [WORDS[beaten.token], WORDS[beaten.by]], "beaten": beaten}
+        projected = beaten.other_length * beaten.cosine
+        lines.append(TEXTS("rows.beaten", projected=projected, **values))
+    heading = TEXTS("rows.some", n=n, n_beaten=len(reflection.beaten))
     return "\n- ".join([f"{heading}\n", *lines])
 
 
 def _seen_from(
-    choices: Choices, tokens: Tensor, found: lab.Reflection, chosen: int, equal: bool
+    choices: Choices, tokens: Tensor, reflection: lab.Reflection, chosen: int, equal: bool
 ) -> None:
     words = WORDS[: len(tokens)]
     token = words[chosen]
@@ -114,8 +114,8 @@ def _seen_from(
                 "first": tokens[:, 0],
                 "second": tokens[:, 1],
                 "length": tokens.norm(dim=-1),
-                f"score from {token}": found.dots[chosen],
-                f"weight from {token}": found.pattern[chosen],
+                f"score from {token}": reflection.dots[chosen],
+                f"weight from {token}": reflection.pattern[chosen],
             }
         ),
         **TEXTS.figure("arrows", token=token, equal=", lengths made equal" if equal else ""),
@@ -124,44 +124,43 @@ def _seen_from(
 
 def _learning(choices: Choices) -> None:
     TEXTS.step("learning", token_size=TOKEN_SIZE)
-    with frame.row():
+    with layout.row():
         n_steps = choices.slide("steps", "Steps", STEPS, 300, width=220)
         seed = choices.seed(width=160)
         positions = choices.toggle("positions", "Positions", default=True)
     settings = n_steps, seed, positions
-    found = trained(
-        choices, settings, n_steps, partial(learn_left, 8, *settings), stored=lab.STORED[0]
-    )
-    if found is not None:
-        which = "with positions" if positions else "without positions"
-        _learned(choices, found, f"{n_steps} steps, seed {seed}, {which}")
+    run = LabRun(partial(learn_left, 8, *settings), settings, n_steps, lab.STORED[0])
+    learned = offer_run(choices, run)
+    if learned is not None:
+        positions_text = "with positions" if positions else "without positions"
+        _learned(choices, learned, f"{n_steps} steps, seed {seed}, {positions_text}")
 
 
-def _learned(choices: Choices, found: Learned, settings: str) -> None:
-    words = [str(place) for place in range(len(found.before))]
+def _learned(choices: Choices, learned: Learned, settings: str) -> None:
+    words = [str(position) for position in range(len(learned.before))]
     with st.container(horizontal=True):
-        for title, pattern in (("before", found.before), ("after", found.after)):
+        for title, pattern in (("before", learned.before), ("after", learned.after)):
             shape = "query × key, unseen text"
             charts.weights(f"own-reflection-{title}", pattern, title, words, words, shape=shape)
-    first, last = found.previous[0], found.previous[-1]
+    first, last = learned.previous[0], learned.previous[-1]
     TEXTS.markdown("learned.weights", first=first, last=last, equal=1 / len(words))
-    TEXTS.fold(choices, "curve", partial(_curve, choices, found, settings))
+    TEXTS.fold(choices, "curve", partial(_curve, choices, learned, settings))
 
 
-def _curve(choices: Choices, found: Learned, settings: str) -> None:
-    n = len(found.before)
+def _curve(choices: Choices, learned: Learned, settings: str) -> None:
+    n = len(learned.before)
     charts.lines(
         choices.key("learning"),
         {
-            "loss (nats)": (found.steps, found.losses),
-            "weight of the left neighbour": (found.steps, found.previous),
+            "loss (nats)": (learned.steps, learned.losses),
+            "weight of the left neighbour": (learned.steps, learned.previous),
         },
         levels={f"ln {n - 1}": math.log(n - 1)},
         **TEXTS.lines("curve", settings=settings, d_model=D_MODEL, n=n, n_others=n - 1),
     )
 
 
-@frame.part
+@layout.part
 def _further(choices: Choices) -> None:
     TEXTS.fold(choices, "random", partial(_random, choices))
     TEXTS.fold(choices, "pointwise", partial(_pointwise, choices))
@@ -181,7 +180,7 @@ def _random(choices: Choices) -> None:
 
 def _pointwise(choices: Choices) -> None:
     cover = TEXTS.predict(choices, "mixing")
-    with frame.row():
+    with layout.row():
         masked = choices.toggle("masked", "Mask all others")
         temperature = choices.slide(
             "temperature", "Temperature T", TEMPERATURES, 0.3, width=240, disabled=masked
@@ -189,9 +188,9 @@ def _pointwise(choices: Choices) -> None:
         n = choices.slide("places", "Places", SIZES, 5, width=160)
         draw = choices.seed("tokenseed", "Seed of the tokens", width=180)
     tokens, W_V = lab.pointwise_example(n, draw)
-    found = lab.pointwise(tokens, W_V, None if masked else temperature)
+    pointwise = lab.pointwise(tokens, W_V, None if masked else temperature)
     with cover():
-        _side_by_side(found)
+        _side_by_side(pointwise)
     by_temperature = lab.differences(tokens, W_V)
     mask = lab.pointwise(tokens, W_V).difference
     charts.lines(
@@ -202,14 +201,14 @@ def _pointwise(choices: Choices) -> None:
     )
 
 
-def _side_by_side(found: lab.Pointwise) -> None:
-    words = WORDS[: len(found.pattern)]
-    largest = max(float(found.convolution.abs().max()), 1e-6)
+def _side_by_side(pointwise: lab.Pointwise) -> None:
+    words = WORDS[: len(pointwise.pattern)]
+    largest = max(float(pointwise.convolution.abs().max()), 1e-6)
     shape, limits = "token × d_v", (-largest, largest)
     with st.container(horizontal=True):
-        charts.weights("own-reflection-identity", found.pattern, "weights A", words, words)
-        for title, output in (("A X W_V", found.attention), ("conv1d", found.convolution)):
+        charts.weights("own-reflection-identity", pointwise.pattern, "weights A", words, words)
+        for title, output in (("A X W_V", pointwise.attention), ("conv1d", pointwise.convolution)):
             key = f"own-reflection-{title}"
             charts.matrix(key, output, title, rows=words, shape=shape, limits=limits)
-    gap = format_number(found.difference, digits=2)
+    gap = format_number(pointwise.difference, digits=2)
     st.markdown(f"The largest difference between the two outputs is **{gap}**.")

@@ -13,7 +13,7 @@ from mha_viz.core.measure import head_similarity
 from mha_viz.core.stored_runs import StoredRun
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import ArgumentError
-from mha_viz.learn.annotated_sentences import relations
+from mha_viz.learn.annotated_sentences import distinct_texts
 
 MODEL = "tiny-llama"
 MOST_HEADS = 8  # of a layer: all ways to group them are tried
@@ -53,9 +53,9 @@ class Groups:
     def extreme_pairs(self, layer: int) -> tuple[tuple[int, int], tuple[int, int]]:
         """Return the most distant heads of one group, and the closest two of different groups."""
         pairs = list(combinations(range(len(self.apart[layer])), 2))
-        own = [pair for pair in pairs if pair[0] // self.size == pair[1] // self.size]
-        far, close = max(own, key=self.apart[layer].__getitem__), set(pairs) - set(own)
-        return far, min(sorted(close), key=self.apart[layer].__getitem__)
+        same_group = [pair for pair in pairs if pair[0] // self.size == pair[1] // self.size]
+        across, distance = sorted(set(pairs) - set(same_group)), self.apart[layer].__getitem__
+        return max(same_group, key=distance), min(across, key=distance)
 
 
 def groupings(heads: tuple[int, ...], size: int) -> Iterator[tuple[tuple[int, ...], ...]]:
@@ -67,15 +67,10 @@ def groupings(heads: tuple[int, ...], size: int) -> Iterator[tuple[tuple[int, ..
     if not heads:
         yield ()
         return
-    for others in combinations(heads[1:], size - 1):
-        group = heads[0], *others
-        for rest in groupings(tuple(h for h in heads if h not in group), size):
-            yield group, *rest
-
-
-def sentences() -> list[str]:
-    """Return the different sentences of lab 12, in the order of the alphabet."""
-    return sorted({sentence.text for relation in relations() for sentence in relation.sentences})
+    for partners in combinations(heads[1:], size - 1):
+        group = heads[0], *partners
+        for split in groupings(tuple(h for h in heads if h not in group), size):
+            yield group, *split
 
 
 def compare_groups(model: AttentionModel, on_step: Callable[[int], None] | None = None) -> Groups:
@@ -96,14 +91,14 @@ def compare_groups(model: AttentionModel, on_step: Callable[[int], None] | None 
             f"A layer must have several groups of heads that share keys, and at most {MOST_HEADS} "
             f"heads; {model.name} has {n_heads} heads and {n_groups} key heads. Take {MODEL}."
         )
-    found = []
-    for done, text in enumerate(sentences(), 1):
+    by_text = []
+    for done, text in enumerate(sorted(distinct_texts()), 1):
         every = head_similarity(model.trace(text), "jensen_shannon").double()
         layers = every.view(n_layers, n_heads, n_layers, n_heads)
-        found.append(layers.diagonal(dim1=0, dim2=2).permute(2, 0, 1))
+        by_text.append(layers.diagonal(dim1=0, dim2=2).permute(2, 0, 1))
         if on_step is not None:
             on_step(done)
-    apart, size = torch.stack(found), n_heads // n_groups
+    apart, size = torch.stack(by_text), n_heads // n_groups
     ways = list(groupings(tuple(range(n_heads)), size))
     return Groups(
         size=size,
@@ -115,13 +110,13 @@ def compare_groups(model: AttentionModel, on_step: Callable[[int], None] | None 
 
 
 def _mean(
-    apart: Float[Tensor, "*rest head head"], groups: tuple[tuple[int, ...], ...], same: bool = True
-) -> Float[Tensor, "*rest"]:
+    apart: Float[Tensor, "*text head head"], groups: tuple[tuple[int, ...], ...], same: bool = True
+) -> Float[Tensor, "*text"]:
     """Return the mean over pairs of heads of the same group, or of different groups."""
     of = {head: number for number, group in enumerate(groups) for head in group}
     pairs = [pair for pair in combinations(sorted(of), 2) if (of[pair[0]] == of[pair[1]]) == same]
-    one, other = zip(*pairs, strict=True)
-    return apart[..., list(one), list(other)].mean(-1)
+    first, second = zip(*pairs, strict=True)
+    return apart[..., list(first), list(second)].mean(-1)
 
 
 STORED = (StoredRun("shared_keys", (MODEL,), Groups, lambda: compare_groups(load(MODEL))),)

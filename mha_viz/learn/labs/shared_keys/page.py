@@ -6,9 +6,10 @@ from functools import partial
 import streamlit as st
 
 from mha_viz.interventions.importance import t_interval
-from mha_viz.learn.frame import charts, frame
+from mha_viz.learn.annotated_sentences import distinct_texts
+from mha_viz.learn.frame import charts, layout
 from mha_viz.learn.frame.choices import Choices
-from mha_viz.learn.frame.long_work import trained
+from mha_viz.learn.frame.long_work import LabRun, offer_run
 from mha_viz.learn.frame.texts import read_texts
 from mha_viz.learn.labs.cost.numbers import costs, divisors
 from mha_viz.learn.labs.cost.page import LONG, sizes_of
@@ -33,32 +34,28 @@ def draw(choices: Choices) -> None:
 
     No fragment as a whole: a button in one does not end the run that it is drawn in.
     """
-    asked, drawn = st.columns(2, gap="medium")
-    with asked:
+    question_column, figure_column = st.columns(2, gap="medium")
+    with question_column:
         cover = TEXTS.predict(choices, "alike")
-        found: lab.Groups | None = trained(
-            choices,
-            lab.STORED[0].settings,
-            len(lab.sentences()),
-            partial(lab.compare_groups, heavy.model_of(CHECKPOINT)),
-            label="Measure",
-            stored=lab.STORED[0],
-        )
-        assert found is not None  # there are no settings, so the stored run is always there
-        ways, counts = found.random.shape[1], found.as_close
+        make = partial(lab.compare_groups, heavy.model_of(CHECKPOINT))
+        stored = lab.STORED[0]
+        run = LabRun(make, stored.settings, len(distinct_texts()), stored)
+        groups = offer_run(choices, run, label="Measure")
+        assert groups is not None  # there are no settings, so the stored run is always there
+        ways, counts = groups.random.shape[1], groups.as_close
         with cover():
-            TEXTS.step("found", model=lab.MODEL, ways=ways, as_close=counts, found=found)
-    with drawn, cover():
-        _distances(choices, found)
-    _four(choices, found)
+            TEXTS.step("found", model=lab.MODEL, ways=ways, as_close=counts, found=groups)
+    with figure_column, cover():
+        _distances(choices, groups)
+    _four(choices, groups)
     _caches(choices)
     TEXTS.fold(choices, "against-rnn", partial(_against_rnn, choices))
 
 
-def _distances(choices: Choices, found: lab.Groups) -> None:
-    layers = list(range(len(found.apart)))
-    within, between = (t_interval(part) for part in (found.within, found.between))
-    random = found.random.quantile(found.random.new_tensor([0.025, 0.5, 0.975]), dim=1)
+def _distances(choices: Choices, groups: lab.Groups) -> None:
+    layers = list(range(len(groups.apart)))
+    within, between = (t_interval(part) for part in (groups.within, groups.between))
+    random = groups.random.quantile(groups.random.new_tensor([0.025, 0.5, 0.975]), dim=1)
     lines = {
         TEXTS("lines.within"): (within[0], (within[1], within[2])),
         TEXTS("lines.between"): (between[0], (between[1], between[2])),
@@ -75,33 +72,33 @@ def _distances(choices: Choices, found: lab.Groups) -> None:
         bands={name: (low.numpy(), high.numpy()) for name, (_, (low, high)) in lines.items()},
         more=dict(xaxis=ticks(layers)),
         table={"layer": layers, **columns},
-        **TEXTS.lines("distances-figure", n=len(found.within), model=lab.MODEL),
+        **TEXTS.lines("distances-figure", n=len(groups.within), model=lab.MODEL),
     )
 
 
-@frame.part
-def _four(choices: Choices, found: lab.Groups) -> None:
+@layout.part
+def _four(choices: Choices, groups: lab.Groups) -> None:
     """Draw two heads of one group beside two heads of different groups."""
     st.header(TEXTS("pairs.title"), anchor=False)
-    with frame.row():
-        layers = {i: f"Layer {i}" for i in range(len(found.apart))}
+    with layout.row():
+        layers = {i: f"Layer {i}" for i in range(len(groups.apart))}
         layer = choices.segments("of_layer", "Layer", layers, 0)
         text = choices.menu("sentence", "Sentence", SENTENCES, "dog", width=420)
     record = memory.model(*CHECKPOINT).trace(SENTENCES[text])
-    pairs = found.extreme_pairs(layer)
+    pairs = groups.extreme_pairs(layer)
     for column, kind, pair in zip(st.columns(2), ("same", "different"), pairs, strict=True):
         with column:
-            TEXTS.markdown(f"pairs.{kind}", apart=float(found.apart[layer][pair]))
-            for place, head in zip(st.columns(2), pair, strict=True):
-                title = f"{head_name(layer, head)}, keys {head // found.size}"
+            TEXTS.markdown(f"pairs.{kind}", apart=float(groups.apart[layer][pair]))
+            for half, head in zip(st.columns(2), pair, strict=True):
+                title = f"{head_name(layer, head)}, keys {head // groups.size}"
                 names, numbers = record.labels, list(map(str, range(len(record.labels))))
-                with place:
+                with half:
                     pattern, key = record[layer, head], choices.key(f"{kind}-{head}")
                     charts.weights(key, pattern, title, names, numbers, cell=14, shape="")
     TEXTS.caption("pairs.caption")
 
 
-@frame.part
+@layout.part
 def _caches(choices: Choices) -> None:
     TEXTS.step("caches")
     sizes = sizes_of(choices, LLAMA_2, n_bytes=2)
@@ -124,14 +121,14 @@ def _caches(choices: Choices) -> None:
     )
 
 
-@frame.part
+@layout.part
 def _against_rnn(choices: Choices) -> None:
     """Draw path lengths and operations, as in table 1 of Vaswani et al."""
     cover = TEXTS.predict(choices, "path")
     width = choices.slide("rnn_width", "Width d", (4, 16, 64), WIDTH, width=200)
-    found, lengths = _reached(width), recurrence.LENGTHS
+    by_kind, lengths = _reached(width), recurrence.LENGTHS
     table: dict[str, list[int]] = {"n": list(lengths)}
-    for kind, rows in found.items():
+    for kind, rows in by_kind.items():
         for part in ("path", "in turn", "products"):
             values = [getattr(row, part.replace(" ", "_")) for row in rows]
             table[f"{part}, {NAMES[kind]}"] = values
@@ -139,13 +136,13 @@ def _against_rnn(choices: Choices) -> None:
     with cover():
         charts.lines(
             choices.key("paths"),
-            {NAMES[kind]: (lengths, [r.path for r in found[kind]]) for kind in KINDS},
+            {NAMES[kind]: (lengths, [r.path for r in by_kind[kind]]) for kind in KINDS},
             more=dict(xaxis=ticks(lengths)),
             table=table,
             **TEXTS.lines("paths-figure", width=width, kernel=KERNEL),
         )
-        most = found["attention"][-1].products / found["recurrent"][-1].products
-        last = {kind: rows[-1] for kind, rows in found.items()}
+        most = by_kind["attention"][-1].products / by_kind["recurrent"][-1].products
+        last = {kind: rows[-1] for kind, rows in by_kind.items()}
         TEXTS.markdown("against-rnn.found", n=lengths[-1], width=width, most=most, **last)
 
 

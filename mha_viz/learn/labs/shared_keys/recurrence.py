@@ -120,11 +120,11 @@ def _convolution(tokens: Tokens, weights: Callable[[], Tensor], kernel: int, lay
     for layer in range(layers):
         W, away = [weights() for _ in range(kernel)], kernel**layer
 
-        def seen(at: int, place: int, row: Tokens = tokens, step: int = away) -> Tensor:
-            return row[at - place * step] if at >= place * step else nothing
+        def token_at(at: int, tap: int, row: Tokens = tokens, step: int = away) -> Tensor:
+            return row[at - tap * step] if at >= tap * step else nothing
 
         tokens = [
-            torch.stack([seen(i, place) @ W[place] for place in range(kernel)]).sum(0).relu()
+            torch.stack([token_at(i, tap) @ W[tap] for tap in range(kernel)]).sum(0).relu()
             for i in range(len(tokens))
         ]
     return tokens[-1]
@@ -136,10 +136,10 @@ def _walk(output: Tensor, leaf: Tensor) -> tuple[int, int]:
     @cache
     def products(node: Any) -> tuple[float, int]:
         inputs = [products(other) for other, _ in node.next_functions if other is not None]
-        own = int(node.name().startswith(_PRODUCTS))
+        is_product = int(node.name().startswith(_PRODUCTS))
         fewest = 0.0 if getattr(node, "variable", None) is leaf else math.inf
-        fewest = min([fewest, *(few + own for few, _ in inputs)])
-        return fewest, max((most for _, most in inputs), default=0) + own
+        fewest = min([fewest, *(few + is_product for few, _ in inputs)])
+        return fewest, max((most for _, most in inputs), default=0) + is_product
 
     few, most = products(output.grad_fn)
     return int(few), most

@@ -109,14 +109,14 @@ def score_spread(
         raise ArgumentError(f"2 keys and 1 query are the least, got {n_keys} and {n_queries}.")
     random = torch.Generator().manual_seed(seed)
     names = "variance", "confidence", "gradient"
-    found: dict[str, tuple[list[float], list[float]]] = {name: ([], []) for name in names}
+    measures: dict[str, tuple[list[float], list[float]]] = {name: ([], []) for name in names}
     for d_k in widths:
         query = torch.randn(1, n_queries, d_k, generator=random)
         key = torch.randn(1, n_keys, d_k, generator=random)
         for way, scale in enumerate((1.0, d_k**-0.5)):
             for name, number in zip(names, _saturation(query, key, scale), strict=True):
-                found[name][way].append(number)
-    return found
+                measures[name][way].append(number)
+    return measures
 
 
 def _saturation(

@@ -6,7 +6,7 @@ import streamlit as st
 import torch
 from torch import Tensor
 
-from mha_viz.learn.frame import charts, frame
+from mha_viz.learn.frame import charts, layout
 from mha_viz.learn.frame.choices import Choices
 from mha_viz.learn.frame.texts import read_texts
 from mha_viz.learn.labs.soft_lookup import numbers as lab
@@ -24,56 +24,56 @@ COOLING = (
 )  # fmt: skip
 
 
-@frame.part
+@layout.part
 def draw(choices: Choices) -> None:
     """Draw the lookup with every number and the temperature, then the square root."""
-    asked, picture = st.columns((2, 3), gap="medium")
-    with asked:
+    question_column, weights_column = st.columns((2, 3), gap="medium")
+    with question_column:
         cover = TEXTS.predict(choices, "temperature")
-        with frame.row():
+        with layout.row():
             temperature = choices.amount(
                 "temperature", "Temperature T", 0.05, 5.0, 1.0, step=0.05, width=200
             )
             choices.play("temperature", temperature, COOLING, "the temperature, from hot to cold")
-    with picture, frame.row():
+    with weights_column, layout.row():
         n = choices.slide("tokens", "Tokens", SIZES, 4, width=200)
         d_k = choices.slide("width", "Width d_k", WIDTHS, 3, width=200)
     TEXTS.step("lookup")
     with st.container(horizontal=True):
         grids = zip("qkv", ("Queries Q", "Keys K", "Values V"), lab.example(n, d_k), strict=True)
         query, key, value = (_edited(choices, *grid) for grid in grids)
-    found = lab.lookup(query, key, value, temperature)
-    _scores(found, WORDS[:n])
-    with picture, cover():
-        _weights(found, WORDS[:n])
+    lookup = lab.lookup(query, key, value, temperature)
+    _scores(lookup, WORDS[:n])
+    with weights_column, cover():
+        _weights(lookup, WORDS[:n])
     _square_root(choices)
 
 
 def _edited(choices: Choices, name: str, title: str, start: Tensor) -> Tensor:
     rows, columns = start.shape
     begin = tuple(tuple(round(x, 1) for x in row) for row in start.tolist())
-    grid = frame.Grid(title, begin, WORDS[:rows], [str(i) for i in range(columns)])
-    return torch.tensor(frame.editor(choices, f"{name}{rows}x{columns}", grid, most=99.0))
+    grid = layout.Grid(title, begin, WORDS[:rows], [str(i) for i in range(columns)])
+    return torch.tensor(layout.editor(choices, f"{name}{rows}x{columns}", grid, most=99.0))
 
 
-def _scores(found: Lookup, words: Sequence[str]) -> None:
-    scaled = f"× {format_number(found.scale)}"
+def _scores(lookup: Lookup, words: Sequence[str]) -> None:
+    scaled = f"× {format_number(lookup.scale)}"
     with st.container(horizontal=True):
-        for title, scores in (("Q Kᵀ", found.dots), (scaled, found.scores)):
+        for title, scores in (("Q Kᵀ", lookup.dots), (scaled, lookup.scores)):
             key, shape = f"soft-lookup-{title}", "query × key"
             charts.matrix(key, scores, title, rows=words, columns=words, shape=shape)
 
 
-def _weights(found: Lookup, words: Sequence[str]) -> None:
+def _weights(lookup: Lookup, words: Sequence[str]) -> None:
     with st.container(horizontal=True):
-        charts.weights("soft-lookup-softmax", found.pattern, "softmax", words, words)
+        charts.weights("soft-lookup-softmax", lookup.pattern, "softmax", words, words)
         key, title, shape = "soft-lookup-output", "weights × V", "query × d_v"
-        charts.matrix(key, found.output, title, rows=words, columns=("0", "1"), shape=shape)
-    best = found.pattern.max(-1)
+        charts.matrix(key, lookup.output, title, rows=words, columns=("0", "1"), shape=shape)
+    best = lookup.pattern.max(-1)
     row = int(best.values.argmax())
-    query, seen, weight = words[row], words[int(best.indices[row])], best.values[row]
-    total = format_number(found.pattern[0].sum())
-    TEXTS.markdown("pipeline.summary", total=total, query=query, weight=weight, key=seen)
+    query, strongest, weight = words[row], words[int(best.indices[row])], best.values[row]
+    total = format_number(lookup.pattern[0].sum())
+    TEXTS.markdown("pipeline.summary", total=total, query=query, weight=weight, key=strongest)
 
 
 def _square_root(choices: Choices) -> None:

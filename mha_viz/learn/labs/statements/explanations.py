@@ -20,10 +20,10 @@ Numbers = dict[str, float]
 def sides_in_words(statement: Statement, sides: Sides, layer: int) -> str:
     """Write both sides in a layer; what is not exactly known as an interval."""
     at = _numbers(sides, layer)
-    left = _interval(at["drawn_low"], at["drawn_high"])
-    if words.UNDEFINED in left or math.isnan(at["right"]):
+    interval = _interval(at["drawn_low"], at["drawn_high"])
+    if words.UNDEFINED in interval or math.isnan(at["right"]):
         return words.UNDEFINED
-    return f"{left} {SIGNS[statement.relation]} {short(at['right'])} ?"
+    return f"{interval} {SIGNS[statement.relation]} {short(at['right'])} ?"
 
 
 def why(

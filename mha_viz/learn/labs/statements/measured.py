@@ -177,5 +177,5 @@ def of_loss(tested: Robustness, n_layers: int) -> dict[str, Sides]:
     return {"failure": _certain(rise, torch.full_like(rise, tested.tolerance), **{HARMED: harmed})}
 
 
-def _certain(left: Tensor, right: Tensor, **more: Tensor) -> Sides:
-    return Sides(left, left, right, more=more)
+def _certain(first: Tensor, second: Tensor, **more: Tensor) -> Sides:
+    return Sides(first, first, second, more=more)

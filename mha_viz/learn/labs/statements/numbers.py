@@ -21,7 +21,7 @@ from mha_viz.core.stored_runs import StoredRun
 from mha_viz.engine.model import AttentionModel
 from mha_viz.interventions.pruning import PruningCurve, pruning_curve
 from mha_viz.interventions.robustness import Robustness, robustness
-from mha_viz.learn.annotated_sentences import relations
+from mha_viz.learn.annotated_sentences import distinct_texts
 
 Layers = Float[Tensor, "layer"]
 HOLDS, FAILS, OPEN, UNDEFINED = "holds", "fails", "not decided", "not defined"
@@ -39,7 +39,7 @@ class Statement:
         tolerance: how far the sides may lie apart and still hold, in units of the left side or,
             where `share_of` names something, as a share of it.
         needs: "weights", "outputs", "pattern" or "loss".
-        left, right: what the sides are called.
+        left_name, right_name: what the sides are called.
         share_of: what a relative tolerance is a share of; it is the sides' `scale`.
         unit: of both sides.
         least: where both sides are below it, the layer says too little to decide.
@@ -53,8 +53,8 @@ class Statement:
     relation: str
     tolerance: float
     needs: str
-    left: str
-    right: str
+    left_name: str
+    right_name: str
     share_of: str = ""
     unit: str = ""
     least: float = 0.0
@@ -178,7 +178,7 @@ def failures(
 
     `on_step` gets the hundredths that are done.
     """
-    models = [one for one in (model, random) if one is not None]
+    models = [network for network in (model, random) if network is not None]
 
     def of_one(i: int) -> Robustness:
         def step(done: int, total: int) -> None:
@@ -204,9 +204,9 @@ class Removal(NamedTuple):
 
 def removal(model: AttentionModel) -> Removal:
     """Remove heads one after the other, by their importance on a few of the annotated sentences."""
-    texts = list(dict.fromkeys(one.text for each in relations() for one in each.sentences))
-    known, unseen = texts[::24], texts[1::6]
-    same = pruning_curve(model, known, "ablation")
+    texts = distinct_texts()
+    chosen_on, unseen = texts[::24], texts[1::6]
+    same = pruning_curve(model, chosen_on, "ablation")
     return Removal(same, pruning_curve(model, unseen, same.removed[0]))
 
 

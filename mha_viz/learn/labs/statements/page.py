@@ -15,9 +15,9 @@ from mha_viz.core.metrics.outputs import norm_of_mean_output
 from mha_viz.core.stored_runs import read
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import AttentionUnavailableError, NotKeptError
-from mha_viz.learn.frame import charts, frame
+from mha_viz.learn.frame import charts, layout
 from mha_viz.learn.frame.choices import Choices
-from mha_viz.learn.frame.long_work import trained
+from mha_viz.learn.frame.long_work import LabRun, offer_run
 from mha_viz.learn.frame.questions import Cover
 from mha_viz.learn.labs.statements import measured
 from mha_viz.learn.labs.statements import numbers as lab
@@ -50,31 +50,31 @@ def draw(choices: Choices) -> None:
     No fragment: the layer is everybody's, and a button in one could not end its own run.
     """
     scene = picking.picked()
-    with frame.row():
+    with layout.row():
         layers = choosing.layers(scene.record.n_layers)
         choosing.menu("layer", "Layer", layers, width=90)
         space = choices.segments("space_of", "Subspaces and weights of", SPACES, "W_O")
     reporting.offer_random(selection.current())
     layer = selection.current().layer
     both = _measured(scene, space), _measured(scene, space, random=True)
-    asked, shown = st.columns([2, 3], gap="medium")
-    with shown:
-        picture = frame.place(choices, "picture")
+    question_column, figure_column = st.columns([2, 3], gap="medium")
+    with figure_column:
+        picture = layout.placeholder(choices, "picture")
         failed = _failed(choices, scene)
-    for found, of_loss in zip(both, failed or (), strict=False):
+    for sides_by_key, of_loss in zip(both, failed or (), strict=False):
         if of_loss is not None:
-            found.update(measured.of_loss(of_loss, scene.record.n_layers))
-    with asked:
+            sides_by_key.update(measured.of_loss(of_loss, scene.record.n_layers))
+    with question_column:
         cover = _predict(choices, both[0])
         TEXTS.markdown("opening.text")
     with picture, cover():
         _verdicts(choices, scene, both, layer)
     drawers = {
-        one.key: (
-            f"{number}. {one.title}",
-            partial(_statement, choices, scene, one, both, layer, failed),
+        statement.key: (
+            f"{number}. {statement.title}",
+            partial(_statement, choices, scene, statement, both, layer, failed),
         )
-        for number, one in enumerate(STATEMENTS, 1)
+        for number, statement in enumerate(STATEMENTS, 1)
     }
     if scene.record.z is not None and scene.record.W_O:
         drawers["alike"] = TEXTS("alike.title"), partial(_alike, choices, scene, layer)
@@ -83,7 +83,7 @@ def draw(choices: Choices) -> None:
             drawers["importance"] = TEXTS("importance.title"), beside
     with st.container(gap="xxsmall"):
         for name, (title, draw_one) in drawers.items():
-            frame.fold(choices, name, title, draw_one)
+            layout.fold(choices, name, title, draw_one)
     _removed(choices)
 
 
@@ -98,10 +98,10 @@ def _measured(scene: Scene, space: str, *, random: bool = False) -> Measured:
         if untrained is not None:
             keep = ("pattern", "z") if untrained.backend == "mha_viz" else ("pattern",)
             record = untrained.trace(record.text, record.text_pair, part=record.part, keep=keep)
-        found = measured.of_pattern(record.pattern)
+        of_pattern = measured.of_pattern(record.pattern)
         if record.z is None or not record.W_O:
-            return found
-        return measured.of_outputs(record.z, record.W_O) | found
+            return of_pattern
+        return measured.of_outputs(record.z, record.W_O) | of_pattern
 
     name = "random statements" if random else "statements"
     key = (*view.checkpoint, view.part, name, space)
@@ -135,27 +135,24 @@ def _failed(choices: Choices, scene: Scene) -> lab.Failures | None:
     models = heavy.model_of(checkpoint), heavy.model_of(checkpoint, True) if with_random else None
     n_draws = min(lab.N_DRAWS, scene.head_count)
     n_tokens = 4 * n_draws * len(scene.record.tokens)
-    found: lab.Failures | None = None
+    failed: lab.Failures | None = None
     with continue_on_error():
-        found = trained(
-            *(choices, settings, 100, partial(lab.failures, *models, text)),
-            name="failures",
-            label=TEXTS("failure.label"),
-            seconds=heavy.seconds(memory.model(*checkpoint), n_tokens),
-            stored=next((run for run in lab.FAILED if run.settings == settings), None),
-        )
-    if found is None:
-        which = "every head" if n_draws == scene.head_count else f"{n_draws} random heads"
+        stored = next((run for run in lab.FAILED if run.settings == settings), None)
+        seconds = heavy.seconds(memory.model(*checkpoint), n_tokens)
+        run = LabRun(partial(lab.failures, *models, text), settings, 100, stored, seconds)
+        failed = offer_run(choices, run, name="failures", label=TEXTS("failure.label"))
+    if failed is None:
+        heads = "every head" if n_draws == scene.head_count else f"{n_draws} random heads"
         pair = TEXTS("failure.pair") * bool(scene.record.text_pair)
-        st.caption(TEXTS("failure.text", which=which) + pair)
-    return found
+        st.caption(TEXTS("failure.text", which=heads) + pair)
+    return failed
 
 
 def _verdicts(choices: Choices, scene: Scene, both: Both, layer: int) -> None:
     """Draw each statement as a row: its verdict, and both sides in every layer on one scale."""
     claims, rows = [], []
     for number, statement in enumerate(STATEMENTS, 1):
-        sides, other = (found.get(statement.key) for found in both)
+        sides, other = (sides_by_key.get(statement.key) for sides_by_key in both)
         verdicts = [] if sides is None else judge(statement, sides)
         word = _overall(verdicts) if sides else TEXTS(f"verdicts.{statement.needs}")
         claims.append(
@@ -170,10 +167,11 @@ def _verdicts(choices: Choices, scene: Scene, both: Both, layer: int) -> None:
                 ],
             )
         )
-        here = sides_in_words(statement, sides, layer) if sides else ""
-        others = "" if other is None else _count(judge(statement, other))
-        said = verdicts[layer].word if verdicts else word
-        rows.append((said, statement.title, _count(verdicts) if verdicts else "", others, here))
+        sides_text = sides_in_words(statement, sides, layer) if sides else ""
+        random_count = "" if other is None else _count(judge(statement, other))
+        layer_word = verdicts[layer].word if verdicts else word
+        counted = _count(verdicts) if verdicts else ""
+        rows.append((layer_word, statement.title, counted, random_count, sides_text))
     columns = [
         f"In {words.layer_name(layer)}",
         "Statement",
@@ -194,9 +192,9 @@ def _shares(sides: Sides | None) -> tuple[np.ndarray, np.ndarray]:
     """Return both sides of each layer as shares of the larger one; none where nothing is known."""
     if sides is None:
         return np.zeros(0), np.zeros(0)
-    left, right = (one.detach().cpu().double().numpy() for one in (sides.left, sides.right))
-    larger = np.maximum(np.maximum(abs(left), abs(right)), 1e-12)
-    return left / larger, right / larger
+    first, second = (side.detach().cpu().double().numpy() for side in (sides.left, sides.right))
+    larger = np.maximum(np.maximum(abs(first), abs(second)), 1e-12)
+    return first / larger, second / larger
 
 
 def _overall(verdicts: list[Verdict]) -> str:
@@ -207,13 +205,16 @@ def _overall(verdicts: list[Verdict]) -> str:
     return lab.FAILS if counts[lab.FAILS] else counts.most_common(1)[0][0]
 
 
-def _predict(choices: Choices, found: Measured) -> Cover:
-    known = (one for one in STATEMENTS if one.key in found)
-    held = {one.name: _overall(judge(one, found[one.key])) for one in known}
-    true = [name for name, word in held.items() if word == lab.HOLDS]
+def _predict(choices: Choices, sides_by_key: Measured) -> Cover:
+    verdicts = {
+        statement.name: _overall(judge(statement, sides_by_key[statement.key]))
+        for statement in STATEMENTS
+        if statement.key in sides_by_key
+    }
+    true = [name for name, word in verdicts.items() if word == lab.HOLDS]
     right = 2 if len(true) <= FEW else 1 if len(true) <= MANY else 0
     named = "; ".join(true) or "none"
-    values = dict(n=len(true), of=len(held), named=named)
+    values = dict(n=len(true), of=len(verdicts), named=named)
     return TEXTS.predict(choices, "held", right=right, **values)
 
 
@@ -226,7 +227,7 @@ def _statement(
     failed: lab.Failures | None,
 ) -> None:
     """Draw a statement's claim, its verdict with the reason, and both sides over the layers."""
-    sides, random = (found.get(statement.key) for found in both)
+    sides, random = (sides_by_key.get(statement.key) for sides_by_key in both)
     st.markdown(statement.claim)
     st.latex(statement.formula)
     if sides is None:
@@ -243,11 +244,12 @@ def _statement(
 def _verdict(statement: Statement, sides: Sides, random: Sides | None, layer: int) -> None:
     verdicts = judge(statement, sides)
     by_draws = "" if verdicts[layer].certain else ", by random draws"
-    others = "" if random is None else f"; random weights: {_count(judge(statement, random))}"
+    random_text = "" if random is None else f"; random weights: {_count(judge(statement, random))}"
     name, verdict = words.layer_name(layer), verdicts[layer].word
-    st.markdown(f"**{name}: {verdict}{by_draws}** ({_count(verdicts)}{others})")
+    st.markdown(f"**{name}: {verdict}{by_draws}** ({_count(verdicts)}{random_text})")
     st.markdown(f"**{sides_in_words(statement, sides, layer)}**")
-    st.caption(f"Left: {statement.left}. Right: {statement.right}. Compared {statement.allowed}.")
+    names = f"Left: {statement.left_name}. Right: {statement.right_name}."
+    st.caption(f"{names} Compared {statement.allowed}.")
 
 
 def _count(verdicts: list[Verdict]) -> str:
@@ -263,20 +265,20 @@ def _picture(
 ) -> None:
     lines = {}
     if sides.exact:
-        lines[statement.left] = sides.left
+        lines[statement.left_name] = sides.left
     else:
         low, high = sides.sampled or (sides.low, sides.high)
-        lines |= {f"{statement.left}, at least": low, f"{statement.left}, at most": high}
-    lines[statement.right] = sides.right
+        lines |= {f"{statement.left_name}, at least": low, f"{statement.left_name}, at most": high}
+    lines[statement.right_name] = sides.right
     if random is not None:
-        lines[f"{statement.left}, random weights"] = random.left
+        lines[f"{statement.left_name}, random weights"] = random.left
     lines |= {name: values for name, values in sides.more.items() if name != measured.HARMED}
     arrays = {name: values.detach().cpu().numpy() for name, values in lines.items()}
     numbers = scene.record.layer_numbers
     table = pd.DataFrame(arrays, index=layer_names(scene.record.n_layers, numbers))
-    looks: dict[str, Any] = {"layer_numbers": numbers, "dark": look.dark()}
+    figure_look: dict[str, Any] = {"layer_numbers": numbers, "dark": look.dark()}
     figures.show(
-        layer_lines(arrays, statement.title, statement.unit, **looks),
+        layer_lines(arrays, statement.title, statement.unit, **figure_look),
         key=choices.key(f"{statement.key}-figure"),
         name=statement.title,
         table=table.reset_index(names="Layer"),
@@ -300,10 +302,10 @@ def _alike(choices: Choices, scene: Scene, layer: int) -> None:
     def spans() -> tuple[Coverage, Coverage]:
         return pattern_coverage(record.pattern), coverage(record.kept("z"), record.W_O)
 
-    looks, writes = reporting.cached(scene, "spans", make=spans)
-    numbers = {"looks": [side[layer] for side in looks], "writes": [side[layer] for side in writes]}
+    coverages = reporting.cached(scene, "spans", make=spans)
+    ranks = [[side[layer] for side in covered] for covered in coverages]
     number = number_at(record.layer_numbers, layer)
-    TEXTS.markdown("alike.text", layer=number, n=n, **numbers)
+    TEXTS.markdown("alike.text", layer=number, n=n, looks=ranks[0], writes=ranks[1])
 
 
 def _removed(choices: Choices) -> None:
@@ -316,25 +318,25 @@ def _removed(choices: Choices) -> None:
             lines[f"{model}, {texts}"] = (curve.n_off[half].numpy(), change)
     table = {"heads removed": next(iter(lines.values()))[0]}
     table |= {name: change for name, (_, change) in lines.items()}
-    told, drawn = st.columns([2, 3], gap="medium")
-    with told:
+    text_column, figure_column = st.columns([2, 3], gap="medium")
+    with text_column:
         TEXTS.step("removed", most=-min(change.min() for _, change in lines.values()))
     axes = TEXTS.lines("removed-figure")
-    with drawn:
+    with figure_column:
         charts.lines(choices.key("removed"), lines, table=table, levels={"all heads": 0.0}, **axes)
 
 
 def _importance(choices: Choices, scene: Scene, failed: lab.Failures) -> None:
     """Draw the norm of each head's mean output beside what the loss rises by without it."""
     TEXTS.markdown("importance.statement")
-    record, found = scene.record, failed.trained
+    record, tested = scene.record, failed.trained
     rise = torch.full((record.n_layers, record.n_heads), torch.nan, dtype=torch.float64)
-    rise[tuple(found.heads.T)] = found.change.mean(1).double()
+    rise[tuple(tested.heads.T)] = tested.change.mean(1).double()
     norm = norm_of_mean_output(record.kept("z"), record.W_O).numpy()
     titles = "I = ‖E[head]‖", "rise of the loss without it (nats per token)"
-    looks: dict[str, Any] = {"layer_numbers": record.layer_numbers, "dark": look.dark()}
+    figure_look: dict[str, Any] = {"layer_numbers": record.layer_numbers, "dark": look.dark()}
     figures.show(
-        head_scatter(norm, rise.numpy(), *titles, **looks),
+        head_scatter(norm, rise.numpy(), *titles, **figure_look),
         key=choices.key("importance"),
         table=words.head_values(scene, dict(zip(titles, (norm, rise.numpy()), strict=True))),
         **TEXTS.figure("importance-figure", about=words.settings(scene, "importance")),

@@ -11,7 +11,7 @@ from mha_viz.core.attention.multi_head import MultiHeadAttention
 from mha_viz.core.record.record import AttentionRecord
 from mha_viz.engine.model import AttentionModel
 from mha_viz.learn.activations import LayerActivations, record_activations
-from mha_viz.learn.frame import charts, frame, matrix_step, questions
+from mha_viz.learn.frame import charts, layout, matrix_step, questions
 from mha_viz.learn.frame.choices import Choices, among
 from mha_viz.learn.labs.step_by_step.code import pytorch_code
 from mha_viz.learn.labs.step_by_step.numbers import Steps, cross, gap, step_by_step
@@ -49,7 +49,7 @@ def draw(choices: Choices) -> None:
     _layer(choices, picking.picked())
 
 
-@frame.part
+@layout.part
 def _layer(choices: Choices, scene: Scene) -> None:
     with continue_on_error():
         _walk(choices, scene, memory.model(*selection.current().checkpoint))
@@ -61,8 +61,8 @@ def _walk(choices: Choices, scene: Scene, model: AttentionModel) -> None:
     n_heads, _, width = record.kept("z").shape[1:]
     sizes = {"joined": width * n_heads, "squared": width * n_heads**2, "d_model": model.d_model}
     cover = TEXTS.predict(choices, "width", width=width, n_heads=n_heads, **sizes)
-    picture = frame.place(choices, "picture")
-    with frame.row():
+    picture = layout.placeholder(choices, "picture")
+    with layout.row():
         choosing.head_menus(record.n_layers, record.n_heads)
         mask = "own" if record.is_cross else choices.segments("mask", "Mask", MASKS, "own")
     view = selection.current()
@@ -101,10 +101,10 @@ def _chosen_step(choices: Choices, scene: Scene, steps: Steps) -> None:
     """
     keys = list(STEPS)
     key = choices.get("step", keys[0], among(keys))
-    place = keys.index(key)
-    with frame.row():
+    number = keys.index(key)
+    with layout.row():
         for label, icon, to in (("Back", "arrow_back", -1), ("Next", "arrow_forward", 1)):
-            next_key = keys[min(max(place + to, 0), len(keys) - 1)]
+            next_key = keys[min(max(number + to, 0), len(keys) - 1)]
             st.button(
                 label,
                 icon=f":material/{icon}:",
@@ -178,7 +178,7 @@ def _bugs(choices: Choices, steps: Steps, record: AttentionRecord) -> None:
 
 def _cross(choices: Choices) -> None:
     cover = TEXTS.predict(choices, "shuffle")
-    with frame.row():
+    with layout.row():
         text = partial(choices.text, most=200, width=260)
         queries = text("write", "Queries from", "le chat dort").split()
         keys = text("read", "Keys and values from", "the cat sleeps on the mat").split()
@@ -202,5 +202,5 @@ def activations_of(scene: Scene, model: AttentionModel, layer: int) -> LayerActi
     return memory.cache().get(
         (scene.key, "activations", layer),
         lambda: record_activations(model, scene.record, layer),
-        lambda made: 4 * sum(part.numel() for part in (made.X, made.Y, made.output)),
+        lambda run: 4 * sum(part.numel() for part in (run.X, run.Y, run.output)),
     )

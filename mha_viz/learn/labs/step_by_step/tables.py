@@ -46,10 +46,10 @@ def step_matrices(key: str, steps: Steps, record: AttentionRecord, head: int) ->
     matrices, letter = _matrices(steps, record, head), key.upper()
     biases = {name: getattr(steps.weights, f"b_{name}") for name in "QKV"}
     bias = biases[letter][head] if biases.get(letter) is not None else None
-    result, left, right = (*map(matrices.get, PARTS[key]), None, None)[:3]
+    result, first, second = (*map(matrices.get, PARTS[key]), None, None)[:3]
     assert result is not None
     bias = steps.weights.b_O if key == "output" else bias
-    return MatrixStep(result, left, right, bias, partial(_origin, key, steps))
+    return MatrixStep(result, first, second, bias, partial(_origin, key, steps))
 
 
 def _matrices(steps: Steps, record: AttentionRecord, head: int) -> Mapping[str, Matrix]:
@@ -88,11 +88,11 @@ def _matrices(steps: Steps, record: AttentionRecord, head: int) -> Mapping[str, 
     for letter, tokens in zip("QKV", (0, 1, 1), strict=True):
         weight, bias = getattr(W, f"W_{letter}")[head], getattr(W, f"b_{letter}")
         columns, rows = value if letter == "V" else inner, keys if tokens else queries
-        made = (activations.Y if tokens else activations.X) @ weight
-        made = made if bias is None else made + bias[head]
+        projected = (activations.Y if tokens else activations.X) @ weight
+        projected = projected if bias is None else projected + bias[head]
         drawn.append((f"W_{letter}", f"W_{letter}", weight, read[tokens], columns))
-        drawn.append((f"{'XY'[tokens]} W_{letter}", letter, made, rows, columns))
-    return {name: Matrix(*rest) for name, *rest in drawn}
+        drawn.append((f"{'XY'[tokens]} W_{letter}", letter, projected, rows, columns))
+    return {name: Matrix(*fields) for name, *fields in drawn}
 
 
 def _origin(key: str, steps: Steps, row: int, column: int) -> str:
@@ -150,8 +150,8 @@ def step_notes(key: str, steps: Steps, record: AttentionRecord, head: int) -> li
     if key == "x" and record.is_cross:
         notes.append(TEXTS("notes.cross"))
     if key in "kv" and n_kv != n_heads:
-        own = head // (n_heads // n_kv)
-        notes.append(TEXTS("notes.shared", n_heads=n_heads, n_kv_heads=n_kv, head=head, own=own))
+        values = dict(n_heads=n_heads, n_kv_heads=n_kv, head=head, own=head // (n_heads // n_kv))
+        notes.append(TEXTS("notes.shared", **values))
     if key == "scale" and not steps.has_usual_scale:
         notes.append(TEXTS("notes.scale", factor=steps.scale, d_k=d_k, usual=d_k**-0.5))
     if key == "mask" and steps.switched:

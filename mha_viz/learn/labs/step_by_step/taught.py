@@ -58,17 +58,17 @@ def run_taught(
             f"The taught code has heads of d_model / h = {d_model / n_heads:g} numbers; this layer "
             f"has heads of {d_k}. Choose another model to compare."
         )
-    made: dict[str, Any] = {}
-    exec(taught_code(bug), made)  # our own text, and never a visitor's
-    module = made["MultiHeadAttention"](d_model, n_heads)
+    namespace: dict[str, Any] = {}
+    exec(taught_code(bug), namespace)  # our own text, and never a visitor's
+    module = namespace["MultiHeadAttention"](d_model, n_heads)
     state = {"W_o.weight": weights.W_O.flatten(0, 1).T}
     for letter in "qkv":
         # Linear has a row for each output: all outputs of head 0, then those of head 1 ...
         state[f"W_{letter}.weight"] = getattr(weights, f"W_{letter.upper()}").mT.flatten(0, 1)
     for name in ("b_Q", "b_K", "b_V", "b_O"):
         bias = getattr(weights, name)
-        given = torch.zeros(d_model) if bias is None else bias.flatten()
-        state[f"W_{name[-1].lower()}.bias"] = given
+        numbers = torch.zeros(d_model) if bias is None else bias.flatten()
+        state[f"W_{name[-1].lower()}.bias"] = numbers
     module.load_state_dict(state)
     mask = torch.ones(len(query), len(key)).tril() if causal else None
     with torch.no_grad():

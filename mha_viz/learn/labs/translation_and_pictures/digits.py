@@ -67,10 +67,10 @@ class VisionTransformer(nn.Module):
     ) -> tuple[Float[Tensor, "picture digit"], list[Float[Tensor, "picture head query key"]]]:
         """Return logits and each layer's pattern; no token attends to `hidden` patches."""
         tokens = F.pad(self.patches(patches_of(pictures)), (0, 0, 1, 0)) + self.positions
-        seen = None if hidden is None else ~F.pad(hidden, (1, 0))[:, None, None]
+        visible = None if hidden is None else ~F.pad(hidden, (1, 0))[:, None, None]
         patterns = []
         for block in self.blocks:
-            tokens, pattern = block(tokens, seen=seen)
+            tokens, pattern = block(tokens, visible=visible)
             patterns.append(pattern)
         return self.classes(normed(tokens[:, 0])), patterns
 
@@ -149,19 +149,19 @@ def learn(
     So hidden patches are nothing new to it. In float64, so that rounding does not grow into another
     result on another processor.
     """
-    known, tested = digits(False), digits(True)
+    training, tested = digits(False), digits(True)
     network = networks.initialised(VisionTransformer(), D_MODEL, seed).double()
 
     def loss_of(random: torch.Generator) -> Tensor:
-        chosen = torch.randint(len(known.labels), (BATCH,), generator=random)
-        moved = _moved(known.pictures[chosen], torch.randint(3, (BATCH, 2), generator=random))
+        chosen = torch.randint(len(training.labels), (BATCH,), generator=random)
+        moved = _moved(training.pictures[chosen], torch.randint(3, (BATCH, 2), generator=random))
         share = (torch.rand(BATCH, 1, generator=random) * 2 - 1) * MOST_HIDDEN  # below 0: none
         hidden = torch.rand(BATCH, N_PATCHES, generator=random) < share
-        return F.cross_entropy(network(moved, hidden)[0], known.labels[chosen])
+        return F.cross_entropy(network(moved, hidden)[0], training.labels[chosen])
 
     networks.train(network, loss_of, n_steps, 0.003, seed, on_step)
     hidden = hidden_right(network, tested, seed)
-    linear = linear_right(known, tested)
+    linear = linear_right(training, tested)
     return Reading(weights_of(network), hidden["attention"][0], linear, hidden)
 
 
@@ -172,7 +172,7 @@ def _moved(pictures: Tensor, steps: Int[Tensor, "picture 2"]) -> Tensor:
     return F.pad(pictures, (1, 1, 1, 1))[torch.arange(len(pictures))[:, None, None], rows, columns]
 
 
-def linear_right(known: Digits, tested: Digits) -> float:
+def linear_right(training: Digits, tested: Digits) -> float:
     """Return the share that a linear classifier reads right: softmax regression, ||W||^2 / 2 added.
 
     The penalty is that of scikit-learn's LogisticRegression, C = 1.
@@ -180,15 +180,15 @@ def linear_right(known: Digits, tested: Digits) -> float:
     linear = nn.Linear(SIDE**2, CLASSES).double()
     for part in linear.parameters():
         nn.init.zeros_(part)
-    pixels = [part.pictures.flatten(1) for part in (known, tested)]
+    pixels = [part.pictures.flatten(1) for part in (training, tested)]
     descent = torch.optim.LBFGS(linear.parameters(), max_iter=300, line_search_fn="strong_wolfe")
 
     def loss() -> Tensor:
         descent.zero_grad()
-        found = F.cross_entropy(linear(pixels[0]), known.labels, reduction="sum")
-        found = found + linear.weight.square().sum() / 2
-        found.backward()
-        return found
+        total = F.cross_entropy(linear(pixels[0]), training.labels, reduction="sum")
+        total = total + linear.weight.square().sum() / 2
+        total.backward()
+        return total
 
     descent.step(loss)
     return float((linear(pixels[1]).argmax(-1) == tested.labels).double().mean())

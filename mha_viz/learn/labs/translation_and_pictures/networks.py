@@ -34,18 +34,18 @@ class Block(nn.Module):
         tokens: Float[Tensor, "batch token d_model"],
         source: Float[Tensor, "batch key d_model"] | None = None,
         *,
-        seen: Tensor | None = None,
+        visible: Tensor | None = None,
         causal: bool = False,
     ) -> tuple[Float[Tensor, "batch token d_model"], Float[Tensor, "batch head token key"]]:
         """Return the tokens after the block, and its cross attention's pattern or else its own.
 
-        `seen` says which tokens may be attended to, of the source where there is one.
+        `visible` says which tokens may be attended to, of the source where there is one.
         """
-        mask = None if self.cross else seen
+        mask = None if self.cross else visible
         attention: AttentionOutput = self.attention(normed(tokens), mask=mask, causal=causal)
         tokens = tokens + attention.output
         if self.cross is not None:
-            attention = self.cross(normed(tokens), source, mask=seen)
+            attention = self.cross(normed(tokens), source, mask=visible)
             tokens = tokens + attention.output
         assert attention.pattern is not None
         return tokens + self.mlp(normed(tokens)), attention.pattern

@@ -56,11 +56,11 @@ def read(weights: Float[Tensor, " weight"], picture: Float[Tensor, "row column"]
     """Read a digit, all of it and with patches hidden, and record the attention."""
     network = with_weights(digits.VisionTransformer(), weights)
     picture = picture.to(weights)[None]
-    whole, patterns = network(picture)
+    unhidden, patterns = network(picture)
     attended = digits.most(digits.looked_at(patterns)["attention"], N_HIDDEN)
     random = torch.rand(digits.DRAWS, digits.N_PATCHES, generator=torch.Generator().manual_seed(0))
     without, _ = network(picture, attended)
     anyway, _ = network(picture.expand(digits.DRAWS, -1, -1), digits.most(random, N_HIDDEN))
-    likely = [logits.softmax(-1).mean(0) for logits in (whole, without, anyway)]
+    likely = [logits.softmax(-1).mean(0) for logits in (unhidden, without, anyway)]
     tokens = ["class", *(f"patch {i}" for i in range(digits.N_PATCHES))]
     return Read(record(patterns, tokens), torch.stack(likely))

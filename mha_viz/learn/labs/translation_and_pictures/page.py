@@ -10,9 +10,9 @@ import pandas as pd
 import streamlit as st
 
 from mha_viz.core.metrics.flow import last_rollout
-from mha_viz.learn.frame import charts, frame
+from mha_viz.learn.frame import charts, layout
 from mha_viz.learn.frame.choices import Choices
-from mha_viz.learn.frame.long_work import trained
+from mha_viz.learn.frame.long_work import LabRun, offer_run
 from mha_viz.learn.frame.texts import read_texts
 from mha_viz.learn.labs.translation_and_pictures import digits, numbers, translation
 from mha_viz.learn.labs.translation_and_pictures.digits import Reading
@@ -34,10 +34,10 @@ def draw(choices: Choices) -> None:
         TEXTS.markdown("translation.statement")
         cover = TEXTS.predict(choices, "where")
     with trainings:
-        left, right = st.columns(2)
-    with left:
+        sentence_column, digit_column = st.columns(2)
+    with sentence_column:
         translating: Translating | None = _trained(choices, "seed", Translating, translation)
-    with right:
+    with digit_column:
         reading: Reading | None = _trained(choices, "digit-seed", Reading, digits)
     with story:
         if translating is None:
@@ -56,18 +56,18 @@ def draw(choices: Choices) -> None:
 
 def _trained(choices: Choices, name: str, kind: type, task: Any) -> Any:
     """Draw a seed and the button of the training with it, and return its result if there is one."""
-    with frame.row():
+    with layout.row():
         settings = (TEXTS.choose(choices, name),)
         stored = {(run.kind, run.settings): run for run in numbers.STORED}.get((kind, settings))
-        train = partial(task.learn, seed=settings[0])
-        return trained(choices, settings, task.STEPS, train, name=f"train-{name}", stored=stored)
+        run = LabRun(partial(task.learn, seed=settings[0]), settings, task.STEPS, stored)
+        return offer_run(choices, run, name=f"train-{name}")
 
 
-@frame.part
+@layout.part
 def _sentence(choices: Choices, learned: Translating) -> None:
     """Draw the sentence, its translation, and each head's weights with the alignment framed."""
-    left, right = st.columns((1, 2), vertical_alignment="bottom")
-    with left:
+    input_column, verdict_column = st.columns((1, 2), vertical_alignment="bottom")
+    with input_column:
         typed = TEXTS.choose(choices, "sentence")
     words = re.findall(r"\w+", typed.lower())
     unknown = [word for word in words if word not in translation.KINDS]
@@ -78,7 +78,7 @@ def _sentence(choices: Choices, learned: Translating) -> None:
         return
     record = numbers.translate(learned.weights, words)
     written, pattern = record.labels, record.pattern[0]
-    with right:
+    with verdict_column:
         framed = _framed(written, words, pattern.mean(0).argmax(-1).tolist())
     look: MatrixLook = {"rows": written, "columns": words, "marked": framed, "cell": 21}
     look |= {"diverging": False, "limits": (0.0, 1.0)}
@@ -101,39 +101,39 @@ def _framed(
     written: Sequence[str], words: Sequence[str], largest: Sequence[int]
 ) -> list[tuple[int, int]]:
     """Say whether a translation is right; return the cells of the words that are translated."""
-    said, correct = " ".join(written), translation.translation(words)
+    text, correct = " ".join(written), translation.translation(words)
     if correct is None:
-        TEXTS.markdown("verdict.free", said=said)
+        TEXTS.markdown("verdict.free", said=text)
         return []
     if tuple(written) != correct.target:
-        TEXTS.markdown("verdict.wrong", said=said, rules=" ".join(correct.target))
+        TEXTS.markdown("verdict.wrong", said=text, rules=" ".join(correct.target))
         return []
-    off = [f"{written[i]} → {words[k]}" for i, k in enumerate(largest) if k != correct.places[i]]
+    off = [f"{written[i]} → {words[k]}" for i, k in enumerate(largest) if k != correct.positions[i]]
     where = TEXTS("verdict.off" if off else "verdict.all", off=", ".join(off))
     total = len(words)
-    TEXTS.markdown("verdict.right", said=said, hits=total - len(off), total=total, where=where)
-    return list(enumerate(correct.places))
+    TEXTS.markdown("verdict.right", said=text, hits=total - len(off), total=total, where=where)
+    return list(enumerate(correct.positions))
 
 
-@frame.part
+@layout.part
 def _digit(choices: Choices, learned: Reading) -> None:
     """Draw a digit under the weights of each head, their mean and the rollout."""
     tested = digits.digits(True)
-    with frame.row():
+    with layout.row():
         digit = TEXTS.choose(choices, "digit")
         matching = (tested.labels == digit).nonzero().flatten()
-        which = TEXTS.choose(choices, "which", high=len(matching) - 1)
+        number = TEXTS.choose(choices, "which", positions=range(len(matching)))
         layers = {i: f"Layer {i}" for i in range(digits.N_LAYERS)}
         layer = TEXTS.choose(choices, "layer", options=layers)
-    picture = tested.pictures[matching[which]]
+    picture = tested.pictures[matching[number]]
     read = numbers.read(learned.weights, picture)
     patterns = read.record.pattern
     heads = patterns[layer, :, 0, 1:]
     weights = [*heads, heads.mean(0), last_rollout(patterns[: layer + 1])[0, 1:]]
     names = [*(f"head {i}" for i in range(digits.N_HEADS)), *TEXTS.labels("overlays").values()]
     side, high = digits.SIDE // digits.PATCH, max(float(part.max()) for part in weights)
-    whole, without, _ = read.probabilities
-    answer = int(whole.argmax())
+    unhidden, without, _ = read.probabilities
+    answer = int(unhidden.argmax())
     columns = {name: part.numpy() for name, part in zip(names, weights, strict=True)}
     charts.cells(
         choices.key("overlays"),
@@ -142,14 +142,14 @@ def _digit(choices: Choices, learned: Reading) -> None:
             for part, name in zip(weights, names, strict=True)
         ],
         table=pd.DataFrame({"patch": range(digits.N_PATCHES), **columns}),
-        **TEXTS.figure("overlays-figure", digit=digit, which=which, layer=layer),
+        **TEXTS.figure("overlays-figure", digit=digit, which=number, layer=layer),
     )
     verdict = TEXTS("read.right" if answer == digit else "read.wrong", digit=digit)
     values = {"likely": read.probabilities[:, answer], "without": int(without.argmax())}
     TEXTS.markdown("read.text", answer=answer, verdict=verdict, lab=numbers, **values)
 
 
-@frame.part
+@layout.part
 def _hidden(choices: Choices, learned: Reading) -> None:
     """Draw the share of digits read right against the number of hidden patches."""
     six = {name: right[digits.HIDDEN.index(6)] for name, right in learned.hidden.items()}

@@ -38,7 +38,7 @@ class Pair(NamedTuple):
     """A translation, and for each of its words the place of the English word translated."""
 
     target: tuple[str, ...]
-    places: tuple[int, ...]
+    positions: tuple[int, ...]
 
 
 def translation(words: Sequence[str]) -> Pair | None:
@@ -48,7 +48,7 @@ def translation(words: Sequence[str]) -> Pair | None:
     then the object, then the subject, and adjectives follow their noun.
 
     >>> translation("the cat sees a red bird".split())
-    Pair(target=('vidi', 'uno', 'tilo', 'ruto', 'lo', 'miro'), places=(2, 3, 5, 4, 0, 1))
+    Pair(target=('vidi', 'uno', 'tilo', 'ruto', 'lo', 'miro'), positions=(2, 3, 5, 4, 0, 1))
     """
     form = "".join(KINDS.get(word, "?")[0] for word in words)
     phrases = re.fullmatch("(da?n)v(da?n)", form)
@@ -69,7 +69,7 @@ class Batch(NamedTuple):
 
     source: Int[Tensor, "text key"]
     target: Int[Tensor, "text query"]
-    places: Int[Tensor, "text query"]
+    positions: Int[Tensor, "text query"]
 
 
 def drawn(count: int, random: torch.Generator, *, held_out: bool = False) -> Batch:
@@ -92,7 +92,7 @@ def drawn(count: int, random: torch.Generator, *, held_out: bool = False) -> Bat
     return Batch(
         padded((map(SOURCE.index, words) for words in sentences), PAD, MOST),
         padded(([*map(TARGET.index, pair.target), END] for pair in pairs), PAD, MOST + 1),
-        padded((pair.places for pair in pairs), -1, MOST + 1),
+        padded((pair.positions for pair in pairs), -1, MOST + 1),
     )
 
 
@@ -117,11 +117,11 @@ class Translator(nn.Module):
 
         `hidden` source words get no cross attention; the encoder has read them all the same.
         """
-        seen = (source != PAD)[:, None, None]
-        read, _ = self.encoder(self._placed(self.source(source)), seen=seen)
-        seen = seen if hidden is None else seen & ~hidden[:, None]
+        visible = (source != PAD)[:, None, None]
+        read, _ = self.encoder(self._placed(self.source(source)), visible=visible)
+        visible = visible if hidden is None else visible & ~hidden[:, None]
         tokens = self._placed(self.target(target))
-        tokens, cross = self.decoder(tokens, normed(read), seen=seen, causal=True)
+        tokens, cross = self.decoder(tokens, normed(read), visible=visible, causal=True)
         return self.unembed(normed(tokens)), cross
 
     def _placed(self, tokens: Tensor) -> Tensor:
@@ -157,8 +157,8 @@ def aligned(network: Translator, batch: Batch) -> Float[Tensor, "head"]:
     """
     _, cross = network(batch.source, begun(batch.target))
     cross = torch.cat([cross, cross.mean(1, keepdim=True)], 1)
-    hits = cross.argmax(-1) == batch.places[:, None]
-    return hits.transpose(0, 1)[:, batch.places >= 0].double().mean(-1)
+    hits = cross.argmax(-1) == batch.positions[:, None]
+    return hits.transpose(0, 1)[:, batch.positions >= 0].double().mean(-1)
 
 
 @torch.no_grad()
@@ -168,20 +168,20 @@ def hidden_right(network: Translator, batch: Batch, seed: int) -> dict[str, floa
     Hidden is, for each word: nothing, the word that it translates, the one with the largest mean
     weight, or a random one of the sentence. The decoder reads the correct translation before it.
     """
-    before, known = begun(batch.target), batch.places >= 0
+    before, is_word = begun(batch.target), batch.positions >= 0
     _, cross = network(batch.source, before)
     draws = torch.rand(cross[:, 0].shape, generator=torch.Generator().manual_seed(seed))
     draws = draws * (batch.source != PAD)[:, None]
     hidden = {
-        "none": torch.full_like(batch.places, -1),
-        "translated": batch.places,
+        "none": torch.full_like(batch.positions, -1),
+        "translated": batch.positions,
         "attended": cross.mean(1).argmax(-1),
         "random": draws.argmax(-1),
     }
     right = {}
-    for name, places in hidden.items():
-        logits, _ = network(batch.source, before, places[..., None] == torch.arange(MOST))
-        right[name] = float((logits.argmax(-1) == batch.target)[known].double().mean())
+    for name, positions in hidden.items():
+        logits, _ = network(batch.source, before, positions[..., None] == torch.arange(MOST))
+        right[name] = float((logits.argmax(-1) == batch.target)[is_word].double().mean())
     return right
 
 
@@ -213,13 +213,13 @@ def learn(
     In float64, so that rounding does not grow into another result on another processor.
     """
     network = networks.initialised(Translator(), D_MODEL, seed).double()
-    known = drawn(SENTENCES, torch.Generator().manual_seed(seed))
+    training = drawn(SENTENCES, torch.Generator().manual_seed(seed))
     unseen = drawn(UNSEEN, torch.Generator().manual_seed(2**32 + seed), held_out=True)
     untrained = aligned(network, unseen)
 
     def loss_of(random: torch.Generator) -> Tensor:
         chosen = torch.randint(SENTENCES, (BATCH,), generator=random)
-        batch = Batch(*(part[chosen] for part in known))
+        batch = Batch(*(part[chosen] for part in training))
         logits, _ = network(batch.source, begun(batch.target))
         return F.cross_entropy(logits.flatten(0, 1), batch.target.flatten(), ignore_index=PAD)
 

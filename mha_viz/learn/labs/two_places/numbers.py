@@ -31,27 +31,27 @@ class Texts(NamedTuple):
     Args:
         names: (text, token), different ones in a text. values: (text, token).
         queried: (text, 2), the two names that are asked for. answer: (text, 2), their values.
-        places: (text, 2), where they stand.
+        positions: (text, 2), where they stand.
     """
 
     names: Tensor
     values: Tensor
     queried: Tensor
     answer: Tensor
-    places: Tensor
+    positions: Tensor
 
 
 def texts(count: int, n_values: int, random: torch.Generator) -> Texts:
     """Draw texts of 8 tokens, each with a name and a value, and a question for two of them.
 
     >>> some = texts(3, n_values=8, random=torch.Generator().manual_seed(0))
-    >>> bool((some.values.gather(1, some.places) == some.answer).all())
+    >>> bool((some.values.gather(1, some.positions) == some.answer).all())
     True
     """
     names = torch.rand(count, N_NAMES, generator=random).argsort(-1)[:, :N_TOKENS]
     values = torch.randint(n_values, (count, N_TOKENS), generator=random)
-    places = torch.rand(count, N_TOKENS, generator=random).argsort(-1)[:, :2]
-    return Texts(names, values, names.gather(1, places), values.gather(1, places), places)
+    positions = torch.rand(count, N_TOKENS, generator=random).argsort(-1)[:, :2]
+    return Texts(names, values, names.gather(1, positions), values.gather(1, positions), positions)
 
 
 class Reader(nn.Module):
@@ -74,10 +74,10 @@ class Reader(nn.Module):
         self.read = nn.Parameter(torch.randn(d_model, 2 * n_values, generator=random))
         self.read.data /= d_model**0.5
 
-    def forward(self, given: Texts) -> tuple[Float[Tensor, "text 2 value"], AttentionOutput]:
+    def forward(self, batch: Texts) -> tuple[Float[Tensor, "text 2 value"], AttentionOutput]:
         """Return logits of both answers, and the attention output."""
-        question = self.first[given.queried[:, 0]] + self.second[given.queried[:, 1]]
-        tokens = self.name[given.names] + self.value[given.values]
+        question = self.first[batch.queried[:, 0]] + self.second[batch.queried[:, 1]]
+        tokens = self.name[batch.names] + self.value[batch.values]
         looked = self.attention(question[:, None], tokens)
         return (looked.output[:, 0] @ self.read).unflatten(-1, (2, -1)), looked
 
@@ -92,7 +92,7 @@ class Run:
         shares: (head, 3), mean weight on the first place, the second, and all others; one seed.
         score_ranks, weight_ranks: numerical rank of each head's Q K^T, for 64 questions and
             64 tokens, and of its softmax; one seed.
-        examples: some unseen texts. given: (text, 2), the answers to them. looked: (text, head,
+        examples: some unseen texts. answers: (text, 2), the answers to them. looked: (text, head,
             token), the weights; one seed.
     """
 
@@ -107,7 +107,7 @@ class Run:
     score_ranks: list[int]
     weight_ranks: list[int]
     examples: Texts
-    given: Tensor
+    answers: Tensor
     looked: Tensor
 
 
@@ -143,7 +143,7 @@ def learn(
         raise ArgumentError("The lab takes 20 to 2000 steps and 1 to 10 seeds, for some heads.")
     if not (1 <= d_model <= 64 and 2 <= n_values <= 16):
         raise ArgumentError(f"d_model is 1..64 and values 2..16, got {d_model} and {n_values}.")
-    found, before = {}, 0
+    runs, before = {}, 0
     for n_heads in heads:
         curves, readers = [], []
         for number in range(n_seeds):
@@ -151,8 +151,8 @@ def learn(
             readers.append(Reader(d_model, n_heads, n_values, random))
             curves.append(_train(readers[-1], n_steps, n_values, random, on_step, before))
             before += n_steps
-        found[n_heads] = _summarized(readers[0], n_values, [step for step, *_ in curves[0]], curves)
-    return found
+        runs[n_heads] = _summarized(readers[0], n_values, [step for step, *_ in curves[0]], curves)
+    return runs
 
 
 def _train(
@@ -169,10 +169,10 @@ def _train(
     curve: list[Point] = []
     for step in range(1, n_steps + 1):
         optimizer.param_groups[0]["lr"] = 0.01 * (1 - (step - 1) / n_steps)
-        given = texts(_BATCH, n_values, random)
+        batch = texts(_BATCH, n_values, random)
         optimizer.zero_grad()
-        logits, _ = reader(given)
-        F.cross_entropy(logits.flatten(0, 1), given.answer.flatten()).backward()
+        logits, _ = reader(batch)
+        F.cross_entropy(logits.flatten(0, 1), batch.answer.flatten()).backward()
         optimizer.step()
         if step % every == 0 and len(curve) < _CURVE:
             curve.append((step, *_accuracy(reader, n_values)))
@@ -187,25 +187,25 @@ def _unseen(count: int, n_values: int) -> Texts:
 
 @torch.no_grad()
 def _accuracy(reader: Reader, n_values: int) -> tuple[float, float, float]:
-    given = _unseen(_UNSEEN, n_values)
-    right = (reader(given)[0].argmax(-1) == given.answer).double()
+    unseen = _unseen(_UNSEEN, n_values)
+    right = (reader(unseen)[0].argmax(-1) == unseen.answer).double()
     first, second = right.mean(0).tolist()
     return first, second, float(right.prod(-1).mean())
 
 
 @torch.no_grad()
 def _summarized(reader: Reader, n_values: int, steps: list[int], curves: list[list[Point]]) -> Run:
-    given = _unseen(_UNSEEN, n_values)
-    logits, looked = reader(given)
+    unseen = _unseen(_UNSEEN, n_values)
+    logits, looked = reader(unseen)
     assert looked.pattern is not None
     pattern = looked.pattern[:, :, 0]  # (text, head, token)
-    at = given.places[:, None].expand(-1, pattern.shape[1], -1)
+    at = unseen.positions[:, None].expand(-1, pattern.shape[1], -1)
     queried = pattern.gather(-1, at).mean(0)
     shares = torch.cat([queried, 1 - queried.sum(-1, keepdim=True)], -1)
     attention = reader.attention
     sizes = attention.n_heads, attention.d_head, sum(p.numel() for p in attention.parameters())
     first, second, both = torch.tensor(curves)[..., 1:].unbind(-1)
-    few = Texts(*(part[:N_EXAMPLES] for part in given))
+    few = Texts(*(part[:N_EXAMPLES] for part in unseen))
     shown = logits.argmax(-1)[:N_EXAMPLES], pattern[:N_EXAMPLES]
     scores, weights = ranks(reader, n_values)
     return Run(*sizes, steps, first, second, both, shares, scores, weights, few, *shown)
@@ -220,9 +220,9 @@ def ranks(reader: Reader, n_values: int) -> tuple[list[int], list[int]]:
 
     Source: Bhojanapalli et al. 2020, "Low-Rank Bottleneck in Multi-head Attention Models".
     """
-    given = _unseen(_PROBE, n_values)
-    question = reader.first[given.queried[:, 0]] + reader.second[given.queried[:, 1]]
-    tokens = reader.name[given.names[:, 0]] + reader.value[given.values[:, 0]]
+    probe = _unseen(_PROBE, n_values)
+    question = reader.first[probe.queried[:, 0]] + reader.second[probe.queried[:, 1]]
+    tokens = reader.name[probe.names[:, 0]] + reader.value[probe.values[:, 0]]
     weights = {name: weight.double() for name, weight in reader.attention.named_parameters()}
     looked: AttentionOutput = torch.func.functional_call(
         reader.attention, weights, (question.double(), tokens.double())

@@ -8,9 +8,9 @@ import streamlit as st
 import torch
 
 from mha_viz.core.reprs import count
-from mha_viz.learn.frame import charts, frame
+from mha_viz.learn.frame import charts, layout
 from mha_viz.learn.frame.choices import Choices
-from mha_viz.learn.frame.long_work import trained
+from mha_viz.learn.frame.long_work import LabRun, offer_run
 from mha_viz.learn.frame.texts import read_texts
 from mha_viz.learn.labs.two_places import numbers as lab
 from mha_viz.plots.curves import ticks
@@ -39,22 +39,22 @@ def draw(choices: Choices) -> None:
 
     No fragment as a whole: a button in one does not end the run that it is drawn in.
     """
-    asked, picture = st.columns((2, 3), gap="medium")
-    with asked:
+    question_column, figure_column = st.columns((2, 3), gap="medium")
+    with question_column:
         cover = TEXTS.predict(choices, "one")
-    learned = frame.place(choices, "learned")
+    learned = layout.placeholder(choices, "learned")
     settings = _task(choices)
     heads = tuple(n_heads for n_heads in lab.HEADS if n_heads <= settings.d_model)
     n_steps, seed, d_model, n_values = settings
-    learn = partial(lab.learn, heads, n_steps, seed, lab.N_SEEDS, d_model, n_values)
+    make = partial(lab.learn, heads, n_steps, seed, lab.N_SEEDS, d_model, n_values)
     total = n_steps * lab.N_SEEDS * len(heads)
-    runs: Runs | None = trained(choices, settings, total, learn, stored=lab.STORED[0])
+    runs = offer_run(choices, LabRun(make, settings, total, lab.STORED[0]))
     if runs is None:
-        with picture:
+        with figure_column:
             TEXTS.caption("missing.caption")
         return
     few = {n_heads: runs[n_heads] for n_heads in lab.HEADS[:2]}
-    with picture, cover():
+    with figure_column, cover():
         _curves(choices, few, settings)
     with learned, cover():
         _accuracies(few, n_values)
@@ -65,7 +65,7 @@ def draw(choices: Choices) -> None:
 
 def _task(choices: Choices) -> _Settings:
     TEXTS.step("task", n_tokens=lab.N_TOKENS, n_names=lab.N_NAMES)
-    with frame.row():
+    with layout.row():
         n_steps = choices.slide("steps", "Steps", STEPS, 400, width=200)
         n_values = choices.slide("values", "Possible values", lab.VALUES, 8, width=150)
         d_model = choices.slide("width", "Width d_model", lab.WIDTHS, 16, width=150)
@@ -83,15 +83,15 @@ def _accuracies(runs: Runs, n_values: int) -> None:
 
 
 def _curves(choices: Choices, runs: Runs, settings: _Settings) -> None:
-    found = {count(n, "head"): (run.steps, run.both) for n, run in runs.items()}
+    both_by_name = {count(n, "head"): (run.steps, run.both) for n, run in runs.items()}
     table: dict[str, object] = {"step": runs[1].steps}
-    for name, (_, both) in found.items():
+    for name, (_, both) in both_by_name.items():
         ends = {"mean": both.mean(0), "least": both.amin(0), "most": both.amax(0)}
-        table |= {f"{name}, {which}": values for which, values in ends.items()}
+        table |= {f"{name}, {end}": values for end, values in ends.items()}
     charts.lines(
         choices.key("few"),
-        {name: (steps, both.mean(0)) for name, (steps, both) in found.items()},
-        bands={name: (both.amin(0), both.amax(0)) for name, (_, both) in found.items()},
+        {name: (steps, both.mean(0)) for name, (steps, both) in both_by_name.items()},
+        bands={name: (both.amin(0), both.amax(0)) for name, (_, both) in both_by_name.items()},
         levels={f"1/{settings.n_values}": 1 / settings.n_values},
         table=table,
         **TEXTS.lines("learned.curves", settings=settings, n_seeds=lab.N_SEEDS),
@@ -103,9 +103,9 @@ def _shares(runs: Runs) -> None:
     with st.container(horizontal=True):
         for n_heads, run in runs.items():
             key, heads = f"two-places-shares-{n_heads}", [f"head {i}" for i in range(n_heads)]
-            places = ("first", "second", "others")
+            columns = ("first", "second", "others")
             charts.weights(
-                key, run.shares, count(n_heads, "head"), heads, places, shape="", cell=62
+                key, run.shares, count(n_heads, "head"), heads, columns, shape="", cell=62
             )
     TEXTS.caption("shares.caption")
 
@@ -113,22 +113,22 @@ def _shares(runs: Runs) -> None:
 def _example(choices: Choices, runs: Runs) -> None:
     number = choices.slide("example", "An unseen text", EXAMPLES, 1, width=240) - 1
     given_text = (part[number].tolist() for part in runs[1].examples)  # the same for all
-    names, values, queried, answer, places = given_text
+    names, values, queried, answer, positions = given_text
     tokens = [f"{NAMES[n]}={v}" for n, v in zip(names, values, strict=True)]
     first, second = (NAMES[name] for name in queried)
     lines = [TEXTS("texts.answer", first=first, second=second, answer=answer)]
     with st.container(horizontal=True):
         for n_heads, run in runs.items():
             key, heads = f"two-places-example-{n_heads}", [f"head {i}" for i in range(n_heads)]
-            asked, title = list(product(range(n_heads), places)), count(n_heads, "head")
-            charts.weights(key, run.looked[number], title, heads, tokens, shape="", marked=asked)
-            given = run.given[number].tolist()
-            verdict = "right" if given == answer else "wrong"
-            lines.append(TEXTS(f"texts.answers.{verdict}", heads=title, given=given))
+            marked, title = list(product(range(n_heads), positions)), count(n_heads, "head")
+            charts.weights(key, run.looked[number], title, heads, tokens, shape="", marked=marked)
+            answers = run.answers[number].tolist()
+            verdict = "right" if answers == answer else "wrong"
+            lines.append(TEXTS(f"texts.answers.{verdict}", heads=title, given=answers))
     st.markdown(" ".join(lines))
 
 
-@frame.part
+@layout.part
 def _more_heads(choices: Choices, runs: Runs, few: Runs, settings: _Settings) -> None:
     TEXTS.fold(choices, "texts", partial(_example, choices, few))
     TEXTS.step("more-heads")

@@ -36,9 +36,9 @@ def merge(weights: AttentionWeights, head: int) -> tuple[Tensor, Tensor | None]:
     """
     if not 0 <= head < len(weights.W_Q):
         raise ArgumentError(f"head must lie in 0..{len(weights.W_Q) - 1}, got {head}.")
-    own = spread(weights)
-    W_V, W_O = own.W_V[head], own.W_O[head]
-    return W_V @ W_O, None if own.b_V is None else own.b_V[head] @ W_O
+    expanded = spread(weights)
+    W_V, W_O = expanded.W_V[head], expanded.W_O[head]
+    return W_V @ W_O, None if expanded.b_V is None else expanded.b_V[head] @ W_O
 
 
 @dataclass(frozen=True)
@@ -74,10 +74,10 @@ def two_ways(
     product, added = merge(weights, head)
     if pattern.ndim != 2 or tuple(tokens.shape) != (pattern.shape[1], len(product)):
         raise ShapeError(f"tokens must be ({pattern.shape[-1]}, {len(product)}), one row per key.")
-    own = spread(weights)
-    values = tokens @ own.W_V[head]
-    values = values if own.b_V is None else values + own.b_V[head]
-    apart = z(pattern[None], values[None])[0] @ own.W_O[head]
+    expanded = spread(weights)
+    values = tokens @ expanded.W_V[head]
+    values = values if expanded.b_V is None else values + expanded.b_V[head]
+    apart = z(pattern[None], values[None])[0] @ expanded.W_O[head]
     wide = tokens @ product
     merged = z(pattern[None], (wide if added is None else wide + added)[None])[0]
     return TwoWays(apart, merged, float((apart - merged).abs().max()), float(apart.abs().max()))
@@ -138,14 +138,14 @@ def spectrum(weights: AttentionWeights, head: int) -> Spectrum:
     1
     """
     product, _ = merge(weights, head)
-    own = spread(weights)
-    W_V, W_O = own.W_V[head].double(), own.W_O[head].double()
+    expanded = spread(weights)
+    W_V, W_O = expanded.W_V[head].double(), expanded.W_O[head].double()
     full = max(product.shape) <= FULL_SVD
     if full:
         values = torch.linalg.svdvals(W_V @ W_O)
     else:
-        left, right = torch.linalg.qr(W_V).R, torch.linalg.qr(W_O.T).R
-        values = torch.linalg.svdvals(left @ right.T)
+        first, second = torch.linalg.qr(W_V).R, torch.linalg.qr(W_O.T).R
+        values = torch.linalg.svdvals(first @ second.T)
     least = float(values[0]) * max(product.shape) * torch.finfo(torch.float64).eps
     return Spectrum(values, int((values > least).sum()), full)
 

@@ -4,12 +4,13 @@ from functools import partial
 
 import pandas as pd
 import streamlit as st
+from torch import Tensor
 
 from mha_viz.core.attention.multi_head import AttentionWeights
 from mha_viz.core.layer_numbers import number_at
 from mha_viz.core.record.record import AttentionRecord
 from mha_viz.learn.activations import LayerActivations, spread
-from mha_viz.learn.frame import charts, frame
+from mha_viz.learn.frame import charts, layout
 from mha_viz.learn.frame.choices import Choices
 from mha_viz.learn.frame.texts import read_texts
 from mha_viz.learn.labs.step_by_step.page import activations_of
@@ -33,42 +34,43 @@ def draw(choices: Choices) -> None:
     _lab(choices, picking.picked())
 
 
-@frame.part
+@layout.part
 def _lab(choices: Choices, scene: Scene) -> None:
     record = scene.record
     model = memory.model(*selection.current().checkpoint)
     _price(choices, model.name, *model.attention_weights(0, record.part).W_O.shape[1:])
     TEXTS.step("merged")
-    with frame.row():
+    with layout.row():
         choosing.head_menus(record.n_layers, record.n_heads)
     view = selection.current()
     weights = model.attention_weights(view.layer, record.part)
     layer = words.layer_name(view.layer)
-    seen = activations_of(scene, model, view.layer)
-    _merged(choices, record, weights, seen)
+    activations = activations_of(scene, model, view.layer)
+    _merged(choices, record, weights, activations.Y)
     sizes = {"width": weights.W_O.shape[1], "d_model": model.d_model}
     TEXTS.fold(choices, "rank", partial(_rank, choices, scene, weights), **sizes)
-    own = spread(weights)
-    found = lab.parts(record.kept("z")[view.layer], own.W_O, own.b_O)
-    _parts(choices, words.settings(scene, layer), record, found, seen, own.b_O is not None)
-    TEXTS.fold(choices, "why-output", partial(_slices, choices, record, found))
+    expanded = spread(weights)
+    parts = lab.parts(record.kept("z")[view.layer], expanded.W_O, expanded.b_O)
+    settings, has_bias = words.settings(scene, layer), expanded.b_O is not None
+    _parts(choices, settings, record, parts, activations, has_bias)
+    TEXTS.fold(choices, "why-output", partial(_slices, choices, record, parts))
 
 
-@frame.part
+@layout.part
 def _price(choices: Choices, model: str, width: int, d_model: int) -> None:
     """Draw the cost. A part inside the part: its control changes nothing but this."""
-    asked, picture = st.columns((2, 3), gap="medium")
-    two, one = lab.bill(1, d_model, width).parameters
-    right = 0 if one < two else 1 if one == two else 2
-    with asked:
-        sizes = dict(d_model=d_model, width=width, one=one, two=two)
+    question_column, figure_column = st.columns((2, 3), gap="medium")
+    apart, merged = lab.bill(1, d_model, width).parameters
+    right = 0 if merged < apart else 1 if merged == apart else 2
+    with question_column:
+        sizes = dict(d_model=d_model, width=width, one=merged, two=apart)
         cover = TEXTS.predict(choices, "bill", right=right, **sizes)
         n = choices.slide("n", "Tokens n", LENGTHS, 128, width=320)
     now = lab.bill(n, d_model, width)
     widths = sorted({*(max(1, round(d_model * i / 24)) for i in range(1, 37)), width})
     bills = [lab.bill(n, d_model, d_value) for d_value in widths]
     two_cost, one_cost = ([b.operations[i] for b in bills] for i in range(2))
-    with picture, cover():
+    with figure_column, cover():
         charts.lines(
             choices.key("operations"),
             {"W_V and W_O": (widths, two_cost), "W_VO": (widths, one_cost)},
@@ -88,38 +90,39 @@ def _price(choices: Choices, model: str, width: int, d_model: int) -> None:
 
 
 def _merged(
-    choices: Choices, record: AttentionRecord, weights: AttentionWeights, seen: LayerActivations
+    choices: Choices, record: AttentionRecord, weights: AttentionWeights, tokens: Tensor
 ) -> None:
     view = selection.current()
-    found = lab.two_ways(weights, view.head, record.pattern[view.layer, view.head], seen.Y)
+    pattern = record.pattern[view.layer, view.head]
+    both_ways = lab.two_ways(weights, view.head, pattern, tokens)
     with st.container(horizontal=True):
         for key, title, values in (
-            ("apart", "A (X W_V) W_O", found.apart),
-            ("merged", "A X W_VO", found.merged),
+            ("apart", "A (X W_V) W_O", both_ways.apart),
+            ("merged", "A X W_VO", both_ways.merged),
         ):
             charts.corner(choices.key(key), values, title, list(record.labels))
     head = words.head_name(*view.chosen)
-    TEXTS.markdown("merged.measured", head=head, found=found, W_V=weights.W_V, W_O=weights.W_O)
+    TEXTS.markdown("merged.measured", head=head, found=both_ways, W_V=weights.W_V, W_O=weights.W_O)
 
 
 def _rank(choices: Choices, scene: Scene, weights: AttentionWeights) -> None:
     view = selection.current()
     width = weights.W_O.shape[1]
-    found: lab.Spectrum = memory.cache().get(
+    spectrum: lab.Spectrum = memory.cache().get(
         (*view.checkpoint, view.part, view.layer, view.head, "spectrum"),
         lambda: lab.spectrum(weights, view.head),
-        lambda kept: kept.values.nbytes,
+        lambda spectrum: spectrum.values.nbytes,
     )
-    values, head = found.values.numpy(), words.head_name(*view.chosen)
+    values, head = spectrum.values.numpy(), words.head_name(*view.chosen)
     last = min(width, len(values))
     least = values[last - 1]
-    TEXTS.markdown("rank.measured", head=head, found=found, n_values=last, smallest=least)
-    if not found.all_of_them:
+    TEXTS.markdown("rank.measured", head=head, found=spectrum, n_values=last, smallest=least)
+    if not spectrum.all_of_them:
         TEXTS.markdown("rank.part", n_values=len(values))
-    places = list(range(1, len(values) + 1))
+    positions = list(range(1, len(values) + 1))
     charts.lines(
         choices.key("spectrum"),
-        {"singular value": (places, values)},
+        {"singular value": (positions, values)},
         moments={f"d_v = {width}": float(width)},
         **TEXTS.lines("rank.spectrum", settings=words.settings(scene, head)),
     )
@@ -129,26 +132,26 @@ def _parts(
     choices: Choices,
     settings: str,
     record: AttentionRecord,
-    found: lab.Parts,
-    seen: LayerActivations,
+    parts: lab.Parts,
+    activations: LayerActivations,
     has_bias: bool,
 ) -> None:
     plus = " + b^O" if has_bias else ""
     TEXTS.step("parts", formula=f"\\text{{output}} = \\sum_i z_i\\, W^O_i{plus}")
-    gap = (found.total - seen.output).abs().amax(-1)
-    ratio = float(found.norm_of_sum.sum() / found.sum_of_norms.sum())
+    gap = (parts.total - activations.output).abs().amax(-1)
+    ratio = float(parts.norm_of_sum.sum() / parts.sum_of_norms.sum())
     TEXTS.markdown(
         "parts.measured",
         layer=number_at(words.layer_numbers(), selection.current().layer),
         n_heads=record.n_heads,
         bias=" and b_O" if has_bias else "",
         gap=float(gap.max()),
-        largest=seen.output.abs().max(),
+        largest=activations.output.abs().max(),
         ratio=ratio,
     )
     series = {
-        "length of the sum": found.norm_of_sum.numpy(),
-        "sum of the lengths": found.sum_of_norms.numpy(),
+        "length of the sum": parts.norm_of_sum.numpy(),
+        "sum of the lengths": parts.sum_of_norms.numpy(),
     }
     labels = list(record.labels)
     figures.show(
@@ -157,7 +160,7 @@ def _parts(
         table=pd.DataFrame(
             {
                 "token": labels,
-                **{f"H{i}": norms.numpy() for i, norms in enumerate(found.norms)},
+                **{f"H{i}": norms.numpy() for i, norms in enumerate(parts.norms)},
                 "sum of the lengths": series["sum of the lengths"],
                 "length of the sum": series["length of the sum"],
                 "difference from the model": gap.numpy(),
@@ -167,11 +170,11 @@ def _parts(
     )
 
 
-def _slices(choices: Choices, record: AttentionRecord, found: lab.Parts) -> None:
+def _slices(choices: Choices, record: AttentionRecord, parts: lab.Parts) -> None:
     n_heads, layer = record.n_heads, selection.current().layer
-    shares = lab.slice_shares(found.outputs)
-    own = shares.diagonal()
-    mean, equal = float(own.mean()), 1 / n_heads
+    shares = lab.slice_shares(parts.outputs)
+    diagonal = shares.diagonal()
+    mean, equal = float(diagonal.mean()), 1 / n_heads
     right = 0 if mean > 0.9 else 1
     values = dict(n_heads=n_heads, mean=mean, equal=equal)
     cover = TEXTS.predict(choices, "slices", right=right, **values)
@@ -181,5 +184,5 @@ def _slices(choices: Choices, record: AttentionRecord, found: lab.Parts) -> None
     key, title, shape = choices.key("slices"), "Share of each head’s output", "head × slice"
     with cover():
         charts.weights(key, shares, title, heads, slices, shape=shape, marked=marked, cell=cell)
-        ends = {"least": own.min(), "most": own.max()}
+        ends = {"least": diagonal.min(), "most": diagonal.max()}
         TEXTS.markdown("own-slices.measured", layer=layer, mean=mean, equal=equal, **ends)

@@ -19,7 +19,7 @@ from mha_viz.core.metrics.spread import strongest_other
 from mha_viz.core.record.record import AttentionRecord
 from mha_viz.core.stored_runs import StoredRun
 from mha_viz.engine.model import AttentionModel
-from mha_viz.learn.annotated_sentences import Relation, relations, words_of
+from mha_viz.learn.annotated_sentences import Relation, distinct_texts, relations, words_of
 
 N_SEEDS = 5  # untrained copies
 N_DRAWS = 1_000  # of sentences, for the interval
@@ -102,8 +102,8 @@ class Finding:
     @property
     def winners(self) -> list[tuple[int, int]]:
         """The heads whose whole interval lies above both opponents, best first."""
-        places = [(layer, head) for layer, head in (self.low > _ROUNDING).nonzero().tolist()]
-        return sorted(places, key=lambda place: -float(self.score[place]))
+        heads = [(layer, head) for layer, head in (self.low > _ROUNDING).nonzero().tolist()]
+        return sorted(heads, key=lambda winner: -float(self.score[winner]))
 
     @property
     def verdict(self) -> str:
@@ -130,29 +130,30 @@ def measure(
         LoadError: no untrained copy can be made of this model.
     """
     selected = relations() if selected is None else selected
-    texts = _texts(selected)
+    texts = distinct_texts(selected)
     done = 0
 
     def strongest_of(network: AttentionModel) -> list[Attended | None]:
         nonlocal done
-        found: dict[str, Words] = {}
+        weights_by_text: dict[str, Words] = {}
         for i in range(0, len(texts), size := _batch(network)):
             if size == 1:
                 records = [network.trace(texts[i], keep=("pattern",))]
             else:
                 records = network.trace_batch(texts[i : i + size], keep=("pattern",))
             weights = {record.text: word_weights(record) for record in records}
-            found |= {text: words for text, words in weights.items() if words is not None}
+            weights_by_text |= {text: words for text, words in weights.items() if words is not None}
             done += 1
             on_step(done)
-        return [attended(one, found, causal=network.causal) for one in selected]
+        causal = network.causal
+        return [attended(relation, weights_by_text, causal=causal) for relation in selected]
 
     trained = strongest_of(model)
     random = [strongest_of(untrained_copy(model, seed)) for seed in range(n_seeds)]
     return [
-        finding(relation, own, [copy[i] for copy in random])
-        for i, (relation, own) in enumerate(zip(selected, trained, strict=True))
-        if own is not None
+        finding(relation, words, [copy[i] for copy in random])
+        for i, (relation, words) in enumerate(zip(selected, trained, strict=True))
+        if words is not None
     ]
 
 
@@ -170,11 +171,7 @@ STORED = tuple(
 
 def n_steps(model: AttentionModel) -> int:
     """Return the number of forward passes that `measure` makes for all relations."""
-    return (1 + N_SEEDS) * -(-len(_texts(relations())) // _batch(model))
-
-
-def _texts(selected: Sequence[Relation]) -> list[str]:
-    return list(dict.fromkeys(one.text for relation in selected for one in relation.sentences))
+    return (1 + N_SEEDS) * -(-len(distinct_texts()) // _batch(model))
 
 
 def _batch(model: AttentionModel) -> int:
@@ -189,10 +186,10 @@ def word_weights(record: AttentionRecord) -> Words | None:
         the words (a text that was cut off, a tokenizer with words of its own).
     """
     merged = record.merge_words()
-    places = word_places(merged)
-    if len(places) != len(words_of(record.text)):
+    positions = word_places(merged)
+    if len(positions) != len(words_of(record.text)):
         return None
-    return merged.pattern[:, :, places][..., places]
+    return merged.pattern[:, :, positions][..., positions]
 
 
 def word_places(merged: AttentionRecord) -> list[int]:
@@ -245,16 +242,16 @@ def finding(
     steps = torch.tensor([pair.key - pair.query for pair in trained.pairs])
     by_offset = {step: (steps == step).float() for step in sorted(set(steps.tolist()))}
     offset = max(by_offset, key=lambda step: float(by_offset[step].mean()))
-    untrained = torch.cat([one.hits.flatten(1) for one in random if one is not None], dim=1)
+    untrained = torch.cat([copy.hits.flatten(1) for copy in random if copy is not None], dim=1)
     by_chance = untrained[:, untrained.mean(0).argmax()]
     baselines = [by_chance] if relation.is_offset else [by_chance, by_offset[offset]]
     sums = _by_sentence(trained, torch.stack([torch.ones_like(by_chance), *baselines], dim=1))
     heads = _by_sentence(trained, hits.flatten(1))
 
-    def leads(taken: Float[Tensor, "draw sentence"]) -> Float[Tensor, "draw layer head"]:
-        total, *of_baselines = (taken @ sums).unbind(1)
+    def leads(times: Float[Tensor, "draw sentence"]) -> Float[Tensor, "draw layer head"]:
+        total, *of_baselines = (times @ sums).unbind(1)
         best = torch.stack(of_baselines).amax(0)
-        return ((taken @ heads - best[:, None]) / total[:, None]).unflatten(1, hits.shape[1:])
+        return ((times @ heads - best[:, None]) / total[:, None]).unflatten(1, hits.shape[1:])
 
     ends = torch.tensor([0.025, 0.975])
     n, generator = len(sums), torch.Generator().manual_seed(seed)
@@ -315,8 +312,8 @@ def typed_heads(model: AttentionModel, untrained: AttentionModel | None) -> list
     heads = []
     for kind, pair in TYPES.items():
         query, key = map(words.index, pair)
-        own, *others = (part[:, :, query, key] for part in weights)
-        layer, head = divmod(int(own.argmax()), own.shape[1])
-        random = float(others[0].max()) if others else None
-        heads.append(TypedHead(kind, *pair, (layer, head), float(own.max()), random))
+        trained, *baseline = (part[:, :, query, key] for part in weights)
+        layer, head = divmod(int(trained.argmax()), trained.shape[1])
+        random = float(baseline[0].max()) if baseline else None
+        heads.append(TypedHead(kind, *pair, (layer, head), float(trained.max()), random))
     return heads

@@ -11,10 +11,10 @@ import pandas as pd
 import streamlit as st
 
 from mha_viz.engine.model import AttentionModel
-from mha_viz.learn.annotated_sentences import KINDS, Relation, relations
-from mha_viz.learn.frame import frame
+from mha_viz.learn.annotated_sentences import KINDS, Relation, distinct_texts, relations
+from mha_viz.learn.frame import layout
 from mha_viz.learn.frame.choices import Choices, among
-from mha_viz.learn.frame.long_work import trained
+from mha_viz.learn.frame.long_work import LabRun, offer_run
 from mha_viz.learn.frame.texts import read_texts
 from mha_viz.learn.labs.what_heads_learn import numbers as lab
 from mha_viz.plots.both_sides import Claim, both_sides
@@ -57,22 +57,20 @@ def draw(choices: Choices) -> None:
         texts: dict[str, Any] = {"relation": relation, "rule": rule, "share": share, "lab": lab}
         cover = TEXTS.predict(choices, "step", **texts)
     checkpoint, n_steps = selection.current().checkpoint, lab.n_steps(model)
-    measure = partial(lab.measure, heavy.model_of(checkpoint))
+    make = partial(lab.measure, heavy.model_of(checkpoint))
     stored = next((run for run in lab.STORED if run.settings == checkpoint), None)
-    work: dict[str, Any] = {"name": "measure", "label": "Measure every head", "stored": stored}
-    work["seconds"] = heavy.seconds(model, n_steps * TOKENS)
+    run = LabRun(make, checkpoint, n_steps, stored, heavy.seconds(model, n_steps * TOKENS))
     with result:
-        place = frame.place(choices, "picture")
-        measured = trained(choices, checkpoint, n_steps, measure, **work)
+        placeholder = layout.placeholder(choices, "picture")
+        measured = offer_run(choices, run, name="measure", label="Measure every head")
     if measured:
         findings = numbered(measured)
-        with place, cover():
+        with placeholder, cover():
             _summary(choices, findings)
         number = _pick(choices, findings)
         if number is not None:
             _relation(choices, model.name, number, findings[number])
-    texts_measured = {sentence.text for each in relations() for sentence in each.sentences}
-    TEXTS.fold(choices, "counting", lambda: None, count=len(texts_measured))
+    TEXTS.fold(choices, "counting", lambda: None, count=len(distinct_texts()))
     types = partial(_types, choices, model)
     TEXTS.fold(choices, "types", types, sentence=lab.EXAMPLE, model=model.name)
     TEXTS.fold(choices, "larger", partial(_offer, model))
@@ -157,10 +155,11 @@ def _summary(choices: Choices, findings: Findings) -> None:
                 [f"{name} finds {share}, ahead by {lead} points"],
             )
         )
-    looks: dict[str, Any] = {"row": 38, "letters": 46 if look.phone() else 90, "dark": look.dark()}
+    letters = 46 if look.phone() else 90
+    sizes: dict[str, Any] = {"row": 38, "letters": letters, "dark": look.dark()}
     sides, x_title = ("best head", "better of step and random weights"), "share of pairs found"
     figures.show(
-        both_sides(claims, sides, VERDICTS, x_title, **looks),
+        both_sides(claims, sides, VERDICTS, x_title, **sizes),
         key=choices.key("summary"),
         table=pd.DataFrame(rows, columns=list(TEXTS.labels("summary.columns").values())),
         **TEXTS.figure("summary-figure", n_seeds=lab.N_SEEDS),
@@ -197,13 +196,13 @@ def _numbers(kind: str) -> list[int]:
 
 
 def _relation(choices: Choices, model: str, number: int, finding: lab.Finding) -> None:
-    relation, which = finding.relation, f"head-{number}"  # each relation has a head of its own
-    layer, head = _chosen(choices, which, finding)
+    relation, choice = finding.relation, f"head-{number}"  # each relation has a head of its own
+    layer, head = _chosen(choices, choice, finding)
     pairs = words.count(len(finding.attended.pairs), "pair")
     st.markdown(_verdict_line(finding))
     columns = {"found": finding.score, "mean weight": finding.weight, "ahead by": finding.lead}
     columns |= {"from": finding.low, "to": finding.high}
-    names = [head_name(*place) for place, _ in np.ndenumerate(finding.score.numpy())]
+    names = [head_name(*cell) for cell, _ in np.ndenumerate(finding.score.numpy())]
     numbers = {column: values.flatten().numpy() for column, values in columns.items()}
     figures.show(
         importance_map(
@@ -216,7 +215,7 @@ def _relation(choices: Choices, model: str, number: int, finding: lab.Finding) -
             dark=look.dark(),
         ),
         key=choices.key("map"),
-        on_click=lambda place: choices.set(which, f"{int(place[0])}.{int(place[1])}"),
+        on_click=lambda cell: choices.set(choice, f"{int(cell[0])}.{int(cell[1])}"),
         table=pd.DataFrame({"Head": names, **numbers}),
         **TEXTS.figure(
             "map-figure", relation=relation, settings=f"{model} · {relation.title} · {pairs}"
@@ -225,14 +224,14 @@ def _relation(choices: Choices, model: str, number: int, finding: lab.Finding) -
     TEXTS.fold(choices, "sentences", partial(_sentences, finding, (layer, head)))
 
 
-def _chosen(choices: Choices, which: str, finding: lab.Finding) -> tuple[int, int]:
+def _chosen(choices: Choices, choice: str, finding: lab.Finding) -> tuple[int, int]:
     def read(raw: str) -> str:
         if raw != BEST:
             layer, head = raw.split(".")
             views.integer(0, 9_999)(layer), views.integer(0, 9_999)(head)
         return raw
 
-    chosen = choices.get(which, BEST, read)
+    chosen = choices.get(choice, BEST, read)
     if chosen == BEST:
         return finding.best
     layer, head = (int(number) for number in chosen.split("."))
@@ -241,7 +240,7 @@ def _chosen(choices: Choices, which: str, finding: lab.Finding) -> tuple[int, in
         return layer, head
     sizes = {"layers": layers - 1, "heads": heads - 1}
     selection.add_problem(TEXTS("relation.no_head", layer=head_name(layer, head), **sizes))
-    choices.keep(which, BEST)
+    choices.keep(choice, BEST)
     return finding.best
 
 
@@ -253,8 +252,8 @@ def _verdict_line(finding: lab.Finding) -> str:
     if finding.verdict != lab.FOUND:
         kind = "unsure" if finding.verdict == lab.UNSURE else "none"
         return TEXTS(f"relation.{kind}", finds=finds, lead=lead)
-    others = ", ".join(head_name(*head) for head in finding.winners if head != best)
-    more = f" So {'are' if ',' in others else 'is'} {others}." if others else ""
+    winners = ", ".join(head_name(*head) for head in finding.winners if head != best)
+    more = f" So {'are' if ',' in winners else 'is'} {winners}." if winners else ""
     return TEXTS("relation.found", finds=finds, head=name, lead=lead) + more
 
 

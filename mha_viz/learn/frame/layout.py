@@ -111,7 +111,7 @@ def row() -> DeltaGenerator:
     return st.container(horizontal=True, vertical_alignment="bottom")
 
 
-def place(choices: Choices, name: str) -> DeltaGenerator:
+def placeholder(choices: Choices, name: str) -> DeltaGenerator:
     """Begin a container that is filled after what stands below it; page.css keeps its height."""
     container = st.container(key=choices.key(name))
     container.empty()  # Streamlit does not draw what holds nothing
