@@ -254,11 +254,11 @@ def working_memory(config: LlamaConfig, n: int, dtype: torch.dtype) -> int:
     tokens = [Token(str(i), i, i, i, i) for i in range(n)]
     scoring = Scoring(width**-0.5, sight=Sight(after=0))
 
-    def seen(rows: slice) -> Tensor:
-        return scoring.sight.seen(rows, n, n, device=meta)
+    def visible_keys(rows: slice) -> Tensor:
+        return scoring.sight.visible_keys(rows, n, n, device=meta)
 
     tiles = Tiles((n_heads, n, n), TILES, device=meta)
-    sums = text_sums(tokens, n, causal=True).layer(seen, device=meta)
+    sums = text_sums(tokens, n, causal=True).layer(visible_keys, device=meta)
     with _Held() as held:
         attention_by_rows(query, key, value, scoring, [tiles, sums])
     return held.most

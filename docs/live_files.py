@@ -92,7 +92,7 @@ class PatternNetwork(nn.Module):
         probe, mask = Probe(), torch.ones_like(input_ids)
         named = dict(zip(["token_type_ids"], types, strict=False))
         self.network(input_ids, attention_mask=mask, mha_probe=probe, **named)
-        return torch.stack(list(probe.kept["pattern"]))[:, 0]
+        return torch.stack(list(probe.tensors["pattern"]))[:, 0]
 
 
 def onnx_file(name: str) -> bytes:

@@ -34,7 +34,7 @@ def measure(record: AttentionRecord) -> dict[str, Tensor]:
     axes. Leaving keys out does not change what is computed from the heads' outputs, which are
     measured where the record has z and W_O.
     """
-    if record.patterns.seen(0, slice(0, 1)) is not None:
+    if record.patterns.visible_keys(0, slice(0, 1)) is not None:
         table = _measured_by_rows(record)
     else:
         about = _about(record) | {"allowed": allowed_keys(record), "sink": record.sink}
@@ -52,7 +52,7 @@ def _measured_by_rows(record: AttentionRecord) -> dict[str, Tensor]:
     if table is None:
         for layer in range(record.n_layers):
             sinks = None if record.sink is None else record.sink[layer]
-            sums = of_weights.layer(partial(patterns.seen, layer), sinks)
+            sums = of_weights.layer(partial(patterns.visible_keys, layer), sinks)
             for part in patterns.each_block(layer, sums.reduce):
                 sums.collect(part)
         table = of_weights.finish()
@@ -116,7 +116,7 @@ def _masks(record: AttentionRecord) -> tuple[Tensor | None, list[int] | None]:
 
     None of both where they are what `causal` says; None of the latter where each has its own.
     """
-    if record.patterns.seen(0, slice(0, 1)) is None:
+    if record.patterns.visible_keys(0, slice(0, 1)) is None:
         return record.allowed if record.merged else allowed_keys(record), None
 
     def of_tokens(record: AttentionRecord, layer: int) -> Tensor:

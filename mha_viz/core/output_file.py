@@ -165,8 +165,8 @@ def _overwrite(target: Path, parts: list[memoryview]) -> None:
 def _write_between(file: FileIO, parts: list[memoryview], begin: int, end: int) -> None:
     """Write the bytes of all parts that lie from `begin` to `end` to the disk itself."""
     for part in parts:
-        rest = part[max(begin, 0) : max(end, 0)]
+        unwritten = part[max(begin, 0) : max(end, 0)]
         begin, end = begin - len(part), end - len(part)
-        while rest:
-            rest = rest[file.write(rest) :]
+        while unwritten:
+            unwritten = unwritten[file.write(unwritten) :]
     os.fsync(file.fileno())

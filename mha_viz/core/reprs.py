@@ -26,23 +26,23 @@ def record_line(record: Any) -> str:
     """Describe an `AttentionRecord` by its source, its sizes and what it keeps."""
     layers, heads, queries, keys = record.shape
     text = record.text if len(record.text) <= 40 else record.text[:39] + "…"
-    kept = [name for name in ("z", "query", "key", "value") if getattr(record, name) is not None]
+    tensors = [name for name in ("z", "query", "key", "value") if getattr(record, name) is not None]
     return (
         f"AttentionRecord({text!r}, model={record.model!r}, part={record.part!r}, "
         f"layers={layers}, heads={heads}, queries={queries}, keys={keys}"
-        + (f", keeps {' '.join(kept)}" if kept else "")
+        + (f", keeps {' '.join(tensors)}" if tensors else "")
         + (", merged" if record.merged else "")
         + ")"
     )
 
 
-def count(number: int, thing: str, things: str = "") -> str:
+def count(number: int, singular: str, plural: str = "") -> str:
     """Write a number of things in words that fit one and many.
 
     >>> count(1, "head"), count(0, "head"), count(1_024, "query", "queries")
     ('1 head', '0 heads', '1,024 queries')
     """
-    return f"{number:,} {thing if number == 1 else things or thing + 's'}"
+    return f"{number:,} {singular if number == 1 else plural or singular + 's'}"
 
 
 def head_rows(layer_numbers: Sequence[int] = (), /, **columns: Tensor) -> pd.DataFrame:

@@ -132,10 +132,9 @@ def _try_both(
         if ours is None:
             raise AttentionUnavailableError(_why_no_text_runs(network, error)) from error
     if ours is not None and (eager is None or _agree(ours, eager, network.dtype)):
-        for part, left in ours.items():
-            check_shapes(
-                left.pattern, *attending(part, sources, targets), network.config.model_type
-            )
+        for part, ours_of_part in ours.items():
+            axes = attending(part, sources, targets)
+            check_shapes(ours_of_part.pattern, *axes, network.config.model_type)
         if eager is None or _has_one_width(ours):
             _switch(network, IMPLEMENTATION)
             return "mha_viz", ours, ""
@@ -163,11 +162,11 @@ def _why_no_text_runs(network: PreTrainedModel, error: Exception) -> str:
     paths = [path for path, part in parts if _runs(part)]
     capture = "run it inside of `with mv.capture(network) as taken`"
     if paths or not _reads_text(network):
-        own = f"needs more than a text ({reason})"
+        obstacle = f"needs more than a text ({reason})"
         if not _reads_text(network):
-            own = f"reads {network.main_input_name}, not text"
+            obstacle = f"reads {network.main_input_name}, not text"
         ways = [f"wrap its part that reads text, mv.wrap(network.{path})" for path in paths[-1:]]
-        return f"The {family} family {own}: {', or '.join([*ways, capture])}."
+        return f"The {family} family {obstacle}: {', or '.join([*ways, capture])}."
     return f"A plain text does not run through the {family} family ({reason}): {capture}."
 
 
@@ -188,7 +187,7 @@ def _reads_text(module: nn.Module) -> bool:
 
 def _has_one_width(runs: dict[str, Run]) -> bool:
     """Return whether heads have one width in all layers, as a record's tensors need."""
-    return all(len({layer.shape[-1] for layer in left.kept["z"]}) == 1 for left in runs.values())
+    return all(len({z.shape[-1] for z in part.tensors["z"]}) == 1 for part in runs.values())
 
 
 def _switch(network: PreTrainedModel, implementation: str) -> bool:

@@ -64,22 +64,22 @@ class CachedRun:
         self._pieces = [piece.cut(n) for piece in self._pieces if piece.start < n]
         self._shorten_cache(n)
 
-    def left(self) -> Run:
+    def joined(self) -> Run:
         """Join what all pieces left, as one pass over the whole text would have left it."""
         n = len(self)
-        kept = {
-            name: torch.cat([piece.kept[name] for piece in self._pieces], dim=2)[:, None]
-            for name in self._pieces[0].kept
+        tensors = {
+            name: torch.cat([piece.tensors[name] for piece in self._pieces], dim=2)[:, None]
+            for name in self._pieces[0].tensors
             if name != "pattern"
         }
-        first = self._pieces[0].kept["pattern"]
+        first = self._pieces[0].tensors["pattern"]
         pattern = first.new_zeros(*first.shape[:2], n, n)
         for piece in self._pieces:
-            pattern[:, :, piece.start : piece.end, : piece.end] = piece.kept["pattern"]
-        run = Run({"pattern": pattern[:, None], **kept}, None, self._probe.scale)
+            pattern[:, :, piece.start : piece.end, : piece.end] = piece.tensors["pattern"]
+        run = Run({"pattern": pattern[:, None], **tensors}, None, self._probe.scale)
         ordinary = torch.ones(n, n, dtype=torch.bool).tril()
         masks = zip(*(piece.allowed for piece in self._pieces), strict=True)  # none: not given
-        run.allowed = [_whole_mask(self._pieces, seen, ordinary) for seen in masks]
+        run.allowed = [_whole_mask(self._pieces, layer_masks, ordinary) for layer_masks in masks]
         run.has_sinks = self._probe.has_sinks
         return run
 
@@ -96,15 +96,15 @@ class CachedRun:
         if self.model.backend == "mha_viz":
             return network(**inputs, mha_probe=probe), probe
         output = network(**inputs, output_attentions=True)
-        probe.kept = own_weights(output.attentions, network)
+        probe.tensors = own_weights(output.attentions, network)
         return output, probe
 
     def _check(self, piece: _Piece, probe: Probe) -> None:
         """Check that the pass left rows over all tokens so far, one for each new token."""
         expected = self.model.n_layers, self.model.n_heads, piece.end - piece.start, piece.end
-        found = piece.kept["pattern"].shape if "pattern" in piece.kept else ()
+        shape = piece.tensors["pattern"].shape if "pattern" in piece.tensors else ()
         all_layers = self.model.backend == "eager" or len(probe.modules) == self.model.n_layers
-        if not all_layers or found != expected or self._cache.get_seq_length() != piece.end:
+        if not all_layers or shape != expected or self._cache.get_seq_length() != piece.end:
             raise AttentionUnavailableError(
                 f"The {self.model.family} family does not read a cache of keys and values as one "
                 "pass over the whole text would: use generate, whose record is such a pass."
@@ -123,41 +123,41 @@ class _Piece:
 
     start: int
     end: int
-    kept: dict[str, Tensor]
+    tensors: dict[str, Tensor]
     allowed: list[Tensor | None]  # of each layer (query, key); None: all up to the query's own
 
     @classmethod
     def of(cls, probe: Probe, start: int, end: int) -> _Piece:
         new = {"key": slice(start, end), "value": slice(start, end)}  # the rest is known
-        kept = {
+        tensors = {
             name: float32(layers, 0, new.get(name, slice(None)))
-            for name, layers in probe.kept.items()
+            for name, layers in probe.tensors.items()
         }
-        allowed = [None if seen is None else seen[0].cpu() for seen in probe.allowed]
-        return cls(start, end, kept, allowed)
+        allowed = [None if mask is None else mask[0].cpu() for mask in probe.allowed]
+        return cls(start, end, tensors, allowed)
 
     def cut(self, n: int) -> _Piece:
         """Return the piece without what lies beyond the text's first `n` tokens."""
         if n >= self.end:
             return self
         rows = n - self.start
-        kept = {name: tensor[:, :, :rows].clone() for name, tensor in self.kept.items()}
-        kept["pattern"] = kept["pattern"][..., :n]
-        allowed = [None if seen is None else seen[:rows, :n] for seen in self.allowed]
-        return _Piece(self.start, n, kept, allowed)
+        tensors = {name: layers[:, :, :rows].clone() for name, layers in self.tensors.items()}
+        tensors["pattern"] = tensors["pattern"][..., :n]
+        allowed = [None if mask is None else mask[:rows, :n] for mask in self.allowed]
+        return _Piece(self.start, n, tensors, allowed)
 
 
 def _whole_mask(
-    pieces: Sequence[_Piece], seen: Sequence[Tensor | None], ordinary: Tensor
+    pieces: Sequence[_Piece], masks: Sequence[Tensor | None], ordinary: Tensor
 ) -> Tensor | None:
     """Join one layer's masks of all pieces; None where no piece has one."""
-    if all(one is None for one in seen):
+    if all(mask is None for mask in masks):
         return None
-    whole = ordinary.clone()
-    for piece, one in zip(pieces, seen, strict=True):
-        if one is not None:
-            whole[piece.start : piece.end, : piece.end] = one
-    return whole[None]
+    joined = ordinary.clone()
+    for piece, mask in zip(pieces, masks, strict=True):
+        if mask is not None:
+            joined[piece.start : piece.end, : piece.end] = mask
+    return joined[None]
 
 
 def _check_cached(model: AttentionModel) -> str:

@@ -164,7 +164,7 @@ def capture(network: nn.Module) -> Iterator[Captured]:
     """
     built = getattr(getattr(network, "config", None), "_attn_implementation", "sdpa")
     hint = " Call network.set_attn_implementation('sdpa') first." if built != "sdpa" else ""
-    taken = Captured(hint=hint)
+    captured = Captured(hint=hint)
     stack: list[str] = []
     counter = count(1)
     runs = [0]
@@ -179,8 +179,8 @@ def capture(network: nn.Module) -> Iterator[Captured]:
                 module.register_forward_hook(lambda *_: _leave(stack), always_call=True),
             ):
                 hooks.callback(handle.remove)
-        hooks.enter_context(_Capturing(taken.calls, stack, runs))
-        yield taken
+        hooks.enter_context(_Capturing(captured.calls, stack, runs))
+        yield captured
 
 
 def _leave(stack: list[Any]) -> None:
@@ -202,14 +202,14 @@ class _Capturing(TorchFunctionMode):
         args: tuple[Any, ...] = (),
         kwargs: Mapping[str, Any] | None = None,
     ) -> Any:
-        given = kwargs or {}
+        named = kwargs or {}
         if func in (F.scaled_dot_product_attention, F.multi_head_attention_forward):
-            call = _SIGNATURES[func].bind(*args, **given)
+            call = _SIGNATURES[func].bind(*args, **named)
             call.apply_defaults()
             if func is F.multi_head_attention_forward:
                 return self._module(func, call.arguments)
-            return self._fused(func(*args, **given), **call.arguments)
-        return func(*args, **given)
+            return self._fused(func(*args, **named), **call.arguments)
+        return func(*args, **named)
 
     def _fused(
         self,
@@ -237,21 +237,21 @@ class _Capturing(TorchFunctionMode):
     ) -> tuple[Tensor, Tensor | None]:
         """Keep the weights of one `nn.MultiheadAttention`, called as torch names its arguments."""
         _check_dropout(call["dropout_p"] if call["training"] else 0.0)
-        output, own = func(**{**call, "need_weights": True, "average_attn_weights": False})
-        each = own if own.ndim == 4 else own.unsqueeze(0)  # (batch, n_heads, query, key)
+        output, weights = func(**{**call, "need_weights": True, "average_attn_weights": False})
+        each = weights if weights.ndim == 4 else weights[None]  # (batch, n_heads, query, key)
         pattern = _weights(call)
         self._keep(each if pattern is None else pattern, each if pattern is None else pattern, each)
         if not call["need_weights"]:
             return output, None
-        return output, own.mean(-3) if call["average_attn_weights"] else own
+        return output, weights.mean(-3) if call["average_attn_weights"] else weights
 
-    def _keep(self, pattern: Tensor, ours: Tensor, own: Tensor) -> None:
+    def _keep(self, pattern: Tensor, ours: Tensor, theirs: Tensor) -> None:
         """Keep weights (*batch, n_heads, query, key), if ours and PyTorch's own are alike."""
         name = self.stack[-1] if self.stack else ""
         # A query that may attend to nothing gets NaN or uniform weights there, and zeros here.
-        attends = (pattern.sum(-1, keepdim=True) > 0).expand_as(own)
+        attends = (pattern.sum(-1, keepdim=True) > 0).expand_as(theirs)
         difference = (
-            float((ours - own).detach()[attends].abs().max()) if bool(attends.any()) else 0.0
+            float((ours - theirs).detach()[attends].abs().max()) if bool(attends.any()) else 0.0
         )
         if not difference <= TOLERANCE:
             raise ArgumentError(

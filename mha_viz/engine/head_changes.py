@@ -43,14 +43,14 @@ def head_edits(
     if gates is None and intervention is None:
         return None
     part = model.parts[0] if part is None else part
-    own = part if intervention is None else intervention.part or model.parts[0]
-    if gates is not None and own != part:
+    edited = part if intervention is None else intervention.part or model.parts[0]
+    if gates is not None and edited != part:
         raise ArgumentError(
-            f"gates are for {part} and the intervention for {own}: use one of them alone."
+            f"gates are for {part} and the intervention for {edited}: use one of them alone."
         )
-    found = None if gates is None else _checked_gates(model, gates, own)
-    change = None if intervention is None else _prepared(model, intervention, own, texts)
-    return HeadEdits(found, change, own, _note(found, intervention, own))
+    factors = None if gates is None else _checked_gates(model, gates, edited)
+    change = None if intervention is None else _prepared(model, intervention, edited, texts)
+    return HeadEdits(factors, change, edited, _note(factors, intervention, edited))
 
 
 def reference_means(
@@ -123,29 +123,29 @@ def _checked_gates(model: LoadedNetwork, gates: Gates, part: str) -> Tensor:
     """Return gates as float32 (layer, head) on the model's device."""
     n_layers, n_heads = part_size(model, part)
     try:
-        found = torch.as_tensor(gates).to(model.device, torch.float32)
+        factors = torch.as_tensor(gates).to(model.device, torch.float32)
     except (TypeError, ValueError, RuntimeError) as error:
         raise ArgumentError(f"gates must be numbers (layer, head), got {gates!r}.") from error
-    if tuple(found.shape) != (n_layers, n_heads):
+    if tuple(factors.shape) != (n_layers, n_heads):
         raise ShapeError(
             f"gates must have the shape (layer, head) = ({n_layers}, {n_heads}) for {model.name}"
-            f"{'' if part == 'self' else ' ' + part}, got {tuple(found.shape)}."
+            f"{'' if part == 'self' else ' ' + part}, got {tuple(factors.shape)}."
         )
-    if not torch.isfinite(found).all():
-        layer, head = (~torch.isfinite(found)).nonzero()[0].tolist()
+    if not torch.isfinite(factors).all():
+        layer, head = (~torch.isfinite(factors)).nonzero()[0].tolist()
         raise ArgumentError(
-            f"gates must be finite numbers, got {float(found[layer, head])} at "
+            f"gates must be finite numbers, got {float(factors[layer, head])} at "
             f"{head_name(layer, head, numbers=model.numbers_of(part))}."
         )
-    return found
+    return factors
 
 
 def _prepared(model: LoadedNetwork, intervention: Intervention, part: str, texts: Texts) -> Change:
     """Check the intervention against a model and a text, and add the numbers it needs."""
-    places = [head_place(model, layer, head, part) for layer, head in intervention.heads]
+    heads_at = [head_place(model, layer, head, part) for layer, head in intervention.heads]
     heads = {
-        layer: torch.tensor(sorted(h for at, h in places if at == layer))
-        for layer in sorted({at for at, _ in places})
+        layer: torch.tensor(sorted(h for at, h in heads_at if at == layer))
+        for layer in sorted({at for at, _ in heads_at})
     }
     values = patterns = None
     if intervention.how == "mean":
@@ -227,13 +227,14 @@ def _source_record(
             f"{'' if queries == keys else f' and {len(record.key_tokens)}'} "
             f"({in_a_row(record.labels)}). Change a word in one of them."
         )
-    own = (part, *part_size(model, part))
+    expected = (part, *part_size(model, part))
+    _, n_layers, n_heads = expected
     theirs = (record.part, record.n_layers, record.n_heads)
     foreign = part == "self" and model.causal and not record.causal  # it would see the future
-    if theirs != own or foreign:
+    if theirs != expected or foreign:
         raise ArgumentError(
             f"The source record ({record.model}: {theirs[0]}, {theirs[1]} layers of {theirs[2]} "
-            f"heads) does not fit {model.name} ({own[0]}, {own[1]} layers of {own[2]} heads)."
+            f"heads) does not fit {model.name} ({part}, {n_layers} layers of {n_heads} heads)."
         )
     return record
 

@@ -19,9 +19,10 @@ Network = TypeVar("Network", bound=nn.Module)
 class ModuleProxy(nn.Module):
     """A module in another's place; its attributes are those of the original, and `own` ones."""
 
-    def __init__(self, original: nn.Module, **own: Any) -> None:
+    def __init__(self, original: nn.Module, **attributes: Any) -> None:
         super().__init__()
-        self.__dict__.update(own, original=original)  # no child: its parameters are the model's
+        # no child: its parameters are the model's
+        self.__dict__.update(attributes, original=original)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.__dict__["original"], name)
@@ -47,27 +48,27 @@ class OutputProxy(ModuleProxy):
 
 def replace_modules(network: Network, replacements: Mapping[str, nn.Module]) -> Network:
     """Copy a network's module tree, with other modules at some paths; parameters are shared."""
-    whole = _twin(network)
-    copies: dict[str, nn.Module] = {"": whole}
+    twin = _twin(network)
+    copies: dict[str, nn.Module] = {"": twin}
     for path, replacement in replacements.items():
         *above, name = path.split(".")
         parent = copies[""]
         for depth, step in enumerate(above, 1):
-            here = ".".join(above[:depth])
-            if here not in copies:
+            prefix = ".".join(above[:depth])
+            if prefix not in copies:
                 child = parent._modules[step]
                 assert child is not None  # on the way to a module that is there
-                parent._modules[step] = copies[here] = _twin(child)
-            parent = copies[here]
+                parent._modules[step] = copies[prefix] = _twin(child)
+            parent = copies[prefix]
         parent._modules[name] = replacement
-    return whole
+    return twin
 
 
 def with_replaced(network: Network, replacements: Mapping[nn.Module, nn.Module]) -> Network:
     """Replace some modules of a network wherever they stand; the network itself is not touched."""
     paths = network.named_modules(remove_duplicate=False)
-    found = {path: replacements[module] for path, module in paths if module in replacements}
-    return replace_modules(network, found)
+    by_path = {path: replacements[module] for path, module in paths if module in replacements}
+    return replace_modules(network, by_path)
 
 
 def _twin(module: Network) -> Network:
@@ -113,8 +114,8 @@ def layer_activations(
     # A family may run one module again and again: the call that is this layer's.
     turn = sum(other.module is layers[layer].module for other in layers[:layer])
     ends = zip((query, key, output), (0, 0, 1), strict=True)
-    X, Y, made = (recorders[module].calls[turn][end].flatten(0, -2) for module, end in ends)
-    return LayerActivations(_plain(X), _plain(Y), _plain(made))
+    calls = (recorders[module].calls[turn][end].flatten(0, -2) for module, end in ends)
+    return LayerActivations(*map(_plain, calls))
 
 
 def _plain(tensor: Tensor) -> Tensor:

@@ -138,8 +138,8 @@ class LoadedNetwork:
     def check_part(self, part: str) -> None:
         """Raise ArgumentError unless it is one of `parts`."""
         if part not in self.parts:
-            known = ", ".join(self.parts)
-            raise ArgumentError(f"{self.name} has the part(s) {known}, got {part!r}.")
+            parts = ", ".join(self.parts)
+            raise ArgumentError(f"{self.name} has the part(s) {parts}, got {part!r}.")
 
     def cut_texts(self, n_bytes: int, n_tokens: int | None = None) -> None:
         """Limit texts from now on, so that a full record of one takes at most so many bytes.
@@ -220,20 +220,21 @@ class LoadedNetwork:
 
     def output_weights(self, part: str) -> OutputWeights:
         """Return each layer's W_O (head, d_head, d_model); none where it is not known."""
-        found = [layer.output() for layer in self._projections[part]]
-        weights = [w for w in found if w is not None]
-        known = self._W_O.get(part)
-        if known is None or not known.are(weights):
-            known = self._W_O[part] = OutputWeights(weights if len(weights) == len(found) else ())
-        return known
+        matrices = [layer.output() for layer in self._projections[part]]
+        weights = [w for w in matrices if w is not None]
+        cached = self._W_O.get(part)
+        if cached is None or not cached.are(weights):
+            weights = weights if len(weights) == len(matrices) else []
+            cached = self._W_O[part] = OutputWeights(weights)
+        return cached
 
     def _number_layers(self, runs: Mapping[str, Run]) -> tuple[str, ...]:
         """Note the model's own numbers of its layers; return a note on those without attention."""
         self._numbers: dict[str, tuple[int, ...]] = {}
         self.attends_in_all_layers = True  # in no part a layer without attention
         notes = []
-        for part, left in runs.items():
-            numbers, n_all = own_layer_numbers(self.network, left.modules, len(left.pattern))
+        for part, run in runs.items():
+            numbers, n_all = own_layer_numbers(self.network, run.modules, len(run.pattern))
             self._numbers[part] = numbers
             self.attends_in_all_layers &= len(numbers) == n_all
             notes.append(without_attention(numbers, n_all))
@@ -251,7 +252,7 @@ class LoadedNetwork:
         first = runs[self.parts[0]]
         self.n_layers, self.n_heads = len(first.pattern), int(first.pattern[0].shape[1])
         self.d_model = int(getattr(self.config, "hidden_size", None) or self.config.d_model)
-        key = first.kept.get("key")
+        key = first.tensors.get("key")
         self.n_kv_heads = int(key[0].shape[1]) if key else self.n_heads
         self.d_head = int(key[0].shape[-1]) if key else self.d_model // self.n_heads
         # Exact zeros above the diagonal in every head of every layer are a mask, not a habit.
@@ -304,12 +305,12 @@ def longest_text(network: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -
     Families that count no positions (BLOOM's ALiBi, Mamba's layers) have no limit but memory's.
     """
     config = network.config.get_text_config()
-    found = [
+    limits = [
         value
         for name in _POSITIONS
         if isinstance(value := getattr(config, name, None), int) and value > 0
     ]
-    limit = min(found, default=WITHOUT_POSITIONS)
+    limit = min(limits, default=WITHOUT_POSITIONS)
     for module in network.modules():
         # RoBERTa and its relatives count positions from padding_idx + 1.
         positions = getattr(module, "position_embeddings", None)
@@ -317,5 +318,5 @@ def longest_text(network: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -
             if positions.padding_idx is not None:
                 limit = min(limit, positions.num_embeddings - positions.padding_idx - 1)
             break
-    known = tokenizer.model_max_length
-    return min(limit, known) if 0 < known < 10**9 else limit
+    of_tokenizer = tokenizer.model_max_length
+    return min(limit, of_tokenizer) if 0 < of_tokenizer < 10**9 else limit

@@ -91,8 +91,8 @@ class AttentionModel(LoadedNetwork):
         self.check_part(part)
         texts = encode_input(self.reader, text, text_pair)
         edits = head_edits(self, gates, intervention, part=part, texts=texts)
-        left = self.trace_encoded(*texts, keep=keep, on_layer=on_layer, only=part, edits=edits)
-        return left[part]
+        records = self.trace_encoded(*texts, keep=keep, on_layer=on_layer, only=part, edits=edits)
+        return records[part]
 
     def trace_parts(
         self,
@@ -146,5 +146,5 @@ class AttentionModel(LoadedNetwork):
         lengths = {len(item.input_ids) for item in encoded}
         if self.runs_by_rows(max(lengths)) or (len(lengths) > 1 and max(lengths) > self.pad_limit):
             return [self.trace_encoded(item, keep=keep)["self"] for item in encoded]
-        left = run_texts(self, encoded, None, keep)["self"]
-        return [record_of(self, "self", left, i, (item, None)) for i, item in enumerate(encoded)]
+        run = run_texts(self, encoded, None, keep)["self"]
+        return [record_of(self, "self", run, i, (item, None)) for i, item in enumerate(encoded)]

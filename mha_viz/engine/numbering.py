@@ -21,16 +21,16 @@ def own_layer_numbers(
         modules: those that called our attention function, in order; none where it did not run.
         n_layers: layers of attention.
     """
-    places = _places(network)
-    calls = [places.get(module, []) for module in modules]
-    seen: dict[nn.Module, int] = {}
-    found: list[tuple[nn.ModuleList, int]] = []
-    for module, known in zip(modules, calls, strict=True):
-        nth = seen[module] = seen.get(module, -1) + 1  # a shared module stands in several places
-        found += known[nth : nth + 1]
-    stacks = {id(stack) for stack, _ in found}
-    if len(found) == n_layers and len(stacks) == 1 and _rises(at := [at for _, at in found]):
-        return tuple(at), len(found[0][0])
+    positions = _stack_positions(network)
+    calls = [positions.get(module, []) for module in modules]
+    n_calls: dict[nn.Module, int] = {}
+    called: list[tuple[nn.ModuleList, int]] = []
+    for module, in_stacks in zip(modules, calls, strict=True):
+        nth = n_calls[module] = n_calls.get(module, -1) + 1  # a stack may share modules
+        called += in_stacks[nth : nth + 1]
+    stacks = {id(stack) for stack, _ in called}
+    if len(called) == n_layers and len(stacks) == 1 and _rises(at := [at for _, at in called]):
+        return tuple(at), len(called[0][0])
     numbers = [getattr(module, "layer_idx", None) for module in modules]
     known_numbers = [number for number in numbers if isinstance(number, int)]
     if len(known_numbers) == n_layers and _rises(known_numbers):
@@ -38,22 +38,22 @@ def own_layer_numbers(
     return tuple(range(n_layers)), n_layers
 
 
-def _places(network: nn.Module) -> dict[nn.Module, list[tuple[nn.ModuleList, int]]]:
+def _stack_positions(network: nn.Module) -> dict[nn.Module, list[tuple[nn.ModuleList, int]]]:
     """Return for each module the outermost list that it is in, and where; shared ones: each."""
     lists = {
         name: module
         for name, module in network.named_modules()
         if isinstance(module, nn.ModuleList)
     }
-    found: dict[nn.Module, list[tuple[nn.ModuleList, int]]] = {}
+    positions: dict[nn.Module, list[tuple[nn.ModuleList, int]]] = {}
     for path, module in network.named_modules(remove_duplicate=False):
         steps = path.split(".")
         for depth in range(1, len(steps)):
             stack = lists.get(".".join(steps[:depth]))
             if stack is not None:
-                found.setdefault(module, []).append((stack, int(steps[depth])))
+                positions.setdefault(module, []).append((stack, int(steps[depth])))
                 break
-    return found
+    return positions
 
 
 def _rises(numbers: Sequence[int]) -> bool:

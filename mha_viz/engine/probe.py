@@ -80,7 +80,7 @@ class LayerTensors:
     def on(self, device: torch.device) -> "LayerTensors":
         """Return the layer on a device; what is there already is not copied."""
         names = ("z", "value", "allowed")
-        moved = {name: one.to(device) for name in names if (one := getattr(self, name)) is not None}
+        moved = {name: t.to(device) for name in names if (t := getattr(self, name)) is not None}
         return replace(self, pattern=self.pattern.to(device), **moved)
 
 
@@ -123,7 +123,7 @@ class Probe:
     reductions: LayerReductions | None = None
     # What the pass leaves behind: `replace` gives a probe for another pass.
     scored: list[ScoredLayer] = field(default_factory=list, init=False)
-    kept: dict[str, Layers] = field(default_factory=dict, init=False)
+    tensors: dict[str, Layers] = field(default_factory=dict, init=False)
     scale: list[float] = field(default_factory=list, init=False)
     modules: list[nn.Module] = field(default_factory=list, init=False)
     allowed: list[Tensor | None] = field(default_factory=list, init=False)
@@ -142,17 +142,17 @@ class Probe:
         if query.dtype != torch.float32 or query.device.type != "cpu":
             return None  # it has to be copied for the record in any case
         if self.reduce is not None and "pattern" not in self.keep:
-            one = (*query.shape[:-1], key.shape[-2])
-            if self._room is None or self._room.shape != one:
-                self._room = _pages(one)
+            shape = (*query.shape[:-1], key.shape[-2])
+            if self._room is None or self._room.shape != shape:
+                self._room = _pages(shape)
             return self._room
         if "pattern" not in self.keep or self.by_rows or not 0 < self.n_layers > len(self.modules):
             return None
         shape = (self.n_layers, *query.shape[:-1], key.shape[-2])
-        everything = self.kept.setdefault("pattern", _pages(shape) if not self.modules else [])
-        if not isinstance(everything, Tensor) or everything.shape != shape:
+        every = self.tensors.setdefault("pattern", [] if self.modules else _pages(shape))
+        if not isinstance(every, Tensor) or every.shape != shape:
             raise AttentionUnavailableError("the layers' attention weights differ in shape")
-        return everything[len(self.modules)]
+        return every[len(self.modules)]
 
     def next_edits(self) -> tuple[int, Tensor | None, HeadEdits | None]:
         """Return number, gates (head,) or (batch, head), and edits of the layer about to run."""
@@ -167,10 +167,10 @@ class Probe:
     def note_mask(self, bias: Tensor | None, *made_of: Tensor | None) -> None:
         """Note what a layer lets its queries see in any head; None where no mask was added."""
 
-        def seen(bias: Tensor | None) -> Tensor | None:
+        def visible_keys(bias: Tensor | None) -> Tensor | None:
             return None if bias is None else visible(bias).any(1)
 
-        self.allowed.append(self._once(seen, bias, *made_of))
+        self.allowed.append(self._once(visible_keys, bias, *made_of))
 
     def attend_by_rows(
         self, attend: LayerAttention, scoring: Scoring, tensors: Sequence[Tensor], *mask: Any
@@ -199,13 +199,13 @@ class Probe:
             reductions.append(sink)
         if not reductions and scoring.softcap is None:
             plain = bias is None and (sight.is_everything or sight.is_causal)
-            known = {"mask": None, "causal": sight.is_causal} if plain else {}
-            z, _ = attend(query, key, value, need_pattern=False, **known)
+            band_mask = {"mask": None, "causal": sight.is_causal} if plain else {}
+            z, _ = attend(query, key, value, need_pattern=False, **band_mask)
         else:
             heads = query[0], key[0], value[0]
             z = attention_by_rows(*heads, scoring, reductions)[None]
         self.scored.append(
-            ScoredLayer(query[0], key[0], scoring, None if sink is None else sink.found)
+            ScoredLayer(query[0], key[0], scoring, None if sink is None else sink.shares)
         )
         return z
 
@@ -245,16 +245,16 @@ class Probe:
             if name == "pattern" and self.by_rows:
                 continue
             assert tensor is not None  # `_attend` computes the pattern whenever it is to be kept
-            layers = self.kept.setdefault(name, [])
+            layers = self.tensors.setdefault(name, [])
             if self.by_rows and (every := self._gathered_of(name, tensor)) is not None:
-                layers = self.kept[name] = every
+                layers = self.tensors[name] = every
             if not isinstance(layers, Tensor):  # otherwise it was written to its room
                 layers.append(tensor)
         if self.reduce is not None:
-            pattern, seen = tensors["pattern"], self.allowed[-1]
+            pattern, visible_keys = tensors["pattern"], self.allowed[-1]
             assert pattern is not None  # likewise
             layer, z, value = len(self.modules), tensors["z"], tensors["value"]
-            self.reduce(LayerTensors(layer, pattern, z, value, seen, self.has_sinks))
+            self.reduce(LayerTensors(layer, pattern, z, value, visible_keys, self.has_sinks))
         self.modules.append(module)
         self.scale.append(scale)
         check_cancelled()

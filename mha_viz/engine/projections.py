@@ -36,7 +36,7 @@ class LayerProjections:
     scale: float  # what the layer multiplies query . key with
 
     @classmethod
-    def of(cls, network: nn.Module, left: Run) -> "list[LayerProjections]":
+    def of(cls, network: nn.Module, run: Run) -> "list[LayerProjections]":
         """Return those of every layer of a run; none where our function did not run."""
         above: dict[nn.Module, nn.Module] = {}
         for parent in network.modules():
@@ -44,19 +44,19 @@ class LayerProjections:
                 above.setdefault(child, parent)  # the first one, where a module is shared
 
         def of_layer(i: int, module: nn.Module) -> "LayerProjections":
-            n_heads, n_kv_heads = left.pattern[i].shape[1], left.kept["key"][i].shape[1]
-            return cls(module, above.get(module), n_heads, n_kv_heads, left.scale[i])
+            n_heads, n_kv_heads = run.pattern[i].shape[1], run.tensors["key"][i].shape[1]
+            return cls(module, above.get(module), n_heads, n_kv_heads, run.scale[i])
 
-        return [of_layer(i, module) for i, module in enumerate(left.modules)]
+        return [of_layer(i, module) for i, module in enumerate(run.modules)]
 
     def find(self, names: tuple[str, ...]) -> nn.Linear | Conv1D | None:
         """Return the first projection under one of these paths; None where there is none."""
         for name in names:
-            found: object = self.parent if name.startswith("^") else self.module
+            module: object = self.parent if name.startswith("^") else self.module
             for step in name.lstrip("^").split("."):
-                found = getattr(found, step, None)
-            if isinstance(found, nn.Linear | Conv1D) and is_plain(found.weight):
-                return found
+                module = getattr(module, step, None)
+            if isinstance(module, nn.Linear | Conv1D) and is_plain(module.weight):
+                return module
         return None
 
     def readers(self) -> tuple[nn.Linear | Conv1D, ...]:
@@ -66,11 +66,11 @@ class LayerProjections:
         (batch, token, d_in) to (batch, token, d_out).
         """
         separate = [self.find(names) for names in (_QUERY, _KEY, _VALUE)]
-        found = separate if None not in separate else [self.find(_FUSED)] * 3
-        known = tuple(module for module in found if module is not None)
-        if len(known) < 3:
+        candidates = separate if None not in separate else [self.find(_FUSED)] * 3
+        modules = tuple(module for module in candidates if module is not None)
+        if len(modules) < 3:
             raise self._unknown()
-        return known
+        return modules
 
     @property
     def is_by_head(self) -> bool:
@@ -162,12 +162,12 @@ def repeat_heads(tensor: Tensor, n_heads: int) -> Tensor:
     return tensor if group == 1 else tensor.repeat_interleave(group, dim=1)
 
 
-def float32(layers: Layers, row: int, *rest: slice, device: torch.device | str = "cpu") -> Tensor:
+def float32(layers: Layers, row: int, *axes: slice, device: torch.device | str = "cpu") -> Tensor:
     """Return one text of a batch: (layer, head, ...), float32 on a device, contiguous.
 
     What is all that already is not copied. Layers may be on several devices.
     """
-    index: tuple[Any, ...] = (row, slice(None), *rest)
+    index: tuple[Any, ...] = (row, slice(None), *axes)
     if isinstance(layers, Tensor):
         part = layers[(slice(None), *index)]
     else:
@@ -183,13 +183,13 @@ def stacked(
     To the processor each layer is copied straight to its place. From a graphics card that place is
     page-locked, which the card writes to by itself, several times as fast.
     """
-    if all(layer.device == device for layer in layers):
+    if all(source.device == device for source in layers):
         return torch.stack(list(layers))
     of_card = device.type == "cpu" and layers[0].is_cuda
     shape = (len(layers), *layers[0].shape)
-    found = torch.empty(shape, dtype=dtype, device=device, pin_memory=of_card)
-    for place, layer in zip(found, layers, strict=True):
-        place.copy_(layer, non_blocking=of_card)
-    for card in {layer.device for layer in layers if of_card}:
+    target = torch.empty(shape, dtype=dtype, device=device, pin_memory=of_card)
+    for row, source in zip(target, layers, strict=True):
+        row.copy_(source, non_blocking=of_card)
+    for card in {source.device for source in layers if of_card}:
         torch.cuda.synchronize(card)
-    return found
+    return target

@@ -38,7 +38,7 @@ class Run:
     mask after a run by rows.
     """
 
-    kept: dict[str, Layers]
+    tensors: dict[str, Layers]
     hidden: Tensor | None  # None where the run ended when everything was kept
     scale: list[float] = field(default_factory=list)
     modules: list[nn.Module] = field(default_factory=list)
@@ -49,18 +49,18 @@ class Run:
     @property
     def pattern(self) -> Layers:
         """The attention weights of each layer."""
-        return self.kept["pattern"]
+        return self.tensors["pattern"]
 
 
 def check_keep(keep: Sequence[str]) -> Sequence[str]:
     """Check the names of what a run is to keep; "all" stands for all of `KEEPABLE`."""
     if keep == "all":
         return KEEPABLE
-    known = (*KEEPABLE, *REDUCIBLE)
-    unknown = [name for name in keep if name not in known]
+    keepable = (*KEEPABLE, *REDUCIBLE)
+    unknown = [name for name in keep if name not in keepable]
     if unknown or isinstance(keep, str) or "pattern" not in keep:
         raise ArgumentError(
-            f'keep must be "all", or hold "pattern" and any of {", ".join(known[1:])}; '
+            f'keep must be "all", or hold "pattern" and any of {", ".join(keepable[1:])}; '
             f"got {keep!r}."
         )
     return tuple(dict.fromkeys(keep))  # what is named twice is kept once
@@ -121,10 +121,10 @@ def within_memory(network: PreTrainedModel) -> Iterator[None]:
         raise
 
 
-def check_own(left: dict[str, Run], sources: Batch, targets: Batch | None, family: str) -> None:
+def check_own(runs: dict[str, Run], sources: Batch, targets: Batch | None, family: str) -> None:
     """Check that every part's own weights are weights of its queries and keys."""
-    for part, one in left.items():
-        check_own_weights(one.pattern, *attending(part, sources, targets), family)
+    for part, of_part in runs.items():
+        check_own_weights(of_part.pattern, *attending(part, sources, targets), family)
 
 
 def _one_stack(network: Any, backend: Backend, inputs: Inputs, probe: Probe) -> Run:
@@ -162,7 +162,7 @@ def _two_stacks(
     decoder, cross = (
         replace(
             both,
-            kept={name: layers[offset::2] for name, layers in both.kept.items()},
+            tensors={name: layers[offset::2] for name, layers in both.tensors.items()},
             **{name: getattr(both, name)[offset::2] for name in _PER_LAYER},
         )
         for offset in (0, 1)
@@ -199,9 +199,8 @@ def _left_by(probe: Probe, hidden: Tensor | None, network: Any) -> Run:
             f"{network.config.model_type} called our attention function for {len(probe.modules)} "
             f"of its {probe.n_layers} layers only"
         )
-    return Run(
-        probe.kept, hidden, probe.scale, probe.modules, probe.allowed, probe.has_sinks, probe.scored
-    )
+    about = (probe.scale, probe.modules, probe.allowed, probe.has_sinks, probe.scored)
+    return Run(probe.tensors, hidden, *about)
 
 
 def padded(network: PreTrainedModel, texts: Batch, pad: int) -> Inputs:
@@ -268,8 +267,8 @@ def check_own_weights(layers: Layers, queries: Batch, keys: Batch, family: str) 
     check_shapes(layers, queries, keys, family)
     for layer in layers:
         for row, (query, key) in enumerate(zip(queries, keys, strict=True)):
-            own = layer[row, :, : len(query.input_ids), : len(key.input_ids)].float()
-            _check_rows(own, rounding(layer.dtype), family)
+            weights = layer[row, :, : len(query.input_ids), : len(key.input_ids)].float()
+            _check_rows(weights, rounding(layer.dtype), family)
 
 
 def check_shapes(layers: Layers, queries: Batch, keys: Batch, family: str) -> None:
@@ -290,16 +289,16 @@ def rounding(dtype: torch.dtype) -> float:
     return 1e-4 if torch.finfo(dtype).bits >= 32 else 0.03
 
 
-def _check_rows(own: Tensor, tolerance: float, family: str) -> None:
-    sums = own.sum(-1)
+def _check_rows(weights: Tensor, tolerance: float, family: str) -> None:
+    sums = weights.sum(-1)
     wrong = ~((sums - 1).abs() <= tolerance)  # NaN, too
-    if bool(wrong.any()) or bool((own < -tolerance).any()):
-        found = (
+    if bool(wrong.any()) or bool((weights < -tolerance).any()):
+        fault = (
             f"sum to {float(sums[wrong][0]):.4g}, not to 1"
             if bool(wrong.any())
-            else f"hold {float(own.min()):.4g}, which no weight is"
+            else f"hold {float(weights.min()):.4g}, which no weight is"
         )
         raise AttentionUnavailableError(
             f"What the {family} family gives as attention weights are none by query and key: a "
-            f"row's weights over the text's tokens {found}. {INSTEAD}"
+            f"row's weights over the text's tokens {fault}. {INSTEAD}"
         )

@@ -77,7 +77,7 @@ def similarity_matrix(
     size, labels, clustering = len(drawn.order), drawn.labels, pairs.clustering
     cell, wide = (min(pixels / size, 64.0) for pixels in (side, min(side, cells.PHONE_WIDTH)))
     by_layer = clustering.by == "layer"
-    tree = _TREE if not by_layer and len(clustering.known) > 1 else 0
+    tree = _TREE if not by_layer and len(clustering.heads) > 1 else 0
     colours = cells.scale_colours(drawn.values, diverging, limits, dark)
     traces = _cells(drawn, colours, cell, pairs.unit, dark)
     if by_layer:
@@ -231,12 +231,12 @@ def _blocks(clustering: Clustering, k: int) -> list[tuple[float, float, float, f
 
 def _dendrogram(clustering: Clustering, dark: bool) -> Part:
     """Return the merges as brackets above the columns, as high as the distance merged at."""
-    position = dict(zip(clustering.leaves(), np.arange(len(clustering.known)) * 1.0, strict=True))
+    position = dict(zip(clustering.leaves(), np.arange(len(clustering.heads)) * 1.0, strict=True))
     height = dict.fromkeys(position, 0.0)
     x: list[float | None] = []
     y: list[float | None] = []
     for i, (first, second, distance, _) in enumerate(clustering.linkage.tolist()):
-        a, b, new = int(first), int(second), len(clustering.known) + i
+        a, b, new = int(first), int(second), len(clustering.heads) + i
         x += [position[a], position[a], position[b], position[b], None]
         y += [height[a], distance, distance, height[b], None]
         position[new], height[new] = (position[a] + position[b]) / 2, distance

@@ -142,7 +142,7 @@ class Writing:
         self._catch_up()
         if self._record is None:
             texts = (self._encoded(), None)
-            self._record = record_of(self.model, "self", self._run.left(), 0, texts, self._edits)
+            self._record = record_of(self.model, "self", self._run.joined(), 0, texts, self._edits)
         return self._record
 
     # -- on and back -------------------------------------------------------------------------------

@@ -31,8 +31,8 @@ def test_components_sum_to_what_enters_every_layer(name, dtype):
         assert miss(parts.sum(0), stream.whole(layer)) <= tolerance
     rotated = 1e-6 if name in ROTATED_IN_FLOAT32 else 0
     query, key = stream.queries_and_keys(1)
-    assert miss(query.sum(0), stream.run.probe.kept["query"][1][0]) <= max(tolerance, rotated)
-    assert miss(key.sum(0), stream.run.probe.kept["key"][1][0][:, [2, 5, 7]]) <= max(
+    assert miss(query.sum(0), stream.run.probe.tensors["query"][1][0]) <= max(tolerance, rotated)
+    assert miss(key.sum(0), stream.run.probe.tensors["key"][1][0][:, [2, 5, 7]]) <= max(
         tolerance, rotated
     )
 

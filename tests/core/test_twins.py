@@ -37,7 +37,7 @@ def test_the_order_follows_a_line() -> None:
     found = head_order(LINE)
     assert found.order in ((0, 3, 5, 1, 6, 4, 2), (2, 4, 6, 1, 5, 3, 0))
     assert found.order[0] < found.order[-1]  # not its mirror image
-    assert found.undefined == () and found.known == tuple(range(7))
+    assert found.undefined == () and found.heads == tuple(range(7))
     assert found.leaves() == leaves_list(found.linkage).tolist()
 
 
@@ -61,7 +61,7 @@ def test_heads_without_a_value_come_last() -> None:
     holed = without(LINE, 5, 0)
     found = head_order(holed)
     assert found.undefined == (0, 5) and found.order[-2:] == (0, 5)
-    assert found.known == (1, 2, 3, 4, 6)
+    assert found.heads == (1, 2, 3, 4, 6)
     assert found.labels(3).tolist() == [-1, 1, 0, 2, 0, -1, 1]
     by_layer = head_order(holed, by="layer")
     assert by_layer.order == tuple(range(7)) and by_layer.undefined == (0, 5)

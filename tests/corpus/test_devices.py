@@ -39,7 +39,7 @@ def layers(device: str) -> list[LayerTensors]:
     found = []
     for layer in range(N_LAYERS):
         allowed = window if layer == N_LAYERS - 1 else None
-        seen = visible_keys(texts, allowed).seen[:, None]
+        seen = visible_keys(texts, allowed).keys[:, None]
         scores = 3 * torch.randn(n_texts, N_HEADS, n, n, generator=dice)
         pattern = scores.masked_fill(~seen, -1e9).softmax(-1) * seen
         z, value = (

@@ -32,15 +32,15 @@ def test_each_layer_is_what_a_run_keeps_of_it(name: str) -> None:
 
     left = reduce_texts(model, sources, copy)
     assert [one.layer for one in handed] == list(range(model.n_layers))
-    assert own or left.kept == {}
+    assert own or left.tensors == {}
     for layer, one in enumerate(handed):
         close(one.pattern, expected.pattern[layer])
         assert one.has_sinks == expected.has_sinks
         if own:
             assert one.z is None and one.value is None
             continue
-        close(one.z, expected.kept["z"][layer])
-        close(one.value, expected.kept["value"][layer])
+        close(one.z, expected.tensors["z"][layer])
+        close(one.value, expected.tensors["value"][layer])
         seen = expected.allowed[layer]
         assert (one.allowed is None) == (seen is None)
         assert seen is None or torch.equal(one.allowed, seen)

@@ -166,7 +166,7 @@ class FrozenRun:
 
     def attention(self, name: str, layer: int) -> Tensor:
         """Return one layer's pattern, z, query, key or value, heads first."""
-        return self.probe.kept[name][layer][0]
+        return self.probe.tensors[name][layer][0]
 
     def rows(
         self,

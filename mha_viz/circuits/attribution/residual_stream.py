@@ -126,7 +126,7 @@ class ResidualStream:
         probe = Probe(("query", "key"), n_layers=layer + 1, stop=True)
         with suppress(EverythingKept):
             self.run.rows(self.values, {name: i for i, name in enumerate(names)}, probe, [layer])
-        query, key = probe.kept["query"][layer], probe.kept["key"][layer]
+        query, key = probe.tensors["query"][layer], probe.tensors["key"][layer]
         self.check_sum(query.sum(0), self.run.attention("query", layer))
         self.check_sum(key.sum(0), self.run.attention("key", layer)[:, list(self.positions)])
         return query, key
@@ -200,7 +200,7 @@ class ResidualStream:
         probe = Probe(("value",))
         with torch.no_grad():
             self.run.rows(self._nothing(), {PROJECTION_BIAS: 0}, probe)
-        return [value[0, :, 0] for value in probe.kept["value"]]
+        return [value[0, :, 0] for value in probe.tensors["value"]]
 
     # -- derivatives of the linear run -----------------------------------------------------------
 
@@ -237,7 +237,7 @@ class ResidualStream:
         probe = Probe(("value",))
         with torch.enable_grad():
             entering, final = self.run.rows(written, dict.fromkeys(written, 0), probe, read)
-        return written, entering, list(probe.kept["value"]), final
+        return written, entering, list(probe.tensors["value"]), final
 
     def _nothing(self) -> dict[str, Tensor]:
         """Return zeros in place of what embeddings, attention and MLPs write."""

@@ -173,7 +173,7 @@ def _score(
 ) -> tuple[float, dict[str, float]]:
     """Compute the score that the run used, and what in it is no product of query and key."""
     probe, at = stream.run.probe, stream.positions.index(query)
-    q, k = probe.kept["query"][layer][0, head, at], probe.kept["key"][layer][0]
+    q, k = probe.tensors["query"][layer][0, head, at], probe.tensors["key"][layer][0]
     product = probe.scale[layer] * (q @ k[head // (stream.model.n_heads // len(k)), key])
     score, beyond = product, {}
     cap = getattr(stream.model.config, "attn_logit_softcapping", None)

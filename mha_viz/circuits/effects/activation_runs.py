@@ -65,7 +65,7 @@ class ActivationRuns:
         }
         logits = run.logits(1, probe, inside=recorders)[0]
         if not calls:
-            return logits, [layer[0] for layer in probe.kept["z"]]
+            return logits, [layer[0] for layer in probe.tensors["z"]]
         if sum(map(len, calls.values())) != len(sites):
             raise unknown_layout(self._model, "its layers do not run one after the other")
         outputs = [calls[path][sites[:i].count(path)][1] for i, path in enumerate(sites)]

@@ -132,7 +132,7 @@ def _recomputed(
             site.attention(normed, *args[1:], **kwargs)
         else:
             site.attention(**kwargs | {"hidden_states": normed})
-    return probe.kept["z"][0].unflatten(0, (3, -1))
+    return probe.tensors["z"][0].unflatten(0, (3, -1))
 
 
 def _of_one_row(argument: Any, n_rows: int) -> Any:

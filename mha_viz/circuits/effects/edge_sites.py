@@ -160,7 +160,7 @@ class EdgeSites:
         }
         with torch.inference_mode(False), torch.no_grad():
             logits = runs.logits(1, probe, inside=recorders)[0]
-        z = list(probe.kept["z"])
+        z = list(probe.tensors["z"])
         rows, _, position, _ = z[0].shape
         shape = rows, position, -1
 
@@ -174,7 +174,7 @@ class EdgeSites:
             final=input_of(self.final),
             z=z,
             mlp_output=[first(calls[layer.mlp.path][0][2]).reshape(shape) for layer in self.layers],
-            heads=list(zip(*(probe.kept[name] for name in INPUTS), strict=True)),
+            heads=list(zip(*(probe.tensors[name] for name in INPUTS), strict=True)),
             calls=[calls[path][0][:2] for path in attentions],
         )
 

@@ -125,7 +125,7 @@ def _other_run(
     )
     with torch.inference_mode(False), torch.no_grad():
         after = ReplayingPass(model, targets).logits(1, probe)
-    return torch.stack([layer[0] for layer in probe.kept["z"]]), after[0, 0]
+    return torch.stack([layer[0] for layer in probe.tensors["z"]]), after[0, 0]
 
 
 def _tokens(

@@ -69,7 +69,7 @@ def z_of(
     """Return each layer's z on texts of one length."""
     probe = Probe(("z",))
     logits(model.network, texts, probe, last=True)
-    return list(probe.kept["z"])
+    return list(probe.tensors["z"])
 
 
 @torch.inference_mode(False)

@@ -59,10 +59,10 @@ class PathRuns:
             logits = self._pass.plain
             if logits is None:
                 logits = self._pass.logits(1, probe, inside=recorders)
-        self._graph = [(probe.kept["z"], logits)] * with_graph
+        self._graph = [(probe.tensors["z"], logits)] * with_graph
         self.logits = logits[0].detach()
-        self.z = torch.stack([layer[0].detach() for layer in probe.kept["z"]])
-        self.inputs = {name: self._by_query_head(probe.kept[name]) for name in INPUTS}
+        self.z = torch.stack([layer[0].detach() for layer in probe.tensors["z"]])
+        self.inputs = {name: self._by_query_head(probe.tensors[name]) for name in INPUTS}
         read = (layer for layers in self.inputs.values() for layer in layers)
         n_bytes = sum(layer.numel() * layer.element_size() for layer in read)
         self.n_settings = max(1, min(self._pass.n_settings, MAX_INPUT_BYTES // n_bytes))
@@ -166,7 +166,7 @@ class PathRuns:
                         for layer, z in enumerate(self.z)
                     ]
                 logits = run_patched(self._pass, 1, patches, probe=probe)
-                z = probe.kept["z"]
+                z = probe.tensors["z"]
             slopes = torch.autograd.grad(behaviour(logits).sum(), list(z[first:]))
         return torch.cat([torch.zeros_like(layer) for layer in z[:first]] + [*slopes])
 

@@ -137,7 +137,7 @@ def attended(model: AttentionModel, task: Task, heads: Sequence[tuple[int, int]]
             for number, example in enumerate(examples):
                 kinds, n_visible = _kinds(example, masked)
                 for (layer, head), (at, _) in zip(heads, positions, strict=True):
-                    weights = probe.kept["pattern"][at][number, head, example.place, :n_visible]
+                    weights = probe.tensors["pattern"][at][number, head, example.place, :n_visible]
                     row = weights.double().cpu()
                     rows += [
                         (layer, head, kind, float(row[keys].sum()), float(keys.sum()) / n_visible)

@@ -51,7 +51,7 @@ class Sight:
             before = max(before, int((positions - visible_rows.argmax(1)).max()))
             after = max(after, int((last - positions).max()))
         band = cls(None if before >= queries - 1 else before, None if after >= keys - 1 else after)
-        if all(torch.equal(band.seen(rows, *mask.shape), mask[rows]) for rows in blocks):
+        if all(torch.equal(band.visible_keys(rows, *mask.shape), mask[rows]) for rows in blocks):
             return band
         return cls(mask=mask)
 
@@ -62,7 +62,7 @@ class Sight:
         last = range(n_queries)[rows][-1] if isinstance(rows, slice) else int(rows.max())
         return min(n_keys, last + self.after + 1)
 
-    def seen(
+    def visible_keys(
         self, rows: Rows, n_queries: int, n_keys: int, keys: slice = _ALL, device: Place = _CPU
     ) -> Bool[Tensor, "row key"]:
         """Return which of these keys each of these rows sees; no device is waited for."""
@@ -180,7 +180,7 @@ class Scoring:
         query, key = query[:, rows], key[:, keys]
         mask = None if bias is None else bias[:, rows, keys]
         if bias is None and not self.sight.is_everything:
-            mask = self.sight.seen(rows, n_queries, n_keys, keys, query.device)
+            mask = self.sight.visible_keys(rows, n_queries, n_keys, keys, query.device)
         if query.device.type == "cpu":  # which multiplies numbers of half precision slowly
             wide = torch.promote_types(query.dtype, torch.float32)
             query, key = query.to(wide), key.to(wide)
@@ -260,7 +260,7 @@ class SinkShares(RowReduction):
         self._shares: list[Tensor] = []
 
     @property
-    def found(self) -> Float[Tensor, "head query"]:
+    def shares(self) -> Float[Tensor, "head query"]:
         """The shares of all rows."""
         return torch.cat(self._shares, 1)
 
@@ -291,7 +291,7 @@ class Tiles(RowReduction):
         self.cell = cell_size(queries, keys, side)
         self.pool = pool
         cells = (-(-n // self.cell) for n in (queries, keys))
-        self.found = torch.zeros(heads, *cells, device=device)
+        self.pooled = torch.zeros(heads, *cells, device=device)
 
     def reduce(self, first: int, pattern: Float[Tensor, "head row column"]) -> tuple[int, Tensor]:
         """Pool the rows from number `first` on: the first row of cells, and these cells.
@@ -307,10 +307,10 @@ class Tiles(RowReduction):
         pooled = F.pad(pooled, (0, -pooled.shape[-1] % self.cell))
         return first // self.cell, self._pooled(pooled.unflatten(2, (-1, self.cell)), 3)
 
-    def collect(self, found: tuple[int, Tensor]) -> None:
+    def collect(self, cells: tuple[int, Tensor]) -> None:
         """Put cells to those that were made of other rows."""
-        row, pooled = found
-        part = self.found[:, row : row + pooled.shape[1], : pooled.shape[2]]
+        row, pooled = cells
+        part = self.pooled[:, row : row + pooled.shape[1], : pooled.shape[2]]
         part.copy_(torch.maximum(part, pooled) if self.pool == "max" else part + pooled)
 
     def _pooled(self, weights: Tensor, axis: int) -> Tensor:

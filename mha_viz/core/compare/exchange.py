@@ -99,7 +99,7 @@ def exchange_test(
 def _blocks(record: AttentionRecord) -> tuple[list[HeadSums], int]:
     """Return the sums of each block of rows, and how many blocks have a choice of keys."""
     n, patterns = record.shape[2], record.patterns
-    visible_keys = partial(patterns.seen, 0)
+    visible_keys = partial(patterns.visible_keys, 0)
     sinks = None if record.sink is None else record.sink[0]
     of_head = record_sums(record).layer(visible_keys, sinks)
     ends = np.linspace(0, n, min(n, MOST_BLOCKS) + 1).astype(int).tolist()

@@ -140,13 +140,13 @@ def match_heads(
     if any(record.is_cross for record in (*records_a, *records_b)):
         raise ArgumentError("Cross attention has two texts of its own: its heads are not matched.")
     texts = [_common(*pair) for pair in zip(records_a, records_b, strict=True)]
-    if not any(text.places for text in texts):
+    if not any(text.positions for text in texts):
         raise ArgumentError("The two models have no token of these texts in common.")
     of_outputs = PAIR_MEASURES[measure] == "z"
     first, second = (
         _outputs(texts, side)
         if of_outputs
-        else [_weights(text, side) for text in texts if text.places]
+        else [_weights(text, side) for text in texts if text.positions]
         for side in (0, 1)
     )
     dice, n_rows = np.random.default_rng(seed), sum(head_rows.rows.shape[1] for head_rows in first)
@@ -180,10 +180,10 @@ class _Heads(NamedTuple):
 
 
 class _Text(NamedTuple):
-    """One text in both models: its records, and the places of the tokens that both have."""
+    """One text in both models: its records, and the positions of the tokens that both have."""
 
     records: tuple[AttentionRecord, AttentionRecord]
-    places: list[tuple[int, int]]
+    positions: list[tuple[int, int]]
 
 
 def _common(a: AttentionRecord, b: AttentionRecord) -> _Text:
@@ -197,7 +197,7 @@ def _common(a: AttentionRecord, b: AttentionRecord) -> _Text:
 
 def _weights(text: _Text, side: int) -> _Heads:
     """Return weights between common tokens; of a long text from some queries alone."""
-    record, keys = text.records[side], torch.tensor([pair[side] for pair in text.places])
+    record, keys = text.records[side], torch.tensor([pair[side] for pair in text.positions])
     n_heads = sum(text_record.n_layers * text_record.n_heads for text_record in text.records)
     queries = keys[:: -(-n_heads * len(keys) ** 2 // MOST_WEIGHTS)]
     layers = [
@@ -211,7 +211,7 @@ def _weights(text: _Text, side: int) -> _Heads:
 def _outputs(texts: Sequence[_Text], side: int) -> list[_Heads]:
     """Return z of the common tokens of all texts, one below the other."""
     outputs = [
-        text.records[side].kept("z").flatten(0, 1)[:, [pair[side] for pair in text.places]]
+        text.records[side].kept("z").flatten(0, 1)[:, [pair[side] for pair in text.positions]]
         for text in texts
     ]
     rows = torch.cat([text_output.float().cpu() for text_output in outputs], 1).numpy()

@@ -67,12 +67,12 @@ def sample_pairs(
     `vectors` are queries and keys of the layer, as `layer_vectors` gives them; `tokens` of each
     text take part.
     """
-    sizes = [min(len(one.tokens), tokens) for one in records]
+    sizes = [min(len(record.tokens), tokens) for record in records]
     squares, first = sum(n * n for n in sizes), 0
     drawn = []
     for record, n in zip(records, sizes, strict=True):
         quota = -(-N_PAIRS * n * n // squares)
-        queries, keys = (one[:, first : first + n] for one in vectors)
+        queries, keys = (side[:, first : first + n] for side in vectors)
         visible = visible_keys(record, layer, slice(n))[:, :n]
         rows, key, other, *scores = _pairs_of_text(visible, queries, keys, quota, generator)
         drawn.append((rows + first, key + first, other + first, *scores))
@@ -156,7 +156,7 @@ def correlation(
     x: Float[Tensor, "head pair"], y: Float[Tensor, "head pair"]
 ) -> Float[Tensor, " head"]:
     """Return Pearson's correlation of two rows of numbers; NaN where one is constant."""
-    x, y = (one.double() - one.double().mean(-1, keepdim=True) for one in (x, y))
+    x, y = (row.double() - row.double().mean(-1, keepdim=True) for row in (x, y))
     return ((x * y).sum(-1) / (x.norm(dim=-1) * y.norm(dim=-1))).float()
 
 
@@ -165,7 +165,7 @@ def nearer_has_more(queries: Places, keys: Places, pairs: SampledPairs) -> Float
 
     By chance it is 0.5; NaN where no query sees two keys of different score.
     """
-    first, second = (nearness(queries, keys, pairs.query, one) for one in (pairs.key, pairs.other))
+    first, second = (nearness(queries, keys, pairs.query, key) for key in (pairs.key, pairs.other))
     differ = (pairs.score != pairs.other_score) & (pairs.key != pairs.other) & first.isfinite()
     right = ((first > second) == (pairs.score > pairs.other_score)) & differ
     return right.sum(-1) / differ.sum(-1)
@@ -209,21 +209,21 @@ def layout_of(
     if method not in METHODS:
         raise ArgumentError(f"method must be one of {', '.join(METHODS)}, got {method!r}.")
     if method == "pca":
-        return lambda layer, full, plane: torch.stack([one @ plane for one in full], 1)
+        return lambda layer, full, plane: torch.stack([side @ plane for side in full], 1)
     if n_points < _FEWEST:
         raise ArgumentError(f"{method} needs {_FEWEST} points or more, and these are {n_points}.")
     embed = _embedding(method, n_points, seed)
 
     def lay_out(layer: int, full: tuple[Tensor, Tensor], plane: Tensor) -> Tensor:
         queries, keys = full
-        found = torch.full((*queries.shape[:1], 2, queries.shape[1], 2), torch.nan)
+        planes = torch.full((*queries.shape[:1], 2, queries.shape[1], 2), torch.nan)
         for head in range(len(queries)):
             if heads is None or (layer, head) in heads:
                 check_cancelled()
                 vectors = torch.cat([queries[head], keys[head]]).numpy()
                 placed = np.asarray(embed(vectors), dtype=np.float32)
-                found[head] = torch.from_numpy(placed).unflatten(0, (2, -1))
-        return found
+                planes[head] = torch.from_numpy(placed).unflatten(0, (2, -1))
+        return planes
 
     return lay_out
 

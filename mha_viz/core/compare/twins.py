@@ -23,9 +23,11 @@ class Clustering:
     by: Order  # "layer" or "cluster": what the order follows
     order: tuple[int, ...]  # every head once, as indices into the distance matrix
     # the heads that the tree has as leaves, ascending; a leaf's number is its place here
-    known: tuple[int, ...]
+    heads: tuple[int, ...]
     undefined: tuple[int, ...]  # the heads for which the measure is not defined; in no cluster
-    linkage: Float[np.ndarray, "merge 4"]  # scipy's (known - 1, 4) table of merges, average linkage
+    linkage: Float[
+        np.ndarray, "merge 4"
+    ]  # scipy's (leaves - 1, 4) table of merges, average linkage
 
     def labels(self, k: int) -> Int[np.ndarray, " head2"]:
         """Return which of at most `k` clusters each head is in, numbered in the tree's order.
@@ -38,20 +40,20 @@ class Clustering:
         if k < 1:
             raise ArgumentError(f"k must be at least 1, got {k}.")
         labels = np.full(len(self.order), -1)
-        if not self.known:
+        if not self.heads:
             return labels
-        clusters = fcluster(self.linkage, k, "maxclust") if len(self.known) > 1 else np.ones(1, int)
+        clusters = fcluster(self.linkage, k, "maxclust") if len(self.heads) > 1 else np.ones(1, int)
         numbers: dict[int, int] = {}
         for leaf in self.leaves():
             numbers.setdefault(int(clusters[leaf]), len(numbers))
-        labels[list(self.known)] = [numbers[int(cluster)] for cluster in clusters]
+        labels[list(self.heads)] = [numbers[int(cluster)] for cluster in clusters]
         return labels
 
     def leaves(self) -> list[int]:
-        """Return the tree's leaves from left to right, as places in `known`."""
+        """Return the tree's leaves from left to right, as indices into `heads`."""
         from scipy.cluster.hierarchy import leaves_list
 
-        return leaves_list(self.linkage).tolist() if len(self.known) > 1 else [0] * len(self.known)
+        return leaves_list(self.linkage).tolist() if len(self.heads) > 1 else [0] * len(self.heads)
 
 
 class Cover(NamedTuple):

@@ -59,13 +59,13 @@ def uniform_pattern(
             [0.5000, 0.5000]])
     """
     layers = 1 if allowed is None or allowed.ndim < 3 else len(allowed)
-    seen = allowed_keys(torch.empty(layers, 1, n_query, n_key), causal, allowed)
-    return uniform_rows(seen)[:, None]
+    visible = allowed_keys(torch.empty(layers, 1, n_query, n_key), causal, allowed)
+    return uniform_rows(visible)[:, None]
 
 
-def uniform_rows(seen: Bool[Tensor, "*batch query key"]) -> Float[Tensor, "*batch query key"]:
+def uniform_rows(visible: Bool[Tensor, "*batch query key"]) -> Float[Tensor, "*batch query key"]:
     """Give the same weight to each key that a row sees; none to a row that sees nothing."""
-    counts = seen.float()
+    counts = visible.float()
     return counts / counts.sum(-1, keepdim=True).clamp_min(1.0)
 
 
@@ -77,8 +77,8 @@ def offset_pattern(n_query: int, n_key: int, offset: int) -> Float[Tensor, "1 1 
     """
     if n_query < 1 or n_key < 1:
         raise ArgumentError(f"expected at least one query and one key, got {n_query} and {n_key}")
-    place = (torch.arange(n_query) + offset).clamp(0, n_key - 1)
-    return torch.nn.functional.one_hot(place, n_key).float()[None, None]
+    key = (torch.arange(n_query) + offset).clamp(0, n_key - 1)
+    return torch.nn.functional.one_hot(key, n_key).float()[None, None]
 
 
 def baselines(
@@ -106,24 +106,24 @@ def baselines(
     """
     pattern = as_tensor("pattern", pattern)
     n_query, n_key = pattern.shape[-2:] if parts is None else (int(n.sum()) for n in parts)
-    seen = None if allowed is None else as_tensor("allowed", allowed)
-    seen = seen if seen is None or parts is None else allowed_words(seen, *parts)
-    given: dict[str, Any] = {"ids": ids, "is_special": is_special, "causal": causal}
-    given["allowed"] = seen
-    made = {
+    masks = None if allowed is None else as_tensor("allowed", allowed)
+    masks = masks if masks is None or parts is None else allowed_words(masks, *parts)
+    about: dict[str, Any] = {"ids": ids, "is_special": is_special, "causal": causal}
+    about["allowed"] = masks
+    patterns = {
         "uniform": uniform_pattern(n_query, n_key, causal=causal, allowed=allowed),
         "offset": offset_pattern(n_query, n_key, -1),
     }
     scores: dict[str, dict[str, Tensor]] = {}
-    for name, weights in made.items():
+    for name, weights in patterns.items():
         check_cancelled()
         weights = weights if parts is None else _by_words(weights, *parts)
         of_layers: dict[str, Tensor] = {}
         if value is not None and len(W_O):
             of_layers = _of_outputs(weights, layers, as_tensor("value", value).float(), W_O)
-        if seen is not None:
-            weights = weights.expand(len(seen), -1, -1, -1)
-        of_masks = head_table(weights, **given)
+        if masks is not None:
+            weights = weights.expand(len(masks), -1, -1, -1)
+        of_masks = head_table(weights, **about)
         if layers is not None:
             of_masks = {key: values[list(layers)] for key, values in of_masks.items()}
         for key, values in (of_masks | of_layers).items():
@@ -131,14 +131,14 @@ def baselines(
             scores.setdefault(key, {"rows": rows})[name] = values
     if "duplicate_token" in scores:
         texts = texts_of(pattern, ids=ids, is_special=is_special, causal=causal)
-        alike = pattern[: 1 if seen is None else len(seen)]
-        visible = Visible.of(texts, allowed_keys(alike, causal, seen))
+        alike = pattern[: 1 if masks is None else len(masks)]
+        visible = Visible.of(texts, allowed_keys(alike, causal, masks))
         repeated = repeated_tokens(visible, texts)[:, None]
         scores["duplicate_token"]["rows"] = repeated if layers is None else repeated[list(layers)]
     for key, values in (random or {}).items():
         scores.setdefault(key, {})["random"] = values
-    found = {key: _baseline(key, values) for key, values in scores.items()}
-    return {key: baseline for key, baseline in found.items() if baseline != Baseline()}
+    baseline_of = {key: _baseline(key, values) for key, values in scores.items()}
+    return {key: baseline for key, baseline in baseline_of.items() if baseline != Baseline()}
 
 
 def _of_outputs(
@@ -148,14 +148,14 @@ def _of_outputs(
     W_O: OutputMatrices,
 ) -> dict[str, Float[Tensor, "layer head"]]:
     """Measure what heads would write with these weights, a layer at a time."""
-    found = []
+    tables = []
     masks = range(len(value)) if layers is None else layers
     for mask, read, W in zip(masks, value, W_O, strict=True):
         check_cancelled()
         z = weights[mask % len(weights)].to(value) @ read
         z = z.repeat_interleave(len(W) // len(read), 0)  # query heads of a key head read alike
-        found.append(reduce_outputs(outputs_of(z[None], [W]), output_metrics(())))
-    return {key: torch.cat([table[key] for table in found]) for key in found[0]}
+        tables.append(reduce_outputs(outputs_of(z[None], [W]), output_metrics(())))
+    return {key: torch.cat([table[key] for table in tables]) for key in tables[0]}
 
 
 def allowed_words(
@@ -169,21 +169,21 @@ def allowed_words(
 
 def _baseline(key: str, scores: Mapping[str, Tensor]) -> Baseline:
     """Summarise what heads score; for each layer, too, where layers see different keys."""
-    whole = _over_heads(scores)
+    over_all = _over_heads(scores)
     if "uniform" not in scores:
-        return whole
+        return over_all
     if "outputs" in METRICS[key].needs:  # each head's own, by its values
-        return replace(whole, by_head=_of_each_head(whole, scores))
+        return replace(over_all, by_head=_of_each_head(over_all, scores))
     levels = scores["uniform"].mean(-1)
     equal = (levels[:, None] - levels).abs() <= _ROUNDING  # NaN is like nothing
     if equal.all():
-        return whole
+        return over_all
     of_layers = [{name: values[rows] for name, values in scores.items()} for rows in equal]
-    return replace(whole, by_layer=tuple(map(_over_heads, of_layers)))
+    return replace(over_all, by_layer=tuple(map(_over_heads, of_layers)))
 
 
 def _of_each_head(
-    whole: Baseline, scores: Mapping[str, Tensor]
+    over_all: Baseline, scores: Mapping[str, Tensor]
 ) -> tuple[tuple[Baseline, ...], ...]:
     """Return what each head itself scores under the weights of a baseline; None where undefined."""
     uniform, offset = (
@@ -191,22 +191,22 @@ def _of_each_head(
         for name in ("uniform", "offset")
     )
     return tuple(
-        tuple(replace(whole, uniform=x, offset=y) for x, y in zip(*rows, strict=True))
+        tuple(replace(over_all, uniform=x, offset=y) for x, y in zip(*rows, strict=True))
         for rows in zip(uniform, offset, strict=True)
     )
 
 
 def _over_heads(scores: Mapping[str, Tensor]) -> Baseline:
     """Average what is defined, and take the range of the random heads."""
-    known = {name: values[values.isfinite()] for name, values in scores.items()}
-    mean = {name: float(values.mean()) for name, values in known.items() if values.numel()}
-    found = Baseline(
+    defined = {name: values[values.isfinite()] for name, values in scores.items()}
+    mean = {name: float(values.mean()) for name, values in defined.items() if values.numel()}
+    baseline = Baseline(
         mean.get("uniform"), mean.get("offset"), mean.get("random"), n_rows=mean.get("rows")
     )
     if "random" not in mean:
-        return found
-    low, high = known["random"].aminmax()
-    return replace(found, random_low=float(low), random_high=float(high))
+        return baseline
+    low, high = defined["random"].aminmax()
+    return replace(baseline, random_low=float(low), random_high=float(high))
 
 
 def _by_words(weights: Tensor, queries: Tensor, keys: Tensor) -> Tensor:

@@ -22,10 +22,10 @@ class Shared:
 
     def once(self, key: Hashable, make: Callable[[], _Made]) -> _Made:
         """Return what is known by this key, made where it is not there yet."""
-        made: dict[Hashable, _Made] = self.__dict__.setdefault("_made", {})
-        if key not in made:
-            made[key] = make()
-        return made[key]
+        cache: dict[Hashable, _Made] = self.__dict__.setdefault("_made", {})
+        if key not in cache:
+            cache[key] = make()
+        return cache[key]
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,15 +45,15 @@ class Texts(Shared):
 
     def part(self, batch: slice) -> Texts:
         """Return some of the texts."""
-        return self._with(lambda one: part_of(one, batch))
+        return self._with(lambda tensor: part_of(tensor, batch))
 
     def to(self, device: torch.device | str) -> Texts:
         """Return the texts on a device, which is not waited for."""
-        return self._with(lambda one: one.to(device, non_blocking=True))
+        return self._with(lambda tensor: tensor.to(device, non_blocking=True))
 
     def repeat(self, n: int) -> Texts:
         """Return the texts of a batch n times, one batch after another."""
-        return self._with(lambda one: torch.cat([one] * n))
+        return self._with(lambda tensor: torch.cat([tensor] * n))
 
     def _with(self, change: Callable[[Tensor], Tensor]) -> Texts:
         """Return the texts with other tensors."""
@@ -88,22 +88,22 @@ class Texts(Shared):
 class Visible(Shared):
     """The keys that some consecutive queries see, and what follows from that."""
 
-    seen: Bool[Tensor, "#batch query key"]  # no padding on either side
-    n_seen: Int[Tensor, "#batch query"]  # the number of keys that a query sees
+    keys: Bool[Tensor, "#batch query key"]  # no padding on either side
+    n_keys: Int[Tensor, "#batch query"]  # the number of keys that a query sees
     # keys that hold the query's own token elsewhere, no special ones; None without token ids
     repeats: Bool[Tensor, "#batch query key"] | None
 
     @classmethod
-    def of(cls, texts: Texts, seen: Bool[Tensor, "#batch query key"], first: int = 0) -> Visible:
+    def of(cls, texts: Texts, keys: Bool[Tensor, "#batch query key"], first: int = 0) -> Visible:
         """Count and compare the keys that queries from number `first` on see."""
         repeats = None
         if texts.ids is not None and not texts.cross:
-            rows = slice(first, first + seen.shape[1])
-            repeats = seen & (texts.ids[:, rows, None] == texts.ids[:, None])
+            rows = slice(first, first + keys.shape[1])
+            repeats = keys & (texts.ids[:, rows, None] == texts.ids[:, None])
             repeats.diagonal(first, -2, -1).fill_(False)
             if texts.is_special is not None:
                 repeats &= ~texts.is_special[:, rows, None]
-        return cls(seen, seen.sum(-1), repeats)
+        return cls(keys, keys.sum(-1), repeats)
 
     @cached_property
     def n_repeating(self) -> Int[Tensor, "#batch 1"]:
@@ -113,7 +113,7 @@ class Visible(Shared):
 
     def most_entropy(self, dtype: torch.dtype) -> Float[Tensor, "#batch 1 query"]:
         """Return the entropy of each query's row when all keys that it sees weigh alike."""
-        return self.once(("entropy", dtype), lambda: self.n_seen[:, None].to(dtype).log())
+        return self.once(("entropy", dtype), lambda: self.n_keys[:, None].to(dtype).log())
 
     def repeats_as(self, dtype: torch.dtype) -> Float[Tensor, "#batch query key"]:
         """Return `repeats` as factors of weights: 1 or 0."""
@@ -125,7 +125,7 @@ class Visible(Shared):
         """Return what some queries of some texts see."""
         repeats = None if self.repeats is None else part_of(self.repeats, batch, queries)
         return Visible(
-            part_of(self.seen, batch, queries), part_of(self.n_seen, batch, queries), repeats
+            part_of(self.keys, batch, queries), part_of(self.n_keys, batch, queries), repeats
         )
 
 
@@ -210,6 +210,6 @@ def scaled_entropy(parts: Tensor, mass: Tensor, most: float | None = None) -> Te
     return torch.addcdiv(mass.log(), parts, mass).clamp(min=0.0)
 
 
-def part_of(tensor: Tensor, batch: slice, *others: slice) -> Tensor:
+def part_of(tensor: Tensor, batch: slice, *axes: slice) -> Tensor:
     """Cut some texts; a first axis of 1 stands for all of them."""
-    return tensor[slice(None) if len(tensor) == 1 else batch, *others]
+    return tensor[slice(None) if len(tensor) == 1 else batch, *axes]

@@ -35,10 +35,10 @@ def q_values(p_values: Float[np.ndarray, "test"]) -> Float[np.ndarray, "test"]:
     """
     # Not scipy's, whose import takes half a second of the first picture. NaN comes last.
     order = np.argsort(p_values)[: np.isfinite(p_values).sum()]
-    found = np.full(len(p_values), np.nan)
+    adjusted = np.full(len(p_values), np.nan)
     scaled = p_values[order] * len(order) / np.arange(1, len(order) + 1)
-    found[order] = np.minimum.accumulate(scaled[::-1])[::-1]
-    return found
+    adjusted[order] = np.minimum.accumulate(scaled[::-1])[::-1]
+    return adjusted
 
 
 def rank_interval(rho: float, n: int) -> tuple[float, float]:

@@ -36,8 +36,8 @@ def check_z(z: HeadVectors) -> tuple[Float[Tensor, "layer head query d_head"], t
     return _four_axes("z", "query, d_head", z)
 
 
-def _four_axes(name: str, last: str, given: Any) -> tuple[Tensor, torch.dtype]:
-    tensor = as_tensor(name, given)
+def _four_axes(name: str, last: str, array: Any) -> tuple[Tensor, torch.dtype]:
+    tensor = as_tensor(name, array)
     if tensor.ndim != 4 or 0 in tensor.shape:
         expected = f"{name} must be (layer, head, {last}) with none empty"
         raise ShapeError(f"{expected}, got {tuple(tensor.shape)}")
@@ -67,14 +67,14 @@ def check_self_attention(
 
 
 def check_per_key(
-    name: str, given: Given[Shaped[Array, "key"]], pattern: Tensor
+    name: str, array: Given[Shaped[Array, "key"]], pattern: Tensor
 ) -> Shaped[Tensor, "key"]:
     """Check that there is one entry per key, and return the entries as a tensor.
 
     >>> check_per_key("ids", torch.tensor([5, 6]), torch.ones(1, 1, 2, 2))
     tensor([5, 6])
     """
-    entries, n_key = as_tensor(name, given), pattern.shape[-1]
+    entries, n_key = as_tensor(name, array), pattern.shape[-1]
     if entries.shape != (n_key,):
         got = tuple(entries.shape)
         raise ShapeError(f"{name} must be ({n_key},), one entry per key, got {got}")

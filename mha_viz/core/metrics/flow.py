@@ -57,7 +57,7 @@ def last_rollout(
     tensor([[1.0000, 0.0000],
             [0.7500, 0.2500]])
     """
-    (last,) = deque(_rolled(_mixing(one[None], residual)[0] for one in layers), maxlen=1)
+    (last,) = deque(_rolled(_mixing(layer[None], residual)[0] for layer in layers), maxlen=1)
     return last
 
 

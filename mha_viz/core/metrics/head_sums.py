@@ -68,22 +68,22 @@ class _LayerSums:
     """Sums over some rows of one layer, by metric; they add up."""
 
     totals: Float[Tensor, "total batch head"]
-    others: Mapping[str, Sums]  # what is no `Total`
+    arrays: Mapping[str, Sums]  # what is no `Total`
     to_check: Mapping[str, Sums]
 
     def plus(self, other: "_LayerSums") -> "_LayerSums":
         """Add the sums of other rows, which may be over fewer or more keys."""
-        others, to_check = (
+        arrays, to_check = (
             {key: tuple(map(_plus, sums, theirs[key])) for key, sums in ours.items()}
-            for ours, theirs in ((self.others, other.others), (self.to_check, other.to_check))
+            for ours, theirs in ((self.arrays, other.arrays), (self.to_check, other.to_check))
         )
-        return _LayerSums(self.totals + other.totals, others, to_check)
+        return _LayerSums(self.totals + other.totals, arrays, to_check)
 
 
 def _plus(a: Any, b: Any) -> Any:
     """Add two sums; those by key count as 0 for the keys that one of them lacks."""
     if isinstance(a, Tensor) and a.shape != b.shape:
-        a, b = sorted((a, b), key=lambda one: one.shape[-1])
+        a, b = sorted((a, b), key=lambda part: part.shape[-1])
         a = F.pad(a, (0, b.shape[-1] - a.shape[-1]))
     return a + b
 
@@ -103,41 +103,41 @@ class HeadSums:
         **settings: Any,
     ) -> None:
         self._texts, self._reductions, self._settings = texts, reductions, settings
-        checks = {key: one.check for key, one in reductions.items() if one.check is not None}
+        checks = {key: r.check for key, r in reductions.items() if r.check is not None}
         self._checks = checks if checked else {}
         self._sums: _LayerSums | None = None
         self._means: list[Reduction | None] = []  # of each total, the metric whose mean it is
-        self._places: dict[str, list[int]] = {}  # of each metric's totals
+        self._rows: dict[str, list[int]] = {}  # of each metric's totals
         self._dtype = torch.float32
 
     def add(self, block: RowBlock) -> None:
         """Add the next rows."""
         totals: list[tuple[Tensor, Reduction | None]] = [(block.strongest, None)]
-        others: dict[str, Sums] = {}
+        arrays: dict[str, Sums] = {}
         for key, reduction in self._reductions.items():
             sums = reduction.of_block(block, **self._settings)
-            mine = [one.rows for one in sums if isinstance(one, Total)]
-            self._places[key] = list(range(len(totals), len(totals) + len(mine)))
-            totals += [(rows, reduction if reduction.finish is None else None) for rows in mine]
-            others[key] = tuple(one for one in sums if not isinstance(one, Total))
+            to_total = [part.rows for part in sums if isinstance(part, Total)]
+            self._rows[key] = list(range(len(totals), len(totals) + len(to_total)))
+            totals += [(rows, reduction if reduction.finish is None else None) for rows in to_total]
+            arrays[key] = tuple(part for part in sums if not isinstance(part, Total))
         self._means, self._dtype = [mean for _, mean in totals], block.pattern.dtype
         to_check = {key: of_block(block) for key, (of_block, _) in self._checks.items()}
-        self._merge(_LayerSums(self._added_up([rows for rows, _ in totals]), others, to_check))
+        self._merge(_LayerSums(self._added_up([rows for rows, _ in totals]), arrays, to_check))
 
     def _added_up(self, rows: Sequence[Tensor]) -> Float[Tensor, "total batch head"]:
         """Sum each of some numbers of rows; some may have fewer rows than others."""
-        longest, one = max(each.shape[-1] for each in rows), rows[0]
-        zero = self._texts.once(("zero", one.dtype), lambda: one.new_zeros(()))
+        longest, like = max(part.shape[-1] for part in rows), rows[0]
+        zero = self._texts.once(("zero", like.dtype), lambda: like.new_zeros(()))
         parts = []
-        for each in rows:
-            lacking = longest - each.shape[-1]
-            parts += [each, zero.expand(*one.shape[:2], lacking)] if lacking else [each]
+        for part in rows:
+            lacking = longest - part.shape[-1]
+            parts += [part, zero.expand(*like.shape[:2], lacking)] if lacking else [part]
         together = torch.cat(parts, -1).unflatten(-1, (len(rows), longest))
-        return together.movedim(-2, 0).sum(-1, dtype=widest(one.device))
+        return together.movedim(-2, 0).sum(-1, dtype=widest(like.device))
 
     def merge(self, other: "HeadSums") -> None:
         """Add the sums of other rows, which may be over fewer or more keys."""
-        self._means, self._places, self._dtype = other._means, other._places, other._dtype
+        self._means, self._rows, self._dtype = other._means, other._rows, other._dtype
         if other._sums is not None:
             self._merge(other._sums)
 
@@ -154,10 +154,9 @@ class HeadSums:
     def sums(self) -> dict[str, Sums]:
         """The sums of each metric so far, as `finished` takes them."""
         assert self._sums is not None
-        totals, others = self._sums.totals, self._sums.others
+        totals, arrays = self._sums.totals, self._sums.arrays
         return {
-            key: (*(totals[place] for place in places), *others[key])
-            for key, places in self._places.items()
+            key: (*(totals[row] for row in rows), *arrays[key]) for key, rows in self._rows.items()
         }
 
     def finished(self, key: str, sums: Sums) -> Float[Tensor, "batch head"]:
@@ -169,16 +168,16 @@ class HeadSums:
         return sums[0] / exact(reduction.n_rows(texts))[:, None]
 
     @property
-    def places(self) -> dict[str, int]:
-        """The place of each metric in `finish`."""
+    def row_of(self) -> dict[str, int]:
+        """The row of each metric in what `finish` returns."""
         further = iter(range(len(self._means), len(self._means) + len(self._reductions)))
         return {
-            key: self._places[key][0] if reduction.finish is None else next(further)
+            key: self._rows[key][0] if reduction.finish is None else next(further)
             for key, reduction in self._reductions.items()
         }
 
-    def finish(self, raw: bool = False) -> Float[Tensor, "place batch head"]:
-        """Return the values of all metrics at their `places`, in the dtype of the weights.
+    def finish(self, raw: bool = False) -> Float[Tensor, "metric batch head"]:
+        """Return the values of all metrics at the rows of `row_of`, in the dtype of the weights.
 
         A metric that is not defined is NaN; not so if `raw`. All metrics take a step together: on a
         graphics card it takes as long as for one.
@@ -188,9 +187,9 @@ class HeadSums:
         further = []
         for key, reduction in self._reductions.items():
             if reduction.finish is not None:
-                mine = (totals[place] for place in self._places[key])
-                found = reduction.finish(self._texts, *mine, *self._sums.others[key])
-                further.append(found[None])
+                of_metric = (totals[row] for row in self._rows[key])
+                arrays = self._sums.arrays[key]
+                further.append(reduction.finish(self._texts, *of_metric, *arrays)[None])
         values = torch.cat([values, *further]) if further else values
         if not raw:
             values = values.masked_fill(totals[:1] <= self._idle_at(totals, len(values)), torch.nan)
@@ -212,16 +211,16 @@ class HeadSums:
             lambda: torch.stack([of_total(mean) for mean in self._means])[..., None],
         )
 
-    def _idle_at(self, totals: Tensor, n_places: int) -> Float[Tensor, "place 1 1"]:
+    def _idle_at(self, totals: Tensor, n_rows: int) -> Float[Tensor, "metric 1 1"]:
         """Return how strong weights a head has at most for which a value means nothing.
 
         That is 0; no head has the -1 of metrics that mean something for those that attend to
         nothing, too.
         """
-        places = [self.places[key] for key, one in self._reductions.items() if one.of_idle]
+        idle = [self.row_of[key] for key, r in self._reductions.items() if r.of_idle]
 
         def make() -> Tensor:
-            most = torch.tensor([-1.0 * (place in places) for place in range(n_places)])
+            most = torch.tensor([-1.0 * (row in idle) for row in range(n_rows)])
             return most[:, None, None].to(totals, non_blocking=True)
 
-        return self._texts.once(("idle", n_places, *places), make)
+        return self._texts.once(("idle", n_rows, *idle), make)

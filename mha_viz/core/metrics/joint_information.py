@@ -77,9 +77,9 @@ def sampled_information(
         for head in layer:
             key = torch.multinomial(head[query], 1, generator=random)[:, 0]
             likelihood += head.log()[:, key].mT
-        left = torch.special.entr(likelihood.softmax(-1)).sum(-1)
-        half = 1.96 * float(left.std()) / math.sqrt(n_draws)
-        middle = math.log(n_query) - float(left.mean())
+        remaining = torch.special.entr(likelihood.softmax(-1)).sum(-1)
+        half = 1.96 * float(remaining.std()) / math.sqrt(n_draws)
+        middle = math.log(n_query) - float(remaining.mean())
         ends.append((middle - half, middle + half))
     low, high = torch.tensor(ends, dtype=wide).unbind(-1)
     return low, high

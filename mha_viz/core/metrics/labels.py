@@ -96,27 +96,28 @@ def head_labels(
         for label in LABELS.values()
         if label.metric in scores
     }
-    reached = {key: one.cleared(scores[one.label.metric]) for key, one in hurdles.items()}
-    shares = [held for key, held in reached.items() if not LABELS[key].relative]
+    reached = {key: h.cleared(scores[h.label.metric]) for key, h in hurdles.items()}
+    shares = [heads for key, heads in reached.items() if not LABELS[key].relative]
     named = torch.stack(shares).any(0) if shares else torch.zeros(layers, heads, dtype=torch.bool)
     by_chance = rotated and functools.cache(functools.partial(rotated, ~named))
     by_order = rotated and functools.cache(functools.partial(rotated.in_other_orders, ~named))
-    found: list[list[list[EarnedLabel]]] = [[[] for _ in range(heads)] for _ in range(layers)]
+    labels: list[list[list[EarnedLabel]]] = [[[] for _ in range(heads)] for _ in range(layers)]
     for key, hurdle in hurdles.items():
-        label, own = hurdle.label, scores[hurdle.label.metric]
-        held = reached[key]
+        label, metric = hurdle.label, scores[hurdle.label.metric]
+        earned = reached[key]
         for other in set(label.unless) & reached.keys():
-            held = held & ~reached[other]
-        if by_chance and by_order and label.metric in _LINEAR and held.any():
-            held = held & _beyond_rotation(hurdle, own, held, by_chance, hurdles)
-            if label.key not in _NEVER_BY_CHANCE and held.any():
+            earned = earned & ~reached[other]
+        if by_chance and by_order and label.metric in _LINEAR and earned.any():
+            earned = earned & _beyond_rotation(hurdle, metric, earned, by_chance, hurdles)
+            if label.key not in _NEVER_BY_CHANCE and earned.any():
                 n_by_order = hurdle.cleared(by_order(label.metric)).sum((-2, -1))
-                held = held & beyond_orders(int(held.sum()), n_by_order, RATE / len(_BY_ROTATION))
-        for layer, head in held.nonzero().tolist():
+                most = RATE / len(_BY_ROTATION)
+                earned = earned & beyond_orders(int(earned.sum()), n_by_order, most)
+        for layer, head in earned.nonzero().tolist():
             name, least, threshold = hurdle.of_layers[layer] or ("", 0.0, 0.0)
-            score = float(own[layer, head])
-            found[layer][head].append(EarnedLabel(label, score, threshold, name, least))
-    return [[tuple(held) for held in row] for row in found]
+            score = float(metric[layer, head])
+            labels[layer][head].append(EarnedLabel(label, score, threshold, name, least))
+    return [[tuple(of_head) for of_head in row] for row in labels]
 
 
 # Metrics of labels that are linear in the weights, so that rotated ones cost one product.
@@ -140,14 +141,14 @@ class _Hurdles:
     @classmethod
     def of(cls, label: Label, baseline: Baseline, n_layers: int) -> "_Hurdles":
         of_layers = (baseline.at(layer) for layer in range(n_layers))
-        return cls(label, [baseline_and_threshold(label, one) for one in of_layers])
+        return cls(label, [baseline_and_threshold(label, of_layer) for of_layer in of_layers])
 
     def cleared(
         self, scores: Float[Tensor, "*rotation layer head"]
     ) -> Bool[Tensor, "*rotation layer head"]:
         """Return which scores reach the threshold and beat the baseline."""
         nothing = (torch.nan, torch.nan)
-        required = torch.tensor([nothing if one is None else one[1:] for one in self.of_layers])
+        required = torch.tensor([h[1:] if h else nothing for h in self.of_layers])
         least, threshold = required.to(scores).unbind(-1)
         if self.label.at_least:
             return (scores >= threshold[:, None]) & (scores > least[:, None])
@@ -157,7 +158,7 @@ class _Hurdles:
 def _beyond_rotation(
     hurdle: _Hurdles,
     scores: Float[Tensor, "layer head"],
-    held: Bool[Tensor, "layer head"],
+    earned: Bool[Tensor, "layer head"],
     by_chance: Callable[[str, float], Float[Tensor, "rotation layer head"]],
     hurdles: Mapping[str, _Hurdles],
 ) -> Bool[Tensor, "layer head"]:
@@ -172,7 +173,7 @@ def _beyond_rotation(
         counting &= ~hurdles[other].cleared(rotated(LABELS[other]))
     sign = 1 if label.at_least else -1
     most = 1.0 if label.key in _NEVER_BY_CHANCE else RATE / len(_BY_ROTATION)
-    least = least_beyond_chance(sign * scores[held], sign * moved[counting], most=most)
+    least = least_beyond_chance(sign * scores[earned], sign * moved[counting], most=most)
     return sign * scores >= (torch.inf if least is None else least)
 
 
@@ -219,8 +220,8 @@ def baseline_and_threshold(label: Label, baseline: Baseline) -> tuple[str, float
             return None
         return "best random head", best, label.threshold * uniform
     best = baseline.random_high if label.at_least else baseline.random_low
-    known = {"uniform attention": uniform, "best random head": best}
-    sure = {name: value for name, value in known.items() if value is not None}
+    references = {"uniform attention": uniform, "best random head": best}
+    sure = {name: value for name, value in references.items() if value is not None}
     if not sure:
         # Without a repeated text, induction has no uniform baseline: only a random model gives one.
         return ("no baseline", 0.0, label.threshold) if label.key == "induction" else None

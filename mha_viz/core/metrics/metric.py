@@ -134,14 +134,14 @@ def _of_whole_pattern(metric: Metric) -> Reduction:
     """Return a reduction that keeps all rows, and calls the metric's function in the end."""
 
     def of_block(block: RowBlock) -> tuple[list[Tensor], ...]:
-        return [block.pattern], [block.visible.seen], [block.sink_mass]
+        return [block.pattern], [block.visible.keys], [block.sink_mass]
 
     def finish(texts: Texts, *rows: list[Tensor]) -> Tensor:
-        pattern, seen, sinks = (_joined(*part) for part in zip(rows, (2, 1, 2), strict=True))
+        pattern, visible, sinks = (_joined(*part) for part in zip(rows, (2, 1, 2), strict=True))
 
         def call(batch: slice, n: int, about: About) -> Tensor:
             keys = slice(None) if texts.cross else slice(n)
-            allowed = part_of(seen, batch, slice(n), keys)
+            allowed = part_of(visible, batch, slice(n), keys)
             about["allowed"] = {"causal": texts.causal, "allowed": allowed}
             about["sink"] = {"sink": sinks[batch, :, :n]}
             return metric.function(pattern[batch, :, :n, keys], **metric.arguments(about))
@@ -172,13 +172,13 @@ def _by_text(
     """
     n_texts, n_heads = measured.shape[:2]
     step = n_texts if len(texts.lengths) == 1 else 1
-    found = []
+    tables = []
     for begin in range(0, n_texts, step):
         batch = slice(begin, begin + step)
         text = texts.part(batch)
         about = known(text) | more
         if metric.needs <= about.keys():
-            found.append(call(batch, int(text.lengths[0]), about))
+            tables.append(call(batch, int(text.lengths[0]), about))
         else:
-            found.append(measured.new_full((step, n_heads), torch.nan))
-    return torch.cat(found)
+            tables.append(measured.new_full((step, n_heads), torch.nan))
+    return torch.cat(tables)

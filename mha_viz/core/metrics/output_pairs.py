@@ -108,8 +108,8 @@ def cka(z: HeadVectors) -> Float[Tensor, "all_heads all_heads"]:
     if heads.shape[1] < LEAST_TOKENS:
         return heads.new_full((len(heads), len(heads)), torch.nan)
     inner = products(_u_centred(heads))
-    own, trace = inner.diagonal(), heads.flatten(1).norm(dim=-1).square()
-    own[own.sqrt() <= rounding(z) * trace] = torch.nan
+    lengths, trace = inner.diagonal(), heads.flatten(1).norm(dim=-1).square()
+    lengths[lengths.sqrt() <= rounding(z) * trace] = torch.nan
     return symmetrized(_cosines(inner).clamp(-1.0, 1.0), 1.0, heads.dtype)
 
 
@@ -142,8 +142,8 @@ def _u_centred(heads: Tensor) -> Iterator[Tensor]:
     of them is made, and there counts twice in a sum of products.
     """
     n = heads.shape[1]
-    own = heads.norm(dim=-1, keepdim=True).square()  # K's diagonal
-    shift = own / (n - 2) - own.sum(1, keepdim=True) / (2 * (n - 1) * (n - 2))
+    squares = heads.norm(dim=-1, keepdim=True).square()  # K's diagonal
+    shift = squares / (n - 2) - squares.sum(1, keepdim=True) / (2 * (n - 1) * (n - 2))
     for begin in range(0, n, BLOCK_ROWS):
         rows = heads[:, begin : begin + BLOCK_ROWS] @ heads[:, begin:].mT
         rows += shift[:, begin : begin + BLOCK_ROWS]
@@ -159,8 +159,8 @@ def _scaled(z: HeadVectors) -> Tensor:
     No likeness depends on a head's scale, but a power of what is very large or very small would
     leave what floats can hold.
     """
-    kept, wide = check_z(z)
-    heads = kept.detach().to(wide).flatten(0, 1)
+    checked, wide = check_z(z)
+    heads = checked.detach().to(wide).flatten(0, 1)
     largest = heads.amax((1, 2), keepdim=True).maximum(-heads.amin((1, 2), keepdim=True))
     return heads / torch.where(largest > 0, largest, 1.0)
 
@@ -168,9 +168,9 @@ def _scaled(z: HeadVectors) -> Tensor:
 def _centred(z: HeadVectors, over: tuple[int, ...]) -> Tensor:
     """Subtract the mean over some axes from `_scaled`; NaN for heads that are rounding only."""
     heads = _scaled(z)
-    mean, whole = heads.mean(over, keepdim=True), heads.flatten(1).norm(dim=-1)
+    mean, size = heads.mean(over, keepdim=True), heads.flatten(1).norm(dim=-1)
     heads -= mean  # in place: a second tensor of this size takes longer to lay out than to fill
-    constant = heads.flatten(1).norm(dim=-1) <= rounding(z) * whole
+    constant = heads.flatten(1).norm(dim=-1) <= rounding(z) * size
     if constant.any():
         heads[constant] = torch.nan
     return heads
@@ -178,5 +178,5 @@ def _centred(z: HeadVectors, over: tuple[int, ...]) -> Tensor:
 
 def _cosines(inner: Tensor) -> Tensor:
     """Divide inner products by the norms that their diagonal gives."""
-    own = inner.diagonal()
-    return inner / (own[:, None] * own).sqrt()
+    squares = inner.diagonal()
+    return inner / (squares[:, None] * squares).sqrt()

@@ -29,17 +29,17 @@ def output_root(
 class OutputWeights(tuple[Tensor, ...]):
     """A model's W_O of all layers, which keeps its `output_root` from one text to the next."""
 
-    _known: tuple[list[int], dict[torch.dtype, Tensor]] | None = None
+    _roots: tuple[list[int], dict[torch.dtype, Tensor]] | None = None
 
     def root(self, dtype: torch.dtype) -> Float[Tensor, "layer head d_head d_head"]:
         """Return `output_root`, made again only where weights were written to since."""
         versions = [weight._version for weight in self]
-        if self._known is None or self._known[0] != versions:
-            self._known = versions, {}
-        kept = self._known[1]
-        if dtype not in kept:
-            kept[dtype] = output_root(tuple(self), dtype)
-        return kept[dtype]
+        if self._roots is None or self._roots[0] != versions:
+            self._roots = versions, {}
+        roots = self._roots[1]
+        if dtype not in roots:
+            roots[dtype] = output_root(tuple(self), dtype)
+        return roots[dtype]
 
     def are(self, weights: Sequence[Tensor]) -> bool:
         """Return whether these are views of the same numbers."""

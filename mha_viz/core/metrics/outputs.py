@@ -114,8 +114,8 @@ def reduce_outputs(
 ) -> dict[str, Float[Tensor, "batch head"]]:
     """Compute metrics of the outputs of a batch; on a processor, some texts in each thread."""
     z, of_text = outputs.z, outputs.z[0].numel()
-    whole = z.device.type != "cpu" or z.requires_grad
-    step = len(z) if whole else part_size(len(z), BLOCK // of_text)
+    at_once = z.device.type != "cpu" or z.requires_grad
+    step = len(z) if at_once else part_size(len(z), BLOCK // of_text)
 
     def compute(begin: int) -> dict[str, Tensor]:
         check_cancelled()
@@ -235,15 +235,15 @@ def rank_of_gram(gram: Float[Tensor, "*batch n n"]) -> Float[Tensor, "*batch"]:
     >>> rank_of_gram(4 * torch.eye(2, dtype=torch.float64))
     tensor(2.0000, dtype=torch.float64)
     """
-    known = gram.isfinite().flatten(-2).all(-1)
-    solvable = gram.detach().where(known[..., None, None], 0.0).cpu()  # NaN is refused
+    is_finite = gram.isfinite().flatten(-2).all(-1)
+    solvable = gram.detach().where(is_finite[..., None, None], 0.0).cpu()  # NaN is refused
     squares = torch.linalg.eigvalsh(solvable, UPLO="U").to(gram.device)
     # an eigenvalue that rounding alone would make: its root, 1e-8, must not count as a direction
     noise = squares.shape[-1] * torch.finfo(squares.dtype).eps * squares[..., -1:]
     singular = torch.where(squares > noise, squares, 0.0).sqrt()
     total = singular.sum(-1, keepdim=True)
     rank = torch.special.entr(singular / total).sum(-1).exp()
-    return torch.where(total[..., 0] > 0, rank, 0.0).where(known, torch.nan)
+    return torch.where(total[..., 0] > 0, rank, 0.0).where(is_finite, torch.nan)
 
 
 def rounding(z: HeadVectors) -> float:
@@ -254,8 +254,8 @@ def rounding(z: HeadVectors) -> float:
     >>> f"{rounding(torch.ones(1, 1, 2, 2)):.1e}"
     '9.5e-07'
     """
-    kept, wide = check_z(z)
-    return max(8 * torch.finfo(wide).eps, torch.finfo(kept.dtype).eps)
+    checked, wide = check_z(z)
+    return max(8 * torch.finfo(wide).eps, torch.finfo(checked.dtype).eps)
 
 
 def check_outputs(

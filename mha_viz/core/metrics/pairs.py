@@ -81,8 +81,8 @@ def hellinger(pattern: Pattern | AllRows) -> Float[Tensor, "all_heads all_heads"
     if near.any():
         within = near[:, None] & near
         (heads,) = near.nonzero(as_tuple=True)
-        found = _squared_hellinger(rows, heads, lambda block: with_float64(block).double())
-        squared[within] = found.flatten().to(squared)
+        exact = _squared_hellinger(rows, heads, lambda block: with_float64(block).double())
+        squared[within] = exact.flatten().to(squared)
     return symmetrized(squared.clamp(0.0, 1.0).sqrt(), 0.0, wide)
 
 
@@ -107,8 +107,8 @@ def jensen_shannon(pattern: Pattern | AllRows) -> Float[Tensor, "all_heads all_h
     sums = reduce(iadd, in_threads(mixed, rows.spans))
     sums = sums.triu() + sums.triu(1).mT
     # sums_ij = sum of s ln s over s = A_i + A_j; factors 2 and masses drop out against its diagonal
-    own = sums.diagonal()
-    divergence = ((own[:, None] + own) / 4 - sums / 2) / rows.n_query
+    alone = sums.diagonal()
+    divergence = ((alone[:, None] + alone) / 4 - sums / 2) / rows.n_query
     rounding = 4 * torch.finfo(wide).eps  # of equal heads, whose rows are sums in another order
     divergence = divergence.masked_fill(divergence <= rounding, 0.0)
     return symmetrized(divergence.clamp(0.0, float(np.log(2))), 0.0, wide)
@@ -128,8 +128,8 @@ def _squared_hellinger(
     affinity = products(block.sqrt() for block in blocks)
     # half the squared distance of the roots: the same as 1 - affinity where rows sum to 1, and
     # still 0 for the same rows where they do so only up to rounding
-    own = affinity.diagonal()
-    return ((own[:, None] + own) / 2 - affinity) / rows.n_query
+    masses = affinity.diagonal()
+    return ((masses[:, None] + masses) / 2 - affinity) / rows.n_query
 
 
 def products(blocks: Iterable[Tensor]) -> Tensor:
@@ -168,10 +168,10 @@ def _mixed_on_device(block: Tensor) -> Tensor:
     return sums
 
 
-def symmetrized(matrix: Tensor, own: float | None, dtype: torch.dtype) -> Tensor:
+def symmetrized(matrix: Tensor, self_value: float | None, dtype: torch.dtype) -> Tensor:
     """Make the upper half symmetric, with `own` on the diagonal where that is a number."""
     matrix = matrix.triu() + matrix.triu(1).mT
-    if own is not None:
+    if self_value is not None:
         diagonal = matrix.diagonal()
-        diagonal.copy_(torch.where(diagonal.isnan(), diagonal, own))
+        diagonal.copy_(torch.where(diagonal.isnan(), diagonal, self_value))
     return matrix.to(dtype)

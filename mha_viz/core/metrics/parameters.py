@@ -42,8 +42,8 @@ def cosine(weights: Weights) -> Float[Tensor, "pair pair"]:
     return _symmetric(rows @ rows.mT).clamp(-1.0, 1.0)
 
 
-def product_cosine(left: Weights, right: Weights) -> Float[Tensor, "pair pair"]:
-    """Compute the cosine between the products of two matrices of a head: P = left right^T.
+def product_cosine(first: Weights, second: Weights) -> Float[Tensor, "pair pair"]:
+    """Compute the cosine between the products of two matrices of a head: P = first second^T.
 
     With W_Q and W_K it compares which pairs of tokens heads match (P = W_Q W_K^T), with W_V and
     W_O^T what they move (P = W_V W_O). Unlike the cosine of one matrix it does not depend on the
@@ -60,7 +60,7 @@ def product_cosine(left: Weights, right: Weights) -> Float[Tensor, "pair pair"]:
     tensor([[ 1., -1.],
             [-1.,  1.]])
     """
-    lefts, rights = _checked(left=left, right=right)
+    lefts, rights = _checked(left=first, right=second)
     pairs = [_orthonormal_right(a, b) for a, b in zip(lefts, rights, strict=True)]
     return _inner_products([a for a, _ in pairs], [b for _, b in pairs]).clamp(-1.0, 1.0)
 
@@ -91,8 +91,8 @@ def subspace_overlap(weights: Weights) -> Float[Tensor, "pair pair"]:
     return (squares / smaller).clamp(0.0, 1.0)
 
 
-def product_overlap(left: Weights, right: Weights) -> Float[Tensor, "pair pair"]:
-    """Measure the overlap of the subspaces of products of a head's matrices, P = left right^T.
+def product_overlap(first: Weights, second: Weights) -> Float[Tensor, "pair pair"]:
+    """Measure the overlap of the subspaces of products of a head's matrices, P = first second^T.
 
     P takes from one subspace (what its rows span) and gives into another (what its columns span):
     W_Q W_K^T from keys to queries, W_V W_O from tokens to outputs. The value is the product of both
@@ -109,8 +109,8 @@ def product_overlap(left: Weights, right: Weights) -> Float[Tensor, "pair pair"]
     tensor([[1.0000, 0.5000],
             [0.5000, 1.0000]])
     """
-    pairs = list(zip(*_checked(left=left, right=right), strict=True))
-    # a product's columns may span less than those of its left factor: as much as right lets through
+    pairs = list(zip(*_checked(left=first, right=second), strict=True))
+    # a product's columns span less than those of its first factor, if the second's rank is lower
     columns = [_orthonormal_right(a, b)[0] for a, b in pairs]
     rows = [_orthonormal_right(b, a)[0] for a, b in pairs]
     return subspace_overlap(columns) * subspace_overlap(rows)
@@ -139,10 +139,10 @@ def _checked(**named: Weights) -> list[list[Tensor]]:
     In the precision to add up in: float32, or float64 if they are that.
     """
     heads_and_width, checked = set(), []
-    for name, given in named.items():
-        if not len(given):
+    for name, weights in named.items():
+        if not len(weights):
             raise ArgumentError(f"{name} must hold at least one layer, got none")
-        layers = [as_tensor(f"{name}[{i}]", layer) for i, layer in enumerate(given)]
+        layers = [as_tensor(f"{name}[{i}]", layer) for i, layer in enumerate(weights)]
         check_alike({f"{name}[{i}]": layer for i, layer in enumerate(layers)})
         shapes = {shape_of(layer) for layer in layers}
         shape = shape_of(layers[0])
@@ -166,18 +166,18 @@ def _scaled(weights: Tensor) -> Tensor:
     return weights / largest.where(largest > 0, 1.0)
 
 
-def _orthonormal_right(left: Tensor, right: Tensor) -> tuple[Tensor, Tensor]:
-    """Factor left right^T, scaled to norm 1, so that the right factor is orthonormal.
+def _orthonormal_right(first: Tensor, second: Tensor) -> tuple[Tensor, Tensor]:
+    """Factor first second^T, scaled to norm 1, so that the second factor is orthonormal.
 
-    The left factor then has the product's norm, which is so found without cancellation.
+    The first factor then has the product's norm, which is so found without cancellation.
     """
-    left, (right, triangle) = _scaled(left), torch.linalg.qr(_scaled(right))
-    product = left @ triangle.mT
+    first, (second, triangle) = _scaled(first), torch.linalg.qr(_scaled(second))
+    product = first @ triangle.mT
     norm, *most = (
-        torch.linalg.vector_norm(W, dim=(-2, -1), keepdim=True) for W in (product, left, triangle)
+        torch.linalg.vector_norm(W, dim=(-2, -1), keepdim=True) for W in (product, first, triangle)
     )
     defined = norm > _ROUNDING * torch.finfo(norm.dtype).eps * most[0] * most[1]
-    return product / norm.where(defined, torch.nan), right
+    return product / norm.where(defined, torch.nan), second
 
 
 def _basis(weights: Tensor) -> Tensor:
@@ -193,16 +193,16 @@ def _basis(weights: Tensor) -> Tensor:
     return U * (sizes > rounding * sizes[..., :1])[..., None, :]
 
 
-def _inner_products(left: Sequence[Tensor], right: Sequence[Tensor]) -> Tensor:
+def _inner_products(first: Sequence[Tensor], second: Sequence[Tensor]) -> Tensor:
     """Compute <A_i B_i^T, A_j B_j^T> = <A_i^T A_j, B_i^T B_j> of all heads of all layers.
 
     Two layers at a time, whose largest matrix is (head * d_head, head * d_head).
     """
-    n_layers, (n_heads, _, width) = len(left), left[0].shape
-    same = right is left
-    a = [layer.transpose(0, 1).flatten(1) for layer in left]  # (d_model, head * d_head)
-    b = a if same else [layer.transpose(0, 1).flatten(1) for layer in right]
-    total = left[0].new_empty(n_layers, n_heads, n_layers, n_heads)
+    n_layers, (n_heads, _, width) = len(first), first[0].shape
+    same = second is first
+    a = [layer.transpose(0, 1).flatten(1) for layer in first]  # (d_model, head * d_head)
+    b = a if same else [layer.transpose(0, 1).flatten(1) for layer in second]
+    total = first[0].new_empty(n_layers, n_heads, n_layers, n_heads)
     for i in range(n_layers):
         for j in range(i + 1):
             inside = a[i].mT @ a[j]

@@ -10,7 +10,7 @@ _LEAST_WEIGHT = 1e-6  # smaller weights count as this one
 
 
 def key_preferences(
-    weights: Float[Tensor, "head query key"], seen: Bool[Tensor, "query key"]
+    weights: Float[Tensor, "head query key"], visible: Bool[Tensor, "query key"]
 ) -> Float[Tensor, "head key"]:
     """Fit one number a key to the logarithms of a head's weights, in nats.
 
@@ -22,7 +22,7 @@ def key_preferences(
     >>> key_preferences(weights, torch.ones(2, 2, dtype=torch.bool).tril())
     tensor([[ 0.6931, -0.6931]])
     """
-    counted = seen.double()
+    counted = visible.double()
     n_keys = counted.sum(-1).clamp(min=1)
     logarithms = weights.double().clamp_min(_LEAST_WEIGHT).log() * counted
     # The normal equations, without the numbers of the rows; those of the keys have the mean 0.
@@ -48,7 +48,7 @@ def other_orders(preferences: Float[Tensor, "head key"]) -> Float[Tensor, "order
 def scores_by_preference(
     preferences: Float[Tensor, "*head key"],
     weight: Float[Tensor, "query key"],
-    seen: Bool[Tensor, "query key"],
+    visible: Bool[Tensor, "query key"],
 ) -> Float[Tensor, "*head"]:
     """Compute a metric that is linear in the weights, of heads that only prefer some keys.
 
@@ -56,6 +56,6 @@ def scores_by_preference(
     among the keys that it may see, so that two products of matrices stand for all patterns.
     """
     strength = (preferences - preferences.amax(-1, keepdim=True)).double().exp()
-    sums = strength @ seen.to(strength).mT
-    counted = strength @ (weight * seen).to(strength).mT
+    sums = strength @ visible.to(strength).mT
+    counted = strength @ (weight * visible).to(strength).mT
     return (counted / sums.clamp_min(torch.finfo(torch.float64).tiny)).sum(-1)

@@ -62,13 +62,13 @@ def reduce_pattern(
                 )
             )
         sums.check()
-        return sums.places, sums.finish(raw)
+        return sums.row_of, sums.finish(raw)
 
     begins = range(0, n_texts, n_at_once)
     parts = list(map(reduce, begins) if len(begins) == 1 else in_threads(reduce, begins))
-    places = parts[0][0]
-    values = torch.cat([found for _, found in parts], 1) if len(parts) > 1 else parts[0][1]
-    return {key: values[at] for key, at in places.items()}
+    row_of = parts[0][0]
+    values = torch.cat([table for _, table in parts], 1) if len(parts) > 1 else parts[0][1]
+    return {key: values[row] for key, row in row_of.items()}
 
 
 def reduced(
@@ -92,8 +92,8 @@ def reduced(
     tied = function if isinstance(function, Reduction) else function.__dict__["reduction"]
 
     sinks = check_sink(sink, pattern)
-    asked: dict[str, Any] = {"checked": True, "raw": True, **settings}
-    return reduce_pattern(pattern, texts, visible, {"": tied}, sinks, **asked)[""]
+    options: dict[str, Any] = {"checked": True, "raw": True, **settings}
+    return reduce_pattern(pattern, texts, visible, {"": tied}, sinks, **options)[""]
 
 
 def texts_of(

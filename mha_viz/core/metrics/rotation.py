@@ -21,7 +21,7 @@ from mha_viz.core.metrics.preference import (
 from mha_viz.core.metrics.table import head_table
 
 N_ROTATIONS = 20
-Seen = Bool[Tensor, "query key"]  # the keys that a query may see
+KeyMask = Bool[Tensor, "query key"]  # the keys that a query may see
 Counts = Float[Tensor, "query key"]  # what a weight counts in a metric
 _AT_ONCE = 2**21  # numbers that are made of rotated rows
 _MOST_ROWS = 64  # of which the preferences of heads are read
@@ -42,7 +42,7 @@ class RotatedScores:
 
     rows: AllRows  # the weights
     # layers and the keys that their queries may see, (query, key), of each different mask
-    masks: Sequence[tuple[list[int], Seen]]
+    masks: Sequence[tuple[list[int], KeyMask]]
     # `ids` and `is_special` as for `head_table`, where they are known
     about: Mapping[str, Any] = field(default_factory=dict)
 
@@ -55,7 +55,7 @@ class RotatedScores:
         those that reach less than `least` in every rotation may be left out. NaN for heads that are
         left out or attend to nothing, and where the metric does not apply.
         """
-        found = torch.full((N_ROTATIONS, heads.numel()), torch.nan)
+        scores = torch.full((N_ROTATIONS, heads.numel()), torch.nan)
         strongest = self._strongest.view(*heads.shape, -1)
         heads = heads & (strongest > 0).any(-1)
         for layers, mask in self.masks:
@@ -66,10 +66,10 @@ class RotatedScores:
             # A row gives a key no more than its largest weight, wherever that stands.
             reaches = strongest @ weight.abs().sum(-1).to(strongest) >= least
             within = torch.isin(torch.arange(len(heads)), torch.tensor(layers))[:, None]
-            (own,) = (heads & reaches & within).flatten().nonzero(as_tuple=True)
-            if len(own):
-                found[:, own] = self._product(own, weight.to(strongest), mask)
-        return found.view(N_ROTATIONS, *heads.shape)
+            (chosen,) = (heads & reaches & within).flatten().nonzero(as_tuple=True)
+            if len(chosen):
+                scores[:, chosen] = self._product(chosen, weight.to(strongest), mask)
+        return scores.view(N_ROTATIONS, *heads.shape)
 
     def in_other_orders(
         self, heads: Bool[Tensor, "layer head"], metric: str
@@ -82,20 +82,20 @@ class RotatedScores:
         those of `key_preferences` in each of `other_orders`. NaN for heads that are left out, and
         where the metric does not apply. Of more than 64 rows, 64 are taken.
         """
-        found = torch.full((N_ORDERS, heads.numel()), torch.nan)
+        scores = torch.full((N_ORDERS, heads.numel()), torch.nan)
         for layers, mask in self.masks:
             check_cancelled()
             weight = _weight(metric, mask, self.about)
             if weight is None:
                 continue
             within = torch.isin(torch.arange(len(heads)), torch.tensor(layers))[:, None]
-            (own,) = (heads & within).flatten().nonzero(as_tuple=True)
+            (chosen,) = (heads & within).flatten().nonzero(as_tuple=True)
             counts = weight[self._some_rows]
             share = weight.abs().sum() / counts.abs().sum().clamp_min(1e-12)
-            orders = other_orders(self._preferences[own])
-            scores = scores_by_preference(orders, counts, mask[self._some_rows])
-            found[:, own] = scores.float() * share
-        return found.view(N_ORDERS, *heads.shape)
+            orders = other_orders(self._preferences[chosen])
+            of_orders = scores_by_preference(orders, counts, mask[self._some_rows])
+            scores[:, chosen] = of_orders.float() * share
+        return scores.view(N_ORDERS, *heads.shape)
 
     @cached_property
     def _some_rows(self) -> Int[Tensor, "row"]:
@@ -108,11 +108,11 @@ class RotatedScores:
         """See `key_preferences`."""
         weights = self._some_weights
         n_heads = len(weights) // sum(len(layers) for layers, _ in self.masks)
-        found = weights.new_zeros(len(weights), weights.shape[-1])
+        preferences = weights.new_zeros(len(weights), weights.shape[-1])
         for layers, mask in self.masks:
-            own = (torch.tensor(layers)[:, None] * n_heads + torch.arange(n_heads)).flatten()
-            found[own] = key_preferences(weights[own], mask[self._some_rows])
-        return found
+            chosen = (torch.tensor(layers)[:, None] * n_heads + torch.arange(n_heads)).flatten()
+            preferences[chosen] = key_preferences(weights[chosen], mask[self._some_rows])
+        return preferences
 
     @property
     def _some_weights(self) -> Float[Tensor, "all_heads row key"]:
@@ -128,29 +128,29 @@ class RotatedScores:
         return torch.cat([self.rows.rows(span, None).amax(-1) for span in self.rows.spans], 1)
 
     def _product(
-        self, heads: Int[Tensor, " head"], weight: Counts, seen: Seen
+        self, heads: Int[Tensor, " head"], weight: Counts, visible: KeyMask
     ) -> Float[Tensor, "rotation head"]:
         """Sum all weights times what each counts after a rotation, some rows at a time."""
-        found = weight.new_zeros((N_ROTATIONS, len(heads)))
+        total = weight.new_zeros((N_ROTATIONS, len(heads)))
         n_rows = max(1, _AT_ONCE // (N_ROTATIONS * weight.shape[1]))
         for begin in range(0, len(weight), n_rows):
             check_cancelled()
             span = slice(begin, begin + n_rows)
-            moved = rotations(weight[span], seen[span]).flatten(1)
-            found += moved @ self.rows.rows(span, heads).flatten(1).mT
-        return found
+            moved = rotations(weight[span], visible[span]).flatten(1)
+            total += moved @ self.rows.rows(span, heads).flatten(1).mT
+        return total
 
 
-def rotations(weight: Counts, seen: Seen) -> Float[Tensor, "rotation query key"]:
+def rotations(weight: Counts, visible: KeyMask) -> Float[Tensor, "rotation query key"]:
     """Return what a key counts once its weight is moved: `RotatedScores` as a linear form."""
-    n_seen = seen.sum(-1, keepdim=True)
-    place = seen.cumsum(-1) - 1
-    key_at = torch.sort(~seen, dim=-1, stable=True).indices  # the keys that are seen come first
-    at = (torch.arange(N_ROTATIONS, device=seen.device)[:, None, None] + 0.5) / N_ROTATIONS
-    moved = place + 1 + (at * (n_seen - 1)).long()
-    moved -= n_seen * (moved >= n_seen)
-    in_order = (weight * seen).gather(-1, key_at)
-    return in_order.expand(N_ROTATIONS, -1, -1).gather(-1, moved.clamp(min=0)) * seen
+    n_keys = visible.sum(-1, keepdim=True)
+    rank = visible.cumsum(-1) - 1
+    key_at = torch.sort(~visible, dim=-1, stable=True).indices  # visible keys come first
+    at = (torch.arange(N_ROTATIONS, device=visible.device)[:, None, None] + 0.5) / N_ROTATIONS
+    moved = rank + 1 + (at * (n_keys - 1)).long()
+    moved -= n_keys * (moved >= n_keys)
+    in_order = (weight * visible).gather(-1, key_at)
+    return in_order.expand(N_ROTATIONS, -1, -1).gather(-1, moved.clamp(min=0)) * visible
 
 
 def least_beyond_chance(
@@ -172,8 +172,8 @@ def least_beyond_chance(
     n_found = (scores >= ordered[:, None]).sum(-1)
     expected = ((rotated.flatten() >= ordered[:, None]).sum(-1) + 1) / (N_ROTATIONS + 1)
     as_many = torch.special.gammainc(n_found.to(expected), expected)
-    kept = ordered[(expected / n_found <= RATE) & (as_many <= most)]
-    return float(kept.min()) if len(kept) else None
+    surprising = ordered[(expected / n_found <= RATE) & (as_many <= most)]
+    return float(surprising.min()) if len(surprising) else None
 
 
 def beyond_orders(n_found: int, by_order: Int[Tensor, "order"], most: float) -> bool:
@@ -187,12 +187,14 @@ def beyond_orders(n_found: int, by_order: Int[Tensor, "order"], most: float) -> 
     return n_found > int(by_order.max()) and float(as_many) <= most
 
 
-def _weight(metric: str, seen: Seen, about: Mapping[str, Any]) -> Counts | None:
+def _weight(metric: str, visible: KeyMask, about: Mapping[str, Any]) -> Counts | None:
     """Return what each weight counts in a metric that is linear in them: its gradient."""
     with torch.inference_mode(False), torch.enable_grad():
-        uniform = (seen / seen.sum(-1, keepdim=True).clamp(min=1))[None, None].requires_grad_()
-        found = head_table(uniform, allowed=seen, only=(metric,), **about)
-        if metric not in found:
+        uniform = (visible / visible.sum(-1, keepdim=True).clamp(min=1))[
+            None, None
+        ].requires_grad_()
+        table = head_table(uniform, allowed=visible, only=(metric,), **about)
+        if metric not in table:
             return None
-        (gradient,) = torch.autograd.grad(found[metric].sum(), uniform)
+        (gradient,) = torch.autograd.grad(table[metric].sum(), uniform)
     return gradient[0, 0]

@@ -83,9 +83,9 @@ def _rows_and_keys(block: RowBlock) -> tuple[Total, Total, Tensor]:
 def _information(texts: Texts, rows: Tensor, mass: Tensor, by_key: Tensor) -> Tensor:
     """Compute the entropy of the mean row less the mean entropy of rows."""
     # concavity makes it non-negative; rounding may not, and leaves as much where all rows are alike
-    found = scaled_entropy(torch.special.entr(by_key).sum(-1) - rows, mass)
+    information = scaled_entropy(torch.special.entr(by_key).sum(-1) - rows, mass)
     between = rows / mass.clamp(min=LEAST)  # sums of so many nats are known to so many digits
-    return found.masked_fill(found <= 8 * _ROUNDING * (1 + between.abs()), 0.0)
+    return information.masked_fill(information <= 8 * _ROUNDING * (1 + between.abs()), 0.0)
 
 
 @Reduction(_rows_and_keys, _information)
@@ -125,16 +125,16 @@ def _row_keys(block: RowBlock, share: float = 0.9) -> Float[Tensor, "batch head 
     """Count the keys of `keys_for_mass` for each row."""
     rows = block.pattern.detach()
     # of ten equal weights one is given up, though in floats 0.1 may come out above 1 - 0.9
-    rest = 1 - share + 4 * _ROUNDING
+    light_share = 1 - share + 4 * _ROUNDING
     if rows.device.type == "cpu":
-        count = torch.from_numpy(rows.shape[-1] - _count_light(rows.numpy(), rest))
+        count = torch.from_numpy(rows.shape[-1] - _count_light(rows.numpy(), light_share))
     else:
-        held = rows.sort(-1).values.cumsum(-1)
-        count = (held > rest * held[..., -1:]).sum(-1)
+        cumulated = rows.sort(-1).values.cumsum(-1)
+        count = (cumulated > light_share * cumulated[..., -1:]).sum(-1)
     return torch.add(count, block.mass, alpha=0)  # NaN stays NaN
 
 
-def _count_light(rows: NDArray[Any], rest: float) -> NDArray[Any]:
+def _count_light(rows: NDArray[Any], light_share: float) -> NDArray[Any]:
     """Count the lightest keys of each row that hold no more than this share of its mass.
 
     Sorted weights are added up in groups: first the whole groups that fit, then the weights of the
@@ -150,7 +150,7 @@ def _count_light(rows: NDArray[Any], rest: float) -> NDArray[Any]:
     groups = ordered.reshape(len(flat), -1, _GROUP)
     mass = groups @ np.ones(_GROUP, rows.dtype)
     up_to = mass.cumsum(-1)
-    limit = rest * up_to[:, -1:]
+    limit = light_share * up_to[:, -1:]
     n_whole = (up_to <= limit).sum(-1)
     next_group = np.minimum(n_whole, groups.shape[1] - 1)
     before = np.where(n_whole > 0, up_to[at_row, next_group - 1], 0)[:, None]
@@ -184,7 +184,7 @@ def strongest_other(
     tensor([[[ 1, -1, -1]]])
     """
     itself = torch.eye(weights.shape[-1], dtype=torch.bool, device=weights.device)
-    others = weights.masked_fill(itself, -1.0)
-    most, place = others.max(-1)
-    shared = (others == most[..., None]).sum(-1) > 1
-    return place.masked_fill(shared | (most <= 0), -1)
+    off_diagonal = weights.masked_fill(itself, -1.0)
+    most, key = off_diagonal.max(-1)
+    shared = (off_diagonal == most[..., None]).sum(-1) > 1
+    return key.masked_fill(shared | (most <= 0), -1)

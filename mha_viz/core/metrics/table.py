@@ -59,8 +59,8 @@ def _function(path: str) -> Callable[..., Any]:
         return function
 
     @functools.wraps(function)
-    def one_field(*given: Any) -> Any:
-        return getattr(function(*given), field[0])
+    def one_field(*arrays: Any) -> Any:
+        return getattr(function(*arrays), field[0])
 
     return one_field
 
@@ -110,24 +110,24 @@ def head_table(
     if sinks is not None:
         needs.add("sink")
     reductions = pattern_reductions(needs, only)
-    found = reduce_pattern(pattern, texts, visible, reductions, sinks, checked=True)
+    table = reduce_pattern(pattern, texts, visible, reductions, sinks, checked=True)
     if z is not None and len(W_O):
-        found |= reduce_outputs(outputs_of(z, W_O), output_metrics(needs, only))
-    return {key: found[key] for key in METRICS if key in found}
+        table |= reduce_outputs(outputs_of(z, W_O), output_metrics(needs, only))
+    return {key: table[key] for key in METRICS if key in table}
 
 
 def pattern_reductions(
     needs: Collection[str], only: Collection[str] | None = None
 ) -> dict[str, Reduction]:
     """Return the metrics of patterns that need no more than this; see `Metric`."""
-    return {one.key: reduction_of(one) for one in _of_heads(needs, only, written=False)}
+    return {m.key: reduction_of(m) for m in _of_heads(needs, only, written=False)}
 
 
 def output_metrics(
     needs: Collection[str], only: Collection[str] | None = None
 ) -> dict[str, Callable[[Outputs], Tensor]]:
     """Return the metrics of what heads write that need no more than this."""
-    return {one.key: of_outputs(one) for one in _of_heads(needs, only, written=True)}
+    return {m.key: of_outputs(m) for m in _of_heads(needs, only, written=True)}
 
 
 def _of_heads(
@@ -146,12 +146,12 @@ def compare_heads(
     """Compute each measure between two heads, by its key: see `AttentionRecord.compare`."""
     import pandas as pd  # late: a report is made without it
 
-    found = {}
+    values = {}
     for key, metric in METRICS.items():
         subject = z if "outputs" in metric.needs else pattern
         if metric.of == "pair" and subject is not None:
-            found[key] = float(metric.function(subject[None])[0, 1])
-    return pd.Series(found, dtype=float)
+            values[key] = float(metric.function(subject[None])[0, 1])
+    return pd.Series(values, dtype=float)
 
 
 _Measure = TypeVar("_Measure", bound=Callable[..., Any])
@@ -242,14 +242,14 @@ def _checked(key: str, function: Callable[..., Any]) -> Callable[..., Tensor]:
     """Wrap the function so that its result must be a float tensor with a number for each head."""
 
     @functools.wraps(function)
-    def measured(subject: Tensor, *others: Any, **named: Any) -> Tensor:
-        found = torch.as_tensor(function(subject, *others, **named))
+    def measured(subject: Tensor, *arrays: Any, **named: Any) -> Tensor:
+        scores = torch.as_tensor(function(subject, *arrays, **named))
         heads = tuple(subject.shape[:2])
-        if tuple(found.shape) != heads:
+        if tuple(scores.shape) != heads:
             raise ShapeError(
                 f"The metric {key} must return a number for each of (layer, head) = {heads}, got "
-                f"shape {tuple(found.shape)}."
+                f"shape {tuple(scores.shape)}."
             )
-        return found.to(torch.promote_types(found.dtype, torch.float32))
+        return scores.to(torch.promote_types(scores.dtype, torch.float32))
 
     return measured

@@ -47,12 +47,12 @@ def _influences(
     sums: PerUnit, counts: PerUnit
 ) -> tuple[Float[np.ndarray, "row"], PerUnit, Int[np.ndarray, "row"]]:
     """Return the means, how far each unit's influence is from their mean, and how many units."""
-    there = counts > 0
-    n, total = there.sum(-1), counts.sum(-1)
+    is_counted = counts > 0
+    n, total = is_counted.sum(-1), counts.sum(-1)
     mean = sums.sum(-1) / total
     moved = (n - 1)[:, None] * (sums - mean[:, None] * counts)
-    moved = np.where(there, moved / (total[:, None] - counts), 0.0)
-    return mean, np.where(there, moved - (moved.sum(-1) / n)[:, None], 0.0), n
+    moved = np.where(is_counted, moved / (total[:, None] - counts), 0.0)
+    return mean, np.where(is_counted, moved - (moved.sum(-1) / n)[:, None], 0.0), n
 
 
 @np.errstate(all="ignore")  # a damaged file holds any numbers
@@ -115,7 +115,7 @@ def t_quantile(n_units: Num[np.ndarray, "row"]) -> Float[np.ndarray, "row"]:
     return np.asarray(stdtrit(np.maximum(n_units - 1, 1), (1 + LEVEL) / 2))
 
 
-def interval(found: Jackknife) -> tuple[Float[np.ndarray, "row"], Float[np.ndarray, "row"]]:
+def interval(estimate: Jackknife) -> tuple[Float[np.ndarray, "row"], Float[np.ndarray, "row"]]:
     """Compute the 95 % interval of means, allowing for skewed units, uneven ones, and few of them.
 
     With t Student's quantile for f degrees of freedom (`freedom_of`) and
@@ -130,8 +130,8 @@ def interval(found: Jackknife) -> tuple[Float[np.ndarray, "row"], Float[np.ndarr
     >>> low.round(2), high.round(2)
     (array([1.89]), array([6.11]))
     """
-    n, freedom = np.maximum(found.n_units, 2), np.nan_to_num(found.freedom)
-    k = found.skewness * np.sqrt(freedom / (n * (n - 1)))
+    n, freedom = np.maximum(estimate.n_units, 2), np.nan_to_num(estimate.freedom)
+    k = estimate.skewness * np.sqrt(freedom / (n * (n - 1)))
     t = t_quantile(freedom + 1)
     bent = np.abs(k) > 1e-6
     slope = np.where(bent, k, 1.0)
@@ -139,11 +139,11 @@ def interval(found: Jackknife) -> tuple[Float[np.ndarray, "row"], Float[np.ndarr
     def h(x: Float[np.ndarray, "row"]) -> Float[np.ndarray, "row"]:
         return np.where(bent, 3 / slope * (np.cbrt(1 + k * (x - k / 6)) - 1), x)
 
-    return found.mean - h(t) * found.error, found.mean - h(-t) * found.error
+    return estimate.mean - h(t) * estimate.error, estimate.mean - h(-t) * estimate.error
 
 
 @np.errstate(all="ignore")  # a damaged file holds any numbers
-def paired_p_value(found: PerUnit, baseline: PerUnit) -> Float[np.ndarray, "row"]:
+def paired_p_value(hits: PerUnit, baseline: PerUnit) -> Float[np.ndarray, "row"]:
     """Compute the probability that a baseline's hits, on the same words, fall so far behind.
 
     With d_g = n10 - n01 in unit g, the words that only the head gets right less those that only the
@@ -158,6 +158,6 @@ def paired_p_value(found: PerUnit, baseline: PerUnit) -> Float[np.ndarray, "row"
     """
     from scipy.special import ndtr  # late, and not all of scipy.stats
 
-    apart = found - baseline
+    apart = hits - baseline
     spread = np.sqrt((apart**2).sum(-1))
     return np.asarray(ndtr(-apart.sum(-1) / np.where(spread > 0, spread, 1.0)))

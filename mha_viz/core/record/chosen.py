@@ -42,10 +42,10 @@ class ChosenPatterns(Patterns):
         wanted = [head] if heads is None else [head for _ in heads]
         return record.patterns.full_rows(source, self.queries[rows], wanted)
 
-    def seen(self, layer: int, rows: Rows = slice(None)) -> Bool[Tensor, "row key"]:
+    def visible_keys(self, layer: int, rows: Rows = slice(None)) -> Bool[Tensor, "row key"]:
         """Return which keys some queries may see, as the whole layer of the run tells."""
         record, (source, _) = self.heads[layer]
-        is_visible = record.patterns.seen(source, self.queries[rows])
+        is_visible = record.patterns.visible_keys(source, self.queries[rows])
         return self._masks[layer][self.queries[rows]] if is_visible is None else is_visible
 
     @cached_property

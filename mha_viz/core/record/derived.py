@@ -83,10 +83,10 @@ class MergedPatterns(_OnOtherAxes):
         block = words.averaged(self.base.full_rows(layer, tokens, heads), 1)
         return self.keys.summed(block, 2).clamp_(0.0, 1.0)
 
-    def seen(self, layer: int, rows: Rows = slice(None)) -> Bool[Tensor, "row key"] | None:
+    def visible_keys(self, layer: int, rows: Rows = slice(None)) -> Bool[Tensor, "row key"] | None:
         """Return which keys some queries may see."""
         tokens, words = self.queries.at(rows)
-        is_visible = self.base.seen(layer, tokens)
+        is_visible = self.base.visible_keys(layer, tokens)
         return (
             None
             if is_visible is None
@@ -135,14 +135,14 @@ class ReplacedPatterns(Patterns):
         return weights
 
     def _uniform(self, layer: int, rows: Rows) -> Float[Tensor, "row key"]:
-        is_visible = self.base.seen(layer, rows)
+        is_visible = self.base.visible_keys(layer, rows)
         assert is_visible is not None  # what a run computes from queries and keys
         counts = is_visible.float()
         return counts / counts.sum(-1, keepdim=True).clamp_min(1.0)
 
-    def seen(self, layer: int, rows: Rows = slice(None)) -> Bool[Tensor, "row key"] | None:
+    def visible_keys(self, layer: int, rows: Rows = slice(None)) -> Bool[Tensor, "row key"] | None:
         """Return which keys some queries may see."""
-        return self.base.seen(layer, rows)
+        return self.base.visible_keys(layer, rows)
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,9 +161,9 @@ class KeptPatterns(_OnOtherAxes):
             weights = torch.where(mass > _NOTHING, weights / mass.clamp_min(_NOTHING), 0.0)
         return weights
 
-    def seen(self, layer: int, rows: Rows = slice(None)) -> Bool[Tensor, "row key"] | None:
+    def visible_keys(self, layer: int, rows: Rows = slice(None)) -> Bool[Tensor, "row key"] | None:
         """Return which keys some queries may see."""
-        is_visible = self.base.seen(layer, self.queries[rows])
+        is_visible = self.base.visible_keys(layer, self.queries[rows])
         return None if is_visible is None else is_visible[:, self.keys]
 
     def seen_by_tokens(self, layer: int) -> Bool[Tensor, "query_token key_token"] | None:

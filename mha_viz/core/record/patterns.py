@@ -45,13 +45,13 @@ class Patterns(ABC):
         """Raise RecordError unless these are attention weights, as what follows from some is."""
         return
 
-    def seen(self, layer: int, rows: Rows = slice(None)) -> Bool[Tensor, "row key"] | None:
+    def visible_keys(self, layer: int, rows: Rows = slice(None)) -> Bool[Tensor, "row key"] | None:
         """Return which keys some queries may see; None where nothing but the weights tells."""
         return None
 
     def seen_by_tokens(self, layer: int) -> Bool[Tensor, "query_token key_token"] | None:
         """Return likewise which of the tokens that words were merged from see which others."""
-        return self.seen(layer)
+        return self.visible_keys(layer)
 
     @property
     def n_tokens(self) -> tuple[Int[Tensor, "query"], Int[Tensor, "key"]]:
@@ -151,7 +151,7 @@ class Patterns(ABC):
             tiles = Tiles(self.shape[1:], side, pool)
             for pooled in self.each_block(layer, tiles.reduce):
                 tiles.collect(pooled)
-            pictures.append(tiles.found)
+            pictures.append(tiles.pooled)
         return torch.stack(pictures)
 
 
@@ -287,9 +287,9 @@ class ComputedPatterns(Patterns):
             .float()
         )
 
-    def seen(self, layer: int, rows: Rows = slice(None)) -> Tensor:
+    def visible_keys(self, layer: int, rows: Rows = slice(None)) -> Tensor:
         """Return which keys some queries may see."""
-        return self.scoring[layer].sight.seen(rows, *self.shape[2:])
+        return self.scoring[layer].sight.visible_keys(rows, *self.shape[2:])
 
     def row_sums(self) -> Tensor:
         """Return each row's sum; without a sink it needs no weights."""

@@ -48,7 +48,7 @@ def visible_keys(
             [1, 1, 0],
             [1, 1, 1]], dtype=torch.int32)
     """
-    is_visible = record.patterns.seen(layer, rows)
+    is_visible = record.patterns.visible_keys(layer, rows)
     return _seen_in_weights(record, layer)[rows] if is_visible is None else is_visible
 
 
@@ -101,12 +101,12 @@ def visible_tiles(record: AttentionRecord, side: int) -> Bool[Tensor, "layer row
     pictures = []
     for layer in range(record.n_layers):
         tiles = Tiles((1, *record.shape[2:]), side)
-        if record.patterns.seen(layer, slice(0, 1)) is None:
+        if record.patterns.visible_keys(layer, slice(0, 1)) is None:
             tiles.collect(tiles.reduce(0, visible_keys(record, layer)[None].float()))
         else:
             for rows in row_blocks(record.shape[2], 4 * record.shape[3]):
-                is_visible = record.patterns.seen(layer, rows)
+                is_visible = record.patterns.visible_keys(layer, rows)
                 assert is_visible is not None
                 tiles.collect(tiles.reduce(rows.start, is_visible[None].float()))
-        pictures.append(tiles.found[0] > 0)
+        pictures.append(tiles.pooled[0] > 0)
     return torch.stack(pictures)

@@ -11,17 +11,17 @@ class WordPieces(NamedTuple):
     """The words of letters of a text, by whether the vocabulary has them as one token.
 
     Args:
-        whole: words that are one token, in the order of the text.
+        unsplit: words that are one token, in the order of the text.
         split: each other word with the labels of its tokens; one token where it is unknown.
     """
 
-    whole: tuple[str, ...]
+    unsplit: tuple[str, ...]
     split: tuple[tuple[str, tuple[str, ...]], ...]
 
     @property
     def mostly_split(self) -> bool:
         """True where the vocabulary has less than half of the words as one token."""
-        return len(self.whole) < len(self.split)
+        return len(self.unsplit) < len(self.split)
 
 
 def word_pieces(tokens: Sequence[Token], text: str) -> WordPieces:
@@ -29,9 +29,9 @@ def word_pieces(tokens: Sequence[Token], text: str) -> WordPieces:
 
     >>> pieces = (Token("a", 5, 0, 1, word=0), Token("wal", 7, 2, 5, word=1))
     >>> word_pieces((*pieces, Token("king", 8, 5, 9, word=1)), "a walking")
-    WordPieces(whole=('a',), split=(('walking', ('wal', 'king')),))
+    WordPieces(unsplit=('a',), split=(('walking', ('wal', 'king')),))
     """
-    whole, split = [], []
+    unsplit, split = [], []
     typed = [token for token in tokens if token.word is not None and not token.segment]
     for _, parts in groupby(typed, key=lambda token: token.word):
         first, *_, last = (*(group := list(parts)), group[-1])
@@ -40,7 +40,7 @@ def word_pieces(tokens: Sequence[Token], text: str) -> WordPieces:
             continue
         labels = tuple(token.text for token in group)
         if labels == (word,):
-            whole.append(word)
+            unsplit.append(word)
         else:
             split.append((word, labels))
-    return WordPieces(tuple(whole), tuple(split))
+    return WordPieces(tuple(unsplit), tuple(split))

@@ -227,10 +227,10 @@ class LayerSums:
         if id(allowed) not in self._shared:
             shared = _Shared(allowed, visible_keys(self.texts, allowed))
             if self.options.profile is not None:
-                shared.rows = rows_of(self.texts, shared.visible.seen)
+                shared.rows = rows_of(self.texts, shared.visible.keys)
             if self.options.chance:
                 shared.repeating = repeated_tokens(shared.visible, self.texts)
-                shared.chance = chance_patterns(self.texts, shared.visible.seen)
+                shared.chance = chance_patterns(self.texts, shared.visible.keys)
                 scores = self._of_patterns(shared.chance, shared.visible)
                 shared.chance_scores = self._stacked(scores, self.options.baselines)
             self._shared[id(allowed)] = shared

@@ -189,15 +189,15 @@ class PairSums:
         device = left.pattern[0].device
         if device.type == "cuda":
             lengths = [len(text.tokens) for text in encoded]
-            z = left.kept.get("z", [])
+            z = left.tensors.get("z", [])
             found = sums_of_pairs(self._measures, list(left.pattern), list(z), lengths)
             self._sums = self._sums.to(device) + found
             return
         for row, text in enumerate(encoded):
             n = slice(len(text.tokens))
             made_of = {"pattern": float32(left.pattern, row, n, n, device=device)}
-            if "z" in left.kept:
-                made_of["z"] = float32(left.kept["z"], row, n, device=device)
+            if "z" in left.tensors:
+                made_of["z"] = float32(left.tensors["z"], row, n, device=device)
             matrices = [
                 METRICS[key].function(made_of[PAIR_MEASURES[key]]) for key in self._measures
             ]

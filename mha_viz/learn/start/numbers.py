@@ -131,7 +131,7 @@ def follow(model: AttentionModel, text: str) -> Followed:
     unembedding = model.network.get_output_embeddings()
     stream = ResidualStream(model, encoded, None, beyond=[unembedding])
     read, every_logit = stream.run.calls[unembedding][-1]
-    by_name = stream.run.probe.kept.items()
+    by_name = stream.run.probe.tensors.items()
     activations = {name: torch.stack(list(layers))[:, 0] for name, layers in by_name}
     written = stream.values
     layers, heads = range(model.n_layers), range(model.n_heads)
@@ -183,7 +183,7 @@ def _guesses(model: AttentionModel, encoded: object, plain: Float[Tensor, " d_vo
         tuple(label_of(model.tokenizer, number) for number in ids),
         p[list(ids)],
         without[:, list(ids)].unflatten(0, (layers, heads)),
-        torch.stack(list(probe.kept["pattern"]), 1).unflatten(0, (layers, heads)),
+        torch.stack(list(probe.tensors["pattern"]), 1).unflatten(0, (layers, heads)),
         plain[list(ids)],
         float(plain.double().logsumexp(-1)),
     )

@@ -20,8 +20,8 @@ def pieces_line(tokens: Sequence[Token], text: str) -> str:
     """Name some words that are whole tokens, and a word that is not, with the reason."""
     pieces = word_pieces(tokens, text)
     lines = []
-    if pieces.whole:
-        examples = _quoted(tuple(dict.fromkeys(pieces.whole))[:MAX_EXAMPLES])
+    if pieces.unsplit:
+        examples = _quoted(tuple(dict.fromkeys(pieces.unsplit))[:MAX_EXAMPLES])
         lines.append(TEXTS("tokens.whole", examples=examples))
     if pieces.split:
         word, parts = pieces.split[0]
@@ -39,7 +39,7 @@ def language_line(tokens: Sequence[Token], text: str, model: str) -> str:
         return ""
     n_split = len(pieces.split)
     return TEXTS(
-        "tokens.english_only", model=model, split=n_split, count=n_split + len(pieces.whole)
+        "tokens.english_only", model=model, split=n_split, count=n_split + len(pieces.unsplit)
     )
 
 
