@@ -10,8 +10,16 @@ const browser = [
 
 const node = ["Buffer", "process", "setImmediate"];
 
+// Words that tell a reader nothing of what a name holds.
+const emptyWords = [
+  "asked", "found", "given", "held", "here", "it", "its", "kept", "known", "looks", "made", "one", "ones",
+  "others", "own", "place", "places", "rest", "said", "seen", "stands", "taken", "there", "thing", "things",
+  "those", "told", "what", "which", "whole",
+];
+
 const rules = {
   "eqeqeq": "error",
+  "id-denylist": ["error", ...emptyWords],
   "no-const-assign": "error",
   "no-dupe-keys": "error",
   "no-eval": "error",

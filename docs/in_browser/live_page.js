@@ -66,8 +66,8 @@ async function gridOf({ name, ort, session, tokenizer, takesPair }, texts) {
   const weights = pattern.data;
   const exact_url = URL.createObjectURL(new Blob([weights]));
   // BERT, which takes pairs, sees all tokens; GPT-2 those up to the query.
-  const seen = takesPair ? weights : weights.map((weight, at) => (at % n > Math.floor(at / n) % n ? -0 : weight));
-  const body = exactCodes(seen);
+  const visibleWeights = takesPair ? weights : weights.map((weight, at) => (at % n > Math.floor(at / n) % n ? -0 : weight));
+  const body = exactCodes(visibleWeights);
   const [layers, heads] = pattern.dims;
   const header = {
     v: 1, id: exact_url, kind: "grid", layers, heads, queries: n, keys: n, rows: n, cols: n, pool: 1, masked: body.includes(0),
@@ -81,7 +81,7 @@ class LivePage {
   constructor(root) {
     this.form = root.querySelector("form");
     this.status = root.querySelector(".status");
-    this.place = root.querySelector(".place");
+    this.host = root.querySelector(".place");
     this.bench = make("div");
     this.models = new Map(); // name -> model, on its way perhaps
     this.request = 0;
@@ -129,14 +129,14 @@ class LivePage {
   texts() {
     const { text, pair } = this.form;
     if (!text.value.trim()) throw new Error("The sentence is empty: type at least one word.");
-    const given = pair.disabled || !pair.value.trim() ? [text.value] : [text.value, pair.value];
-    return given.map((value) => value.replace(/(?!\t)\p{Cc}/gu, " ").replace(/\p{Cs}/gu, "\ufffd"));
+    const sentences = pair.disabled || !pair.value.trim() ? [text.value] : [text.value, pair.value];
+    return sentences.map((value) => value.replace(/(?!\t)\p{Cc}/gu, " ").replace(/\p{Cs}/gu, "\ufffd"));
   }
 
   /** Put the workbench where the site's styles do not reach it. */
   async openPlace() {
     const style = await (await fetched("workbench.css")).text();
-    this.place.attachShadow({ mode: "open" }).append(make("style", "", style), this.bench);
+    this.host.attachShadow({ mode: "open" }).append(make("style", "", style), this.bench);
   }
 
   draw({ header, body, cut }) {
@@ -144,11 +144,11 @@ class LivePage {
     for (const id of byId.keys()) URL.revokeObjectURL(id);
     byId.clear();
     byId.set(header.id, { header, body });
-    const view = this.place.dataset.payload ? {} : { view: START };
+    const view = this.host.dataset.payload ? {} : { view: START };
     const data = { name: "live", payload: header.id, titles: {}, shows: TABS, ...view };
     workbench({ parentElement: this.bench, data, setTriggerValue() {} });
     benchOf(data.name).weights.exact.requestAll();
-    this.place.dataset.payload = header.id;
+    this.host.dataset.payload = header.id;
     this.status.textContent = cut ? `The text was cut to ${MAX_TOKENS} tokens, the longest that the model reads: ${cut} were left out.` : "";
     history.replaceState(null, "", `?${new URLSearchParams(/** @type {any} */ (new FormData(this.form)))}`);
   }

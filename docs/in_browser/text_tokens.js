@@ -96,7 +96,7 @@ function* modelPieces({ normalizer, pre_tokenizer: wordsOf, model }, chars, from
 
 /** Counts the tokens that share one slice of the text, such as bytes of an emoji. @param {Token[]} tokens */
 function numbered(tokens) {
-  const isSame = (one, other) => one && other && one.start === other.start && one.end === other.end;
+  const isSame = (first, second) => first && second && first.start === second.start && first.end === second.end;
   return tokens.map((token, at) => {
     let [first, last] = [at, at];
     while (isSame(tokens[first - 1], token)) first--;
@@ -146,9 +146,9 @@ export function tokenHeader(tokens, texts) {
     else groups.push([token]);
   }
   const word = (parts) => [...texts[parts[0].segment]].slice(parts[0].start, parts.at(-1).end).join("").replace(SPACE, "") || parts.map(({ label }) => label).join("");
-  const places = groups.flatMap((group, place) => group.map(() => place));
+  const wordNumbers = groups.flatMap((group, word) => group.map(() => word));
   const labels = groups.map((group) => clean(group.length > 1 ? word(group) : group[0].label));
   const axis = { labels: tokens.map(({ label }) => clean(label)), special: tokens.map(({ special }) => Number(special)), segments: tokens.map(({ segment }) => segment) };
   const sides = (values) => Object.fromEntries(["query", "key"].flatMap((side) => Object.entries(values).map(([name, value]) => [name ? `${side}_${name}` : side, value])));
-  return { ...sides(axis), ...(groups.length < tokens.length ? { words: sides({ "": places, labels }) } : {}) };
+  return { ...sides(axis), ...(groups.length < tokens.length ? { words: sides({ "": wordNumbers, labels }) } : {}) };
 }

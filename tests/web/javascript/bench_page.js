@@ -19,21 +19,21 @@ export const largest = (row) => row.indexOf(Math.max(...row));
 /**
  * Open the workbench.
  * @param {any} view what differs from the page's own View
- * @param {{ grid?: string, exact?: string[], more?: any }} given the payload and heads' exact weights
+ * @param {{ grid?: string, exact?: string[], more?: any }} weightsAndSettings the payload and heads' exact weights
  */
 export function openBench(view = {}, { grid = python.heads.grid, exact = python.bench.exact, more = {} } = {}) {
   const bytes = bytesIn(grid);
   const { header } = unpack(bytes);
   const { settings } = python.bench;
-  let said = { name: "bench", heard: null, payload: putPayload(bytes), ...settings, view: { ...settings.view, ...view }, ...more };
+  let settingsNow = { name: "bench", heard: null, payload: putPayload(bytes), ...settings, view: { ...settings.view, ...view }, ...more };
   const component = mounted(workbench);
   /** Update it with news from Python. */
   const say = (news = {}) => {
-    said = { ...said, ...news };
-    component.update(said);
+    settingsNow = { ...settingsNow, ...news };
+    component.update(settingsNow);
   };
   say();
-  const { layer, head } = said.view;
+  const { layer, head } = settingsNow.view;
   if (exact) putPayload(bytesIn(exact[layer * header.heads + head]));
   const all = (selector) => [...document.querySelectorAll(selector)];
   const find = (selector) => document.querySelector(selector);
@@ -46,14 +46,14 @@ export function openBench(view = {}, { grid = python.heads.grid, exact = python.
     header, opened, say, all, find,
     text: (selector) => find(selector).textContent,
     texts: (selector) => all(selector).map((element) => element.textContent),
-    word: (place) => all(".head-view .word")[place],
+    word: (position) => all(".head-view .word")[position],
     button: (name) => all("button").find((button) => button.textContent === name),
     menu: (name) => opened().menus.find((menu) => menu.textContent.startsWith(name)).querySelector("select"),
     box: (name) => opened().checks.find((check) => check.textContent === name).querySelector("input"),
-    /** What was told, in order. */
-    told: () => component.told.map(([name, { view }]) => (assert.equal(name, "view"), view)),
+    /** The views that were sent to Python, in order. */
+    views: () => component.messages.map(([name, { view }]) => (assert.equal(name, "view"), view)),
     /** The name of the last message. */
-    last: () => component.told.at(-1)[1].id,
+    last: () => component.messages.at(-1)[1].id,
   };
   /** Where a cell of the heatmap lies, from what was painted. */
   page.cell = (row, column, rows = header.rows, cols = header.cols) => {

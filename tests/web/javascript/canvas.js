@@ -171,7 +171,7 @@ export class Context {
 /** Return what was painted on a canvas since it was cleared, of one kind where one is named. */
 export function paintedOn(canvas, kind) {
   const { painted } = canvas.getContext("2d");
-  return kind ? painted.filter((one) => one.kind === kind) : painted;
+  return kind ? painted.filter((shape) => shape.kind === kind) : painted;
 }
 
 /** Return the red, green and blue of a pixel; null where nothing was painted. */

@@ -19,7 +19,7 @@ const { document, HTMLElement, Element, HTMLCanvasElement } = window;
 // -- the clock --------------------------------------------------------------------------------------
 // Of our own: in node 18 the test runner's forgets all timers where `clearTimeout` is given none.
 
-const clock = { now: 0, timers: new Map(), made: 0 };
+const clock = { now: 0, timers: new Map(), count: 0 };
 
 const globals = {
   window, document, HTMLElement, Path2D,
@@ -32,12 +32,12 @@ const globals = {
   innerHeight: 600,
   devicePixelRatio: 1,
   getComputedStyle: (element) => window.getComputedStyle(element),
-  addEventListener: (...given) => window.addEventListener(...given),
-  removeEventListener: (...given) => window.removeEventListener(...given),
+  addEventListener: (...parameters) => window.addEventListener(...parameters),
+  removeEventListener: (...parameters) => window.removeEventListener(...parameters),
   performance: { now: () => clock.now },
   setTimeout: (call, delay = 0) => {
-    clock.timers.set(++clock.made, { call, due: clock.now + delay });
-    return clock.made;
+    clock.timers.set(++clock.count, { call, due: clock.now + delay });
+    return clock.count;
   },
   clearTimeout: (timer) => clock.timers.delete(timer),
   requestAnimationFrame: (call) => globalThis.setTimeout(() => call(clock.now), 16),
@@ -50,7 +50,7 @@ export function pass(milliseconds) {
   for (;;) {
     const due = [...clock.timers].filter(([, timer]) => timer.due <= end);
     if (!due.length) break;
-    const [name, { call, due: at }] = due.sort(([, one], [, other]) => one.due - other.due)[0];
+    const [name, { call, due: at }] = due.sort(([, first], [, other]) => first.due - other.due)[0];
     clock.timers.delete(name);
     clock.now = Math.max(clock.now, at);
     call();
@@ -111,10 +111,10 @@ Element.prototype.getBoundingClientRect = function () {
   return new globals.DOMRect(x, y, width, height);
 };
 for (const name of ["scrollLeft", "scrollTop"]) {
-  const kept = new WeakMap();
+  const offsets = new WeakMap();
   Object.defineProperty(Element.prototype, name, {
-    get() { return kept.get(this) ?? 0; },
-    set(to) { kept.set(this, Math.max(0, to)); }, // jsdom keeps what is below 0
+    get() { return offsets.get(this) ?? 0; },
+    set(to) { offsets.set(this, Math.max(0, to)); }, // jsdom keeps what is below 0
   });
 }
 Element.prototype.scrollIntoView = function () {};
@@ -165,8 +165,8 @@ HTMLElement.prototype.hidePopover = function () {
 };
 
 class PointerEvent extends window.MouseEvent {
-  constructor(kind, { pointerId = 1, pointerType = "mouse", isPrimary = true, ...given } = {}) {
-    super(kind, given);
+  constructor(kind, { pointerId = 1, pointerType = "mouse", isPrimary = true, ...options } = {}) {
+    super(kind, options);
     Object.assign(this, { pointerId, pointerType, isPrimary });
   }
 }
@@ -193,29 +193,29 @@ export function test(name, body) {
   });
 }
 
-/** Put a component on the page: `update(data)` is a run of Python, `told` its messages to Python. */
+/** Put a component on the page: `update(data)` is a run of Python, `messages` what it sends to Python. */
 export function mounted(component) {
   const parentElement = document.createElement("div");
   document.body.append(parentElement);
-  const told = [];
-  const setTriggerValue = (name, value) => told.push([name, value]);
+  const messages = [];
+  const setTriggerValue = (name, value) => messages.push([name, value]);
   const update = (data) => component({ parentElement, data, setTriggerValue });
   const find = (selector) => parentElement.querySelector(selector);
   const all = (selector) => [...parentElement.querySelectorAll(selector)];
   const text = (selector) => find(selector).textContent;
   const texts = (selector) => all(selector).map((element) => element.textContent);
-  return { parentElement, update, told, find, all, text, texts };
+  return { parentElement, update, messages, find, all, text, texts };
 }
 
 /** Serve exact weights that Python wrote, in ranges; return the addresses that are asked for. */
 export function serve(text) {
-  const [all, asked] = [bytesIn(text), []];
+  const [all, addresses] = [bytesIn(text), []];
   globalThis.fetch = async (address, { headers }) => {
-    asked.push(address);
+    addresses.push(address);
     const [from, to] = headers.Range.match(/\d+/g).map(Number);
     return new Response(all.slice(from, to + 1), { status: 206 });
   };
-  return asked;
+  return addresses;
 }
 
 // -- hands ------------------------------------------------------------------------------------------

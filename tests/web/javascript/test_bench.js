@@ -19,36 +19,36 @@ const pause = () => {
 };
 
 /** A bench with the weights that Python wrote, and what it has told Python. */
-function made({ grid = bytesOf("grid"), said = {} } = {}) {
+function receivedBench({ grid = bytesOf("grid"), settings = {} } = {}) {
   const bench = new Bench();
-  const asked = [];
-  bench.receive({ heard: null, view: { layer: 0, head: 0 }, ...said }, (message) => asked.push(message));
+  const messages = [];
+  bench.receive({ heard: null, view: { layer: 0, head: 0 }, ...settings }, (message) => messages.push(message));
   bench.adopt(unpack(grid));
-  return { bench, asked };
+  return { bench, messages };
 }
 
 const HEADS = 6; // of the grid: 2 layers, 3 heads, 5 queries, 7 keys
 const weight = (head, query, key) => python.pattern[Math.floor(head / 3)][head % 3][query][key];
 
 test("choices that follow each other are drawn at once and told together, in the words of an address", () => {
-  const { bench, asked } = made();
+  const { bench, messages } = receivedBench();
   let drawn = 0;
   bench.listeners.add(() => drawn++);
   bench.chooseHead(4);
   bench.choose({ scale: "log", words: true });
   bench.choose({ heads: [[0, 1], [1, 2]], layer: 0 });
   assert.equal(bench.chosen, 1);
-  assert.deepEqual([drawn, asked.length], [3, 0]);
+  assert.deepEqual([drawn, messages.length], [3, 0]);
   pause();
   const view = { layer: "0", head: "1", scale: "log", words: "1", heads: "0.1,1.2" };
-  assert.deepEqual(asked.map((message) => message.view), [view]);
+  assert.deepEqual(messages.map((message) => message.view), [view]);
   bench.choose({ scale: "log", layer: "0" }); // said again: nothing new
   pause();
-  assert.deepEqual([drawn, asked.length], [3, 1]);
+  assert.deepEqual([drawn, messages.length], [3, 1]);
 });
 
 test("what Python said before it heard the last choice is out of date", () => {
-  const { bench, asked } = made();
+  const { bench, messages } = receivedBench();
   const says = (heard, layer) => bench.receive({ heard, view: { layer } });
   bench.choose({ layer: 1 });
   says(null, 0);
@@ -57,36 +57,36 @@ test("what Python said before it heard the last choice is out of date", () => {
   says(null, 0);
   assert.equal(bench.view.layer, 1); // before it heard
   bench.choose({ head: 2 });
-  says(asked[0].id, 0);
+  says(messages[0].id, 0);
   assert.equal(bench.view.layer, 1); // before it heard of the newest
   pause();
-  says(asked[1].id, 1);
-  says(asked[1].id, 0);
+  says(messages[1].id, 1);
+  says(messages[1].id, 0);
   assert.equal(bench.view.layer, 0); // Back, in the browser: Python knows better
 });
 
 test("a message that pushes another one out says what that said", () => {
-  const { bench, asked } = made();
+  const { bench, messages } = receivedBench();
   bench.choose({ layer: 1 });
   pause();
   bench.choose({ scale: "log" });
   pause(); // the server, which is busy, reads only this one
-  assert.deepEqual(asked[1].view, { layer: "1", scale: "log" });
-  bench.receive({ heard: asked[1].id, view: { layer: 1, scale: "log" } });
+  assert.deepEqual(messages[1].view, { layer: "1", scale: "log" });
+  bench.receive({ heard: messages[1].id, view: { layer: 1, scale: "log" } });
   bench.choose({ scale: "sqrt" });
   pause();
-  assert.deepEqual(asked[2].view, { scale: "sqrt" }); // the rest was heard, and may have changed
+  assert.deepEqual(messages[2].view, { scale: "sqrt" }); // the rest was heard, and may have changed
 });
 
 test("a page that is left tells nothing", () => {
-  const { bench, asked } = made();
+  const { bench, messages } = receivedBench();
   bench.choose({ layer: 1 });
   pause();
-  assert.equal(asked.length, 1);
+  assert.equal(messages.length, 1);
   bench.choose({ layer: 0 });
   bench.begin();
   pause();
-  assert.equal(asked.length, 1);
+  assert.equal(messages.length, 1);
   bench.receive({ heard: null, view: { layer: 1 } }, () => {});
   assert.equal(bench.view.layer, 1);
 });
@@ -97,7 +97,7 @@ test("elements of one page share a bench, those of another page do not", () => {
 });
 
 test("heads stand by layer, by a quantity, or by the weight of a pair", () => {
-  const { bench } = made({ said: { titles: { entropy: "Entropy" }, view: { least: 0 } } });
+  const { bench } = receivedBench({ settings: { titles: { entropy: "Entropy" }, view: { least: 0 } } });
   assert.equal(bench.ranking.order, null);
   bench.payload.header.facts.Entropy = [1, 3, null, 2, 3, 0.5];
   bench.choose({ sort: "entropy" });
@@ -113,7 +113,7 @@ test("heads stand by layer, by a quantity, or by the weight of a pair", () => {
 });
 
 test("a quantity that Python alone knows is waited for", () => {
-  const { bench } = made();
+  const { bench } = receivedBench();
   bench.choose({ sort: "induction" });
   assert.equal(bench.ranking.order, null);
   pause();
@@ -123,11 +123,11 @@ test("a quantity that Python alone knows is waited for", () => {
 });
 
 test("only heads of a kind are shown, none before the kinds are known", () => {
-  const { bench } = made();
+  const { bench } = receivedBench();
   bench.choose({ only: "first_token" });
   assert.deepEqual(bench.ranking.order, []);
   assert.equal(bench.labels(0), null);
-  bench.known = {
+  bench.notes = {
     labels: [["First token"], [], [], [], [], []],
     kinds: [["first_token"], [], ["first_token", "separator"], [], ["separator"], []],
   };
@@ -136,31 +136,31 @@ test("only heads of a kind are shown, none before the kinds are known", () => {
 });
 
 test("what no head reaches is said of the heads of the chosen kind alone", () => {
-  const { bench } = made({ said: { titles: { entropy: "Entropy" }, view: { least: 0 } } });
+  const { bench } = receivedBench({ settings: { titles: { entropy: "Entropy" }, view: { least: 0 } } });
   bench.payload.header.facts.Entropy = [2.66, 0.5, null, 1.25, 2, 1];
   const none = ["No head of that kind on this text.", []];
-  const said = () => [bench.ranking.whyNone, bench.ranking.order];
+  const rankingState = () => [bench.ranking.whyNone, bench.ranking.order];
   bench.choose({ sort: "entropy", only: "induction" });
-  bench.known = { kinds: [[], [], [], [], [], []] };
-  assert.deepEqual(said(), none);
+  bench.notes = { kinds: [[], [], [], [], [], []] };
+  assert.deepEqual(rankingState(), none);
   bench.choose({ least: 2 });
-  assert.deepEqual(said(), none);
-  bench.known = { kinds: [[], ["induction"], ["induction"], ["induction"], [], []] };
-  assert.deepEqual(said(), ["No head of that kind reaches 2 in Entropy: the largest is 1.25.", []]);
-  bench.known = { kinds: [[], [], ["induction"], [], [], []] };
-  assert.deepEqual(said(), ["Entropy is not defined for any head of that kind on this text.", []]);
+  assert.deepEqual(rankingState(), none);
+  bench.notes = { kinds: [[], ["induction"], ["induction"], ["induction"], [], []] };
+  assert.deepEqual(rankingState(), ["No head of that kind reaches 2 in Entropy: the largest is 1.25.", []]);
+  bench.notes = { kinds: [[], [], ["induction"], [], [], []] };
+  assert.deepEqual(rankingState(), ["Entropy is not defined for any head of that kind on this text.", []]);
   bench.choose({ least: 3, only: "" });
-  assert.deepEqual(said(), ["No head reaches 3 in Entropy: the largest is 2.66.", []]);
+  assert.deepEqual(rankingState(), ["No head reaches 3 in Entropy: the largest is 2.66.", []]);
 });
 
 test("the weight of a pair is read off its codes, and is exact where the weights are known", () => {
-  const { bench } = made();
-  bench.weights.ofPair(2, 6).forEach((found, head) => {
-    assert.ok(Math.abs(found - weight(head, 2, 6)) <= Math.sqrt(weight(head, 2, 6)) / 255 + 1e-5);
+  const { bench } = receivedBench();
+  bench.weights.ofPair(2, 6).forEach((estimate, head) => {
+    assert.ok(Math.abs(estimate - weight(head, 2, 6)) <= Math.sqrt(weight(head, 2, 6)) / 255 + 1e-5);
   });
   const flat = (head) => new Float32Array(python.pattern[Math.floor(head / 3)][head % 3].flat());
   bench.weights.exact.keep(0, HEADS, new Float32Array(python.pattern.flat(3)).buffer);
-  bench.weights.ofPair(2, 6).forEach((found, head) => assert.equal(found, Math.fround(weight(head, 2, 6))));
+  bench.weights.ofPair(2, 6).forEach((exact, head) => assert.equal(exact, Math.fround(weight(head, 2, 6))));
   assert.deepEqual(bench.weights.of(4), flat(4));
   assert.ok(bench.weights.isExact(4));
   const mean = bench.weights.meanRow(2);
@@ -170,7 +170,7 @@ test("the weight of a pair is read off its codes, and is exact where the weights
 
 test("a chosen token stays the same one on other axes, and is found again", () => {
   const { cases } = python.reduced;
-  const { bench } = made({ grid: bytesIn(cases[0].grid) });
+  const { bench } = receivedBench({ grid: bytesIn(cases[0].grid) });
   bench.choosePair({ query: 4, key: 0 }); // "wards" looks at [CLS]
   assert.deepEqual(bench.pair, { query: 4, key: 0 });
   bench.choose({ words: true });
@@ -188,7 +188,7 @@ test("a chosen token stays the same one on other axes, and is found again", () =
 
 test("what the grid paints is the picture that Python packs of the same tokens", () => {
   for (const { wish, grid } of python.reduced.cases) {
-    const { bench } = made({ grid: bytesIn(python.reduced.cases[0].grid), said: { view: wish } });
+    const { bench } = receivedBench({ grid: bytesIn(python.reduced.cases[0].grid), settings: { view: wish } });
     const { header, body } = bench.weights.shown;
     const right = unpack(bytesIn(grid));
     for (const name of ["rows", "cols", "query_labels", "key_special"]) {
@@ -202,7 +202,7 @@ test("what the grid paints is the picture that Python packs of the same tokens",
 });
 
 test("rows are scaled only where something was left out of them", () => {
-  const { bench } = made(); // without special tokens; read off their codes, rows hardly sum to 1
+  const { bench } = receivedBench(); // without special tokens; read off their codes, rows hardly sum to 1
   const before = [...bench.weights.of(2)];
   bench.choose({ no_special: true });
   assert.deepEqual([...bench.weights.of(2)], before);
@@ -230,7 +230,7 @@ test("a pair chosen in one text is not one of the next, but stays while a text i
     const { header, body } = unpack(bytesOf("grid"));
     return { header: { ...header, ...labels }, body };
   };
-  const { bench, asked } = made();
+  const { bench, messages } = receivedBench();
   bench.choosePair({ query: 2, key: 3 });
   bench.receive({ heard: "another", view: { layer: 0, head: 0, query: -1, key: -1 } });
   bench.adopt(other({})); // written on: the same tokens, and more
@@ -239,5 +239,5 @@ test("a pair chosen in one text is not one of the next, but stays while a text i
   bench.adopt(other({ query_labels: header.query_labels.map((label) => `${label}!`) }));
   assert.deepEqual([bench.view.query, bench.view.key], [-1, -1]);
   pause();
-  assert.ok(asked.every(({ view }) => !("query" in view) && !("key" in view)));
+  assert.ok(messages.every(({ view }) => !("query" in view) && !("key" in view)));
 });

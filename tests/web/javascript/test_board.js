@@ -24,27 +24,27 @@ function shown(more = {}) {
 
 test("cells of both heads have one size, and a text has no cells where it has no token", () => {
   const { view, header } = shown();
-  const [one, two] = view.panels;
-  assert.equal(one.cells.width, two.cells.width);
-  assert.deepEqual([one.panel.rows, one.panel.cols], [two.panel.rows, two.panel.cols]);
-  const [whole, part] = python.board.labels;
-  for (const [panel, labels] of [[header.panels[0], whole], [header.panels[1], part]]) {
+  const [first, two] = view.panels;
+  assert.equal(first.cells.width, two.cells.width);
+  assert.deepEqual([first.panel.rows, first.panel.cols], [two.panel.rows, two.panel.cols]);
+  const [allLabels, part] = python.board.labels;
+  for (const [panel, labels] of [[header.panels[0], allLabels], [header.panels[1], part]]) {
     assert.deepEqual(panel.query_labels.filter(Boolean), labels);
   }
   const row = two.panel.query_labels.indexOf("");
-  assert.ok(row >= 0 && one.panel.query_labels[row]);
+  assert.ok(row >= 0 && first.panel.query_labels[row]);
   view.point({ row, column: 0 });
-  assert.match(one.weight.textContent, / → .*: /);
+  assert.match(first.weight.textContent, / → .*: /);
   assert.equal(two.weight.textContent, "not in this sentence");
 });
 
 test("a cell that is pointed at or kept in one head is read in both", () => {
   const { view } = shown();
-  const [one, two] = view.panels;
-  one.over.focus();
+  const [first, two] = view.panels;
+  first.over.focus();
   for (const key of ["ArrowDown", "ArrowRight"]) press(key);
-  const texts = [one, two].map((panel) => panel.weight.textContent);
-  for (const panel of [one, two]) {
+  const texts = [first, two].map((panel) => panel.weight.textContent);
+  for (const panel of [first, two]) {
     const { query_labels: queries, key_labels: keys } = panel.panel;
     const { row, column } = view.hover;
     assert.ok(panel.weight.textContent.startsWith(`${queries[row]} → ${keys[column]}: `));
@@ -52,9 +52,9 @@ test("a cell that is pointed at or kept in one head is read in both", () => {
   press("Enter");
   two.over.focus();
   assert.equal(view.hover, null);
-  assert.deepEqual([one, two].map((panel) => panel.weight.textContent), texts);
+  assert.deepEqual([first, two].map((panel) => panel.weight.textContent), texts);
   press("Escape");
-  assert.equal(one.weight.textContent, "");
+  assert.equal(first.weight.textContent, "");
 });
 
 test("the verdict has its place before it comes, and brings labels and frames", () => {
@@ -77,15 +77,15 @@ test("a board that is left before its numbers have come is not waited for", () =
 });
 
 test("a panel offers what Python says, and sends it with its place", () => {
-  const { view, told, header } = shown();
-  const [one, two] = view.panels;
+  const { view, messages, header } = shown();
+  const [first, two] = view.panels;
   const offered = (panel) => panel.buttons.filter((button) => !button.hidden).map((button) => button.title);
-  assert.deepEqual(offered(one), ["Move right", "Open in Heads", "Remove"]);
+  assert.deepEqual(offered(first), ["Move right", "Open in Heads", "Remove"]);
   assert.deepEqual(offered(two), ["Move left", "Remove"]);
   two.buttons.find((button) => button.title === "Remove").click();
-  one.note.value = "a note";
-  one.note.dispatchEvent(new globalThis.window.Event("change"));
-  assert.deepEqual(told.map(([, value]) => value), [
+  first.note.value = "a note";
+  first.note.dispatchEvent(new globalThis.window.Event("change"));
+  assert.deepEqual(messages.map(([, value]) => value), [
     { of: header.id, panel: 1, action: "remove" },
     { of: header.id, panel: 0, action: "note", text: "a note" },
   ]);

@@ -13,10 +13,10 @@ const DATA = {
   flow_graph: new Uint8Array(),
   head_grid: { error: "first" },
   number_table: { tables: [], across: null, clickable: false },
-  player: { at: 0, last: 5, what: "a slider" },
+  player: { at: 0, last: 5, "what": "a slider" },
   sentence_arcs: { pieces: [], above: [], below: [] },
   workbench: { name: "test", error: "first" },
-  written_text: { tokens: [], coming: null, last: 5, said: "", drawing: false },
+  written_text: { tokens: [], coming: null, last: 5, "said": "", drawing: false },
 };
 
 for (const [name, source] of Object.entries(python.scripts)) {

@@ -20,7 +20,7 @@ function shown(library) {
   globalThis.Plotly = library;
   const page = mounted(figureDownload);
   page.update({ figure: FIGURE, name: "heads", plotly: "media/plotly.js" });
-  const button = (label) => page.all("button").find((one) => one.textContent === label);
+  const button = (label) => page.all("button").find((button) => button.textContent === label);
   /** Press a button and wait until the file is there. */
   const take = async (label) => {
     click(button(label));

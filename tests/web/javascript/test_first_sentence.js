@@ -17,7 +17,7 @@ import { bytesIn, python } from "./python.js";
 
 const { sentence } = python;
 const SIZE = { width: 800, height: 500 };
-const close = (one, other, far = 1e-5) => assert.ok(Math.abs(one - other) <= far * Math.max(1, Math.abs(other)), `${one} and ${other}`);
+const close = (actual, expected, far = 1e-5) => assert.ok(Math.abs(actual - expected) <= far * Math.max(1, Math.abs(expected)), `${actual} and ${expected}`);
 
 function numbers() {
   const { header, body } = unpack(bytesIn(sentence.payload));
@@ -52,7 +52,7 @@ test("every matrix is that of the library", () => {
     for (let row = 0; row < n; row++) {
       const scores = Array.from({ length: row + 1 }, (_, col) => model.score(layer, head, row, col));
       const top = Math.max(...scores);
-      const sum = scores.reduce((total, one) => total + Math.exp(one - top), 0);
+      const sum = scores.reduce((total, score) => total + Math.exp(score - top), 0);
       scores.forEach((score, col) => close(Math.exp(score - top) / sum, sentence.pattern[layer][head][row][col], 1e-5));
     }
     const joined = { kind: "joined", layer, head: 0, rows: n, cols: 256 };
@@ -78,23 +78,23 @@ test("a number says what it was made of, and the parts make it", () => {
   const world = new World(model);
   const [layer, head] = model.header.author;
   const last = model.tokens - 1;
-  const told = (kind, row, col, of = [layer, head]) => storyOf(model, world.block(kind, ...of), row, col);
+  const story = (kind, row, col, of = [layer, head]) => storyOf(model, world.block(kind, ...of), row, col);
   const weight = model.row("weight", layer, head, last)[2];
-  assert.match(told("weight", last, 2).lines[0], new RegExp(`^${formatNumber(weight)} = softmax of .* among the ${last + 1} scores`));
-  assert.match(told("score", last, 2).lines[0], new RegExp(`^${formatNumber(model.score(layer, head, last, 2))} = q · k / √32 = `));
-  assert.match(told("score", 0, 2).lines[0], /comes later/);
+  assert.match(story("weight", last, 2).lines[0], new RegExp(`^${formatNumber(weight)} = softmax of .* among the ${last + 1} scores`));
+  assert.match(story("score", last, 2).lines[0], new RegExp(`^${formatNumber(model.score(layer, head, last, 2))} = q · k / √32 = `));
+  assert.match(story("score", 0, 2).lines[0], /comes later/);
   for (const kind of ["query", "key", "value"]) {
-    const [, letter] = told(kind, 1, 3).lines[0].match(/column 3 of W_(\w)/);
+    const [, letter] = story(kind, 1, 3).lines[0].match(/column 3 of W_(\w)/);
     assert.equal(letter, { query: "Q", key: "K", value: "V" }[kind]);
-    assert.match(told(kind, 1, 3).lines[1], /\(bias\)$/);
+    assert.match(story(kind, 1, 3).lines[1], /\(bias\)$/);
   }
-  assert.match(told("z", last, 3).lines[0], /= weights × values: /);
-  assert.match(told("stream", 2, 9, [0, 0]).lines[0], /\(token “.*”\) \+ .*\(position 2\)$/);
-  assert.match(told("attention", last, 4, [layer, 0]).lines[1], /^by head: .*\(H\d\).*\(biases\)$/);
-  assert.match(told("guess", 0, 0, [0, 0]).lines[0], /= e\^.* \/ sum of e\^logit/);
+  assert.match(story("z", last, 3).lines[0], /= weights × values: /);
+  assert.match(story("stream", 2, 9, [0, 0]).lines[0], /\(token “.*”\) \+ .*\(position 2\)$/);
+  assert.match(story("attention", last, 4, [layer, 0]).lines[1], /^by head: .*\(H\d\).*\(biases\)$/);
+  assert.match(story("guess", 0, 0, [0, 0]).lines[0], /= e\^.* \/ sum of e\^logit/);
   const { logits, withAll } = model.arrays;
   close(Math.exp(logits[0] - model.header.logTotal), withAll[0], 1e-4);
-  for (const kind of ["query", "score", "weight", "z", "value"]) assert.ok(told(kind, last, 1).sources.length, kind);
+  for (const kind of ["query", "score", "weight", "z", "value"]) assert.ok(story(kind, last, 1).sources.length, kind);
 });
 
 test("the way between two views begins and ends at them, and zooms out when it is long", () => {
@@ -118,7 +118,7 @@ test("nothing lies over anything else, and each step has a view of its own", () 
   const model = numbers();
   const world = new World(model);
   const apart = (a, b) => a.x + a.width <= b.x + 1e-6 || b.x + b.width <= a.x + 1e-6 || a.y + a.height <= b.y + 1e-6 || b.y + b.height <= a.y + 1e-6;
-  world.blocks.forEach((one, i) => world.blocks.slice(i + 1).forEach((other) => assert.ok(apart(one, other), `${one.kind} ${other.kind}`)));
+  world.blocks.forEach((block, i) => world.blocks.slice(i + 1).forEach((other) => assert.ok(apart(block, other), `${block.kind} ${other.kind}`)));
   for (const { key } of model.header.steps) {
     const { box } = sceneOf(world, key);
     for (const side of Object.values(box)) assert.ok(Number.isFinite(side), key);
@@ -212,7 +212,7 @@ test("a number that is pointed at shows its story, and what it was made from", (
   pass(50);
   assert.match(page.text(".tip-title"), /^weight of “/);
   assert.equal(page.find(".tip").hidden, false);
-  assert.equal(view.told.sources[0].kind, "score");
+  assert.equal(view.story.sources[0].kind, "score");
   point(canvas, "pointerleave");
   assert.equal(page.find(".tip").hidden, true);
   click(page.all(".dot")[3]); // the same place before there are weights
@@ -225,16 +225,16 @@ test("steps are told to Python, Back leads to the step of the address, the last 
   const page = shown();
   press("End");
   const last = page.all(".dot").length - 1;
-  assert.deepEqual(page.told.at(-1), ["step", { to: last, playing: false }]);
+  assert.deepEqual(page.messages.at(-1), ["step", { to: last, playing: false }]);
   assert.equal(page.all(".way").length, 3);
   assert.equal(page.find(".ways").hidden, false);
   click(page.all(".way")[0]);
-  assert.deepEqual(page.told.at(-1), ["way", "lab-soft-lookup"]);
-  const told = page.told.length;
+  assert.deepEqual(page.messages.at(-1), ["way", "lab-soft-lookup"]);
+  const messageCount = page.messages.length;
   history.pushState(null, "", "?step=3");
   document.defaultView.dispatchEvent(new document.defaultView.Event("popstate"));
   assert.equal(page.text(".count"), `3 of ${last + 1}`);
-  assert.equal(page.told.length, told);
+  assert.equal(page.messages.length, messageCount);
   history.pushState(null, "", "?");
 });
 
@@ -276,8 +276,8 @@ test("each step paints the layers and matrices of its view, each matrix in a fra
   const { world, painter, model } = page.view;
   const boxOf = (block) => ({ x: painter.x(block.x), y: painter.y(block.y), width: block.width * page.view.view.scale, height: block.height * page.view.view.scale });
   const isInView = ({ x, y, width, height }) => x + width > 0 && y + height > 0 && x < SIZE.width && y < SIZE.height;
-  const near = (one, other) => ["x", "y", "width", "height"].every((side) => Math.abs(one[side] - other[side]) < 3);
-  const seen = new Set();
+  const near = (first, second) => ["x", "y", "width", "height"].every((side) => Math.abs(first[side] - second[side]) < 3);
+  const checkedKinds = new Set();
   for (const dot of page.all(".dot")) {
     click(dot);
     pass(50);
@@ -285,7 +285,7 @@ test("each step paints the layers and matrices of its view, each matrix in a fra
     for (const block of world.blocks.filter(({ kind }) => ["stream", "joined", "attention", "after", "final"].includes(kind))) {
       const box = boxOf(block);
       if (!isInView(box)) continue;
-      seen.add(block.kind);
+      checkedKinds.add(block.kind);
       assert.ok(images.some((image) => near(image, box)), `${block.kind} ${block.layer}`);
       assert.ok(frames.some((frame) => near(frame, box)), `${block.kind} ${block.layer}`);
     }
@@ -295,7 +295,7 @@ test("each step paints the layers and matrices of its view, each matrix in a fra
       if (isInView(box) && box.width > 130) assert.ok(words.includes(`Layer ${i}`), `${dot.textContent}: Layer ${i}`);
     });
   }
-  assert.ok(["stream", "attention", "final"].every((kind) => seen.has(kind)), [...seen].join());
+  assert.ok(["stream", "attention", "final"].every((kind) => checkedKinds.has(kind)), [...checkedKinds].join());
   assert.equal(world.layers.length, model.layers);
 });
 

@@ -20,12 +20,12 @@ function shown(payload = python.graph) {
   const [canvas, over, range] = [".graph", ".over", "input"].map(page.find);
   const { picture, model } = page.parentElement.mhaViews.flowGraph;
   const spot = (token, level) => [picture.layout.x(token), picture.layout.y(level)];
-  const inner = (kind, place, head) => {
-    const { x, y } = picture.items.nodes.find((node) => node.kind === kind && node.place === place && node.head === head);
+  const inner = (kind, state, head) => {
+    const { x, y } = picture.items.nodes.find((node) => node.kind === kind && node.state === state && node.head === head);
     return [x, y];
   };
-  const headSpot = (token, layer, head) => inner(1, model.place(2 * layer + 1, token), head);
-  const mlpSpot = (token, level) => inner(2, model.place(level, token), -1);
+  const headSpot = (token, layer, head) => inner(1, model.stateAt(2 * layer + 1, token), head);
+  const mlpSpot = (token, level) => inner(2, model.stateAt(level, token), -1);
   /** The colour of the node at a point; none where there is none. */
   const nodeAt = ([x, y]) => paintedOn(canvas, "fill").find(({ path }) => nodesOf(path).some((node) =>
     Math.hypot(node.x - x, node.y - y) < 0.5))?.colour;
@@ -78,7 +78,7 @@ test("the slider cuts, and says how much", () => {
 });
 
 test("arrow keys walk, and say where they are", () => {
-  const { find, text, told, over } = shown();
+  const { find, text, messages, over } = shown();
   const live = () => text(".live");
   over.focus();
   assert.equal(over.getAttribute("role"), "application");
@@ -96,7 +96,7 @@ test("arrow keys walk, and say where they are", () => {
   assert.ok(paintedOn(over, "stroke").some(({ colour }) => colour === palette.accent.light));
   press("Enter");
   const key = { The: 0, the: LAST }[from];
-  assert.deepEqual(told, [["choose", { layer: 1, head: Number(head), query: LAST, key }]]);
+  assert.deepEqual(messages, [["choose", { layer: 1, head: Number(head), query: LAST, key }]]);
   assert.match(live(), /^Chosen: /);
   press("Home");
   assert.match(live(), /chosen$/);
@@ -106,14 +106,14 @@ test("arrow keys walk, and say where they are", () => {
 });
 
 test("a click on a head is told, one on a position is not, and the slider stays", () => {
-  const { headSpot, spot, over, told, text, range, update } = shown();
+  const { headSpot, spot, over, messages, text, range, update } = shown();
   enter(range, "0");
-  const place = headSpot(LAST, 1, 2);
-  point(over, "pointermove", ...place);
+  const headPoint = headSpot(LAST, 1, 2);
+  point(over, "pointermove", ...headPoint);
   assert.match(text(".tip"), /^L1 H2 at “the”, from 2 tokens/);
   assert.equal(over.style.cursor, "pointer");
-  click(over, ...place);
-  const [[name, { key, ...head }]] = told;
+  click(over, ...headPoint);
+  const [[name, { key, ...head }]] = messages;
   assert.deepEqual([name, head], ["choose", { layer: 1, head: 2, query: LAST }]);
   assert.ok([0, LAST].includes(key));
   update(bytesIn(python.graph)); // the run that this causes
@@ -121,7 +121,7 @@ test("a click on a head is told, one on a position is not, and the slider stays"
   click(over, ...spot(LAST, 3));
   assert.match(text(".tip"), /^“the” behind attention of L1/);
   assert.equal(over.style.cursor, "default");
-  assert.equal(told.length, 1);
+  assert.equal(messages.length, 1);
 });
 
 test("a long text is scrolled to its token, and keys scroll to where they lead", () => {
@@ -181,7 +181,7 @@ test("lines of a prediction have the colours of their signs, and pinned nodes a 
     assert.equal(text(".cut"), "8 edges hold +1.5 of +1.5 logits for “mat” less “dog” (100 %); biases behind the last layer add +0.25");
     assert.ok(find(".top label").hidden && find(".fold").hidden);
     const [, against, , , , towards] = palette.diverging[theme];
-    const round = (at) => at.map((one) => Math.round(one * 10) / 10).join(" ");
+    const round = (at) => at.map((coordinate) => Math.round(coordinate * 10) / 10).join(" ");
     const strokeOf = (from, to) => paintedOn(canvas, "stroke").find(({ path }) => path.includes(`M${round(from)}L${round(to)}`)).colour;
     assert.equal(strokeOf(spot(LAST, 3), spot(LAST, 4)), towards);
     assert.equal(strokeOf(mlpSpot(LAST, 4), spot(LAST, 4)), against);
@@ -193,11 +193,11 @@ test("lines of a prediction have the colours of their signs, and pinned nodes a 
 });
 
 test("a click on a head of a prediction chooses it, and Shift, another node or P pins", () => {
-  const { over, told, text, spot, headSpot } = shown(python.prediction);
+  const { over, messages, text, spot, headSpot } = shown(python.prediction);
   const [x, y] = headSpot(LAST, 1, 2);
   click(over, x, y + 10); // on its name
   click(over, x, y, { shiftKey: true });
-  assert.deepEqual(told.splice(0), [
+  assert.deepEqual(messages.splice(0), [
     ["choose", { layer: 1, head: 2, query: LAST, key: 1 }],
     ["pin", { layer: 1, kind: 1, level: 3, head: 2, position: LAST }],
   ]);
@@ -208,7 +208,7 @@ test("a click on a head of a prediction chooses it, and Shift, another node or P
   press("p");
   press("Home");
   press("p"); // the prediction itself is no pin
-  assert.deepEqual(told, [
+  assert.deepEqual(messages, [
     ["pin", { layer: 1, kind: 0, level: 2, head: -1, position: 1 }],
     ["pin", { layer: 1, kind: 1, level: 3, head: 2, position: LAST }],
   ]);
@@ -216,21 +216,21 @@ test("a click on a head of a prediction chooses it, and Shift, another node or P
   press("ArrowRight");
   assert.match(text(".live"), /^L1 MLP at “the”, −0\.5 logits$/);
   press("p");
-  assert.deepEqual(told[2], ["pin", { layer: 1, kind: 2, level: 4, head: -1, position: LAST }]);
+  assert.deepEqual(messages[2], ["pin", { layer: 1, kind: 2, level: 4, head: -1, position: LAST }]);
 });
 
 test("on a phone a prediction starts with its tokens folded, and unfolds", () => {
   lay(() => ({ width: 390 }));
-  const { find, text, told, canvas, over, inner } = shown(python.prediction);
-  const names = () => paintedOn(canvas, "text").map((one) => one.text);
+  const { find, text, messages, canvas, over, inner } = shown(python.prediction);
+  const names = () => paintedOn(canvas, "text").map((shape) => shape.text);
   assert.equal(text(".fold"), "Show tokens");
   for (const name of ["all tokens", "H2", "MLP", "mat"]) assert.ok(names().includes(name), name);
   assert.match(text(".cut"), /^8 edges hold \+1\.5 of/);
   over.focus();
   for (const key of ["Home", "ArrowDown", "p"]) press(key);
-  assert.deepEqual(told.splice(0), [["pin", { layer: 1, kind: 0, level: 3, head: -1, position: -1 }]]);
+  assert.deepEqual(messages.splice(0), [["pin", { layer: 1, kind: 0, level: 3, head: -1, position: -1 }]]);
   click(over, ...inner(1, 3, 2));
-  assert.deepEqual(told, [["choose", { layer: 1, head: 2, query: -1, key: -1 }]]);
+  assert.deepEqual(messages, [["choose", { layer: 1, head: 2, query: -1, key: -1 }]]);
   find(".fold").click();
   assert.equal(text(".fold"), "Fold tokens");
   assert.ok(names().includes("cat") && !names().includes("all tokens"));

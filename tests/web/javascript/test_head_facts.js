@@ -1,39 +1,39 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 
-import { loneRows, placeAmong, strongestOf, twinInWords, unusualOf } from "../../../mha_viz/web/components/workbench/head_facts.js";
+import { loneRows, rankAmong, strongestOf, twinInWords, unusualOf } from "../../../mha_viz/web/components/workbench/head_facts.js";
 
-const others = (count, of = (place) => place) => [...Array(count).keys()].map(of);
+const otherHeads = (count, of = (index) => index) => [...Array(count).keys()].map(of);
 
 test("only what no more than 5 % of heads have is unusual, by its distance in median deviations", () => {
   const facts = {
-    middle: [20.5, ...others(40)],
-    second: [38.5, ...others(40)], // two of 41 are as high: 4.9 %
-    third: [37.5, ...others(40)], // three are: 7.3 %
-    low: [-1, ...others(40)],
-    far: [400, ...others(40)],
-    shared: [7, 7, 7, ...others(38, () => 1)], // three are at the end, however far it is
-    alone: [7, ...others(40, () => 1)], // the others are all the same: nothing is farther off
+    middle: [20.5, ...otherHeads(40)],
+    second: [38.5, ...otherHeads(40)], // two of 41 are as high: 4.9 %
+    third: [37.5, ...otherHeads(40)], // three are: 7.3 %
+    low: [-1, ...otherHeads(40)],
+    far: [400, ...otherHeads(40)],
+    shared: [7, 7, 7, ...otherHeads(38, () => 1)], // three are at the end, however far it is
+    alone: [7, ...otherHeads(40, () => 1)], // the others are all the same: nothing is farther off
   };
-  const found = unusualOf(facts, 0, 9);
-  assert.deepEqual(found.map(({ title, place }) => [title, place]), [
+  const unusual = unusualOf(facts, 0, 9);
+  assert.deepEqual(unusual.map(({ title, rank }) => [title, rank]), [
     ["alone", "highest of 41"], ["far", "highest of 41"], ["low", "lowest of 41"], ["second", "2nd highest of 41"],
   ]);
-  assert.equal(found[0].far, Infinity);
+  assert.equal(unusual[0].far, Infinity);
   assert.deepEqual(unusualOf(facts, 0, 2).map(({ title }) => title), ["alone", "far"]);
 });
 
 test("of fewer than twenty heads none is rare", () => {
-  assert.deepEqual(unusualOf({ far: [400, ...others(18)] }, 0, 9), []);
-  assert.equal(unusualOf({ far: [400, ...others(19)] }, 0, 9).length, 1);
+  assert.deepEqual(unusualOf({ far: [400, ...otherHeads(18)] }, 0, 9), []);
+  assert.equal(unusualOf({ far: [400, ...otherHeads(19)] }, 0, 9).length, 1);
 });
 
 test("a nearest head that is no nearer than by chance is no twin", () => {
-  const said = (beyond) => Object.values(twinInWords("L1 H0", 0.43219, beyond));
+  const lines = (beyond) => Object.values(twinInWords("L1 H0", 0.43219, beyond));
   const far = "Hellinger distance 0.432, the smallest of all heads";
-  assert.deepEqual(said(true), ["Nearest: L1 H0", `${far} and smaller than by chance`]);
-  assert.deepEqual(said(false), ["No twin (nearest: L1 H0)", `${far}, but no smaller than by chance`]);
-  assert.deepEqual(said(null), ["Nearest: L1 H0", `${far}; the text is too short to tell whether by chance`]);
+  assert.deepEqual(lines(true), ["Nearest: L1 H0", `${far} and smaller than by chance`]);
+  assert.deepEqual(lines(false), ["No twin (nearest: L1 H0)", `${far}, but no smaller than by chance`]);
+  assert.deepEqual(lines(null), ["Nearest: L1 H0", `${far}; the text is too short to tell whether by chance`]);
 });
 
 test("what is not known of a head, or of no other, is not unusual", () => {
@@ -43,8 +43,8 @@ test("what is not known of a head, or of no other, is not unusual", () => {
 });
 
 test("places are counted from the nearer end, equal values share one", () => {
-  const known = [1, 2, 2, 3, 9];
-  assert.deepEqual(known.map((value) => placeAmong(known, value)), [
+  const values = [1, 2, 2, 3, 9];
+  assert.deepEqual(values.map((value) => rankAmong(values, value)), [
     "lowest of 5", "2nd lowest of 5", "2nd lowest of 5", "2nd highest of 5", "highest of 5",
   ]);
 });

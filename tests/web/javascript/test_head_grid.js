@@ -15,9 +15,9 @@ const weights = weightsIn(heads.exact);
 const weight = (head, query, key) => weights[(head * header.queries + query) * header.keys + key];
 
 /** The grid of some heads, as Python asks for it. */
-function shown(made = heads, more = {}) {
+function shown(payloadOf = heads, more = {}) {
   const page = mounted(headGrid);
-  const payload = putPayload(bytesIn(made.grid));
+  const payload = putPayload(bytesIn(payloadOf.grid));
   const settings = {
     payload, selected: [1, 2], scale: "sqrt", order: null, fact: "entropy", heard: null, ...more,
   };
@@ -32,7 +32,7 @@ function shown(made = heads, more = {}) {
   return { ...page, settings, canvas, stage, cellAt, hover, root: page.find(".head-grid") };
 }
 
-const near = (found, right) => right.every((value, i) => Math.abs(value - found[i]) <= 2);
+const near = (actual, right) => right.every((value, i) => Math.abs(value - actual[i]) <= 2);
 
 for (const theme of ["light", "dark"]) {
   test(`each weight is painted in its colour: ${theme}`, () => {
@@ -68,16 +68,16 @@ test("layers of a model in which some have no attention have the model's own num
 });
 
 test("a head that is pointed at says its name, tokens and, once it is there, the exact weight", async () => {
-  const asked = serve(heads.exact);
+  const addresses = serve(heads.exact);
   const { hover, find, text, texts } = shown();
   hover(14, 10, 4);
   assert.equal(text(".tip .tip-title b"), "L2 H4");
   assert.equal(text(".tip .tip-fact"), `entropy ${formatNumber(heads.entropy[14])}`);
   assert.match(text(".tip .weight"), /^≈ 0\.\d{1,2}$|^< 0/);
-  assert.deepEqual(asked, []); // until the pointer rests
+  assert.deepEqual(addresses, []); // until the pointer rests
   pass(90);
   await settled();
-  assert.deepEqual(asked, ["http://here.example/exact"]);
+  assert.deepEqual(addresses, ["http://here.example/exact"]);
   for (const [head, query, key] of [[14, 10, 4], [0, 1, 0], [7, 9, 10]]) {
     hover(head, query, key);
     assert.equal(text(".tip .weight"), formatWeight(weight(head, query, key)));
@@ -85,7 +85,7 @@ test("a head that is pointed at says its name, tokens and, once it is there, the
   }
   assert.equal(text(".tip .pair"), "was9 → <b>warm</b>10");
   assert.equal(find(".tip .token *"), null);
-  assert.equal(asked.length, 1);
+  assert.equal(addresses.length, 1);
 });
 
 test("where exact weights cannot be had, no more digits are said than are known", async () => {
@@ -95,27 +95,27 @@ test("where exact weights cannot be had, no more digits are said than are known"
   pass(90);
   await settled();
   hover(1, 3, 0);
-  const said = text(".tip .weight");
-  assert.ok(said.startsWith("≈ ") && said.length <= "≈ 0.12".length);
-  assert.ok(Math.abs(Number(said.slice(2)) - weight(1, 3, 0)) <= 0.006);
+  const weightText = text(".tip .weight");
+  assert.ok(weightText.startsWith("≈ ") && weightText.length <= "≈ 0.12".length);
+  assert.ok(Math.abs(Number(weightText.slice(2)) - weight(1, 3, 0)) <= 0.006);
 });
 
 test("a click is shown at once and told once; what Python says before it has heard of it is out of date", () => {
-  const { stage, cellAt, root, told, update, settings } = shown();
+  const { stage, cellAt, root, messages, update, settings } = shown();
   assert.equal(root.dataset.selected, "L1 H2");
   click(stage, ...cellAt(13, 5, 5));
   assert.equal(root.dataset.selected, "L2 H3");
-  const [[name, { id, ...head }]] = told;
-  assert.deepEqual([told.length, name, head], [1, "select", { layer: 2, head: 3 }]);
+  const [[name, { id, ...head }]] = messages;
+  assert.deepEqual([messages.length, name, head], [1, "select", { layer: 2, head: 3 }]);
   update({ ...settings, scale: "linear" }); // a run that began before the click
   assert.equal(root.dataset.selected, "L2 H3");
   update({ ...settings, heard: id, selected: [0, 4] }); // Back, in the browser
   assert.equal(root.dataset.selected, "L0 H4");
-  assert.equal(told.length, 1);
+  assert.equal(messages.length, 1);
 });
 
 test("keys move between heads, say them and choose one", () => {
-  const { canvas, find, text, root, told } = shown();
+  const { canvas, find, text, root, messages } = shown();
   canvas.focus();
   assert.ok(!find(".focused").hidden);
   assert.ok(press("ArrowRight"));
@@ -129,7 +129,7 @@ test("keys move between heads, say them and choose one", () => {
   press("ArrowLeft");
   assert.equal(root.dataset.selected, "L2 H4");
   assert.ok(press(" "));
-  assert.deepEqual(told.map(([, { layer, head }]) => [layer, head]), [[2, 4], [2, 3]]);
+  assert.deepEqual(messages.map(([, { layer, head }]) => [layer, head]), [[2, 4], [2, 3]]);
   press("Home", { ctrlKey: true });
   assert.match(text(".live"), /^L0 H0, /);
   assert.ok(!press("a")); // the browser's own
@@ -139,13 +139,13 @@ test("keys move between heads, say them and choose one", () => {
 
 test("a scale changes the colours and the colour bar, and nothing else", () => {
   const { canvas, update, settings, text, texts } = shown();
-  const places = () => paintedOn(canvas, "image").map(({ x, y, width, height }) => [x, y, width, height]);
-  const before = { places: places(), pixels: pixelsOf(canvas) };
+  const tileBoxes = () => paintedOn(canvas, "image").map(({ x, y, width, height }) => [x, y, width, height]);
+  const before = { boxes: tileBoxes(), pixels: pixelsOf(canvas) };
   assert.equal(text(".legend-kind"), "square root");
   update({ ...settings, scale: "log" });
   assert.equal(text(".legend-kind"), "logarithmic");
   assert.equal(texts(".tick").at(-1), "1");
-  assert.deepEqual(places(), before.places);
+  assert.deepEqual(tileBoxes(), before.boxes);
   assert.ok(!pixelsOf(canvas).equals(before.pixels));
 });
 
@@ -161,13 +161,13 @@ test("another wish of the system is followed", () => {
 test("tiles in the order of a ranking have their heads' names and values", () => {
   const ranked = [...heads.entropy.keys()].sort((a, b) => heads.entropy[a] - heads.entropy[b]);
   const order = ranked.map((head) => [Math.floor(head / 5), head % 5]);
-  const { texts, stage, cellAt, told, all } = shown(heads, { order });
+  const { texts, stage, cellAt, messages, all } = shown(heads, { order });
   const names = order.map(([layer, head]) => `L${layer} H${head}`);
   assert.deepEqual(texts(".caption b"), names);
   assert.deepEqual(texts(".caption span"), ranked.map((head) => formatNumber(heads.entropy[head])));
   assert.deepEqual(all(".axis"), []);
   click(stage, ...cellAt(2, 3, 3));
-  assert.deepEqual([told[0][1].layer, told[0][1].head], order[2]);
+  assert.deepEqual([messages[0][1].layer, messages[0][1].head], order[2]);
 });
 
 test("pooled tiles say so, and which weight is the largest of a cell", async () => {

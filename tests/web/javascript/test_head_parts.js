@@ -16,9 +16,9 @@ test("a part is cut out row by row", () => {
 
 test("a part is painted of larger cells, and exactly where a region is known", () => {
   const coarse = { codes: Uint8Array.from([10, 20, 30, 40]), cols: 2, pool: 3 }; // of 6 x 6, or 5 x 5
-  const whole = mosaic(coarse, [], { top: 0, left: 0, rows: 5, cols: 5 });
-  assert.deepEqual([...whole.codes], [...Array(3).fill([10, 10, 10, 20, 20]), ...Array(2).fill([30, 30, 30, 40, 40])].flat());
-  assert.ok(whole.pooled);
+  const coarseParts = mosaic(coarse, [], { top: 0, left: 0, rows: 5, cols: 5 });
+  assert.deepEqual([...coarseParts.codes], [...Array(3).fill([10, 10, 10, 20, 20]), ...Array(2).fill([30, 30, 30, 40, 40])].flat());
+  assert.ok(coarseParts.pooled);
   const regions = new Regions();
   regions.add(0, { top: 2, left: 1, rows: 2, cols: 3 }, Float32Array.from([1, -0, 0.25, 0.25, 1, 0]));
   const part = mosaic(coarse, regions.of(0), { top: 1, left: 2, rows: 3, cols: 3 });
@@ -42,8 +42,8 @@ test("regions are found by what they hold; of too many the oldest ones go", () =
   add(1, 20);
   add(2, 0);
   add(1, 2, 5); // known already
-  assert.deepEqual(regions.of(1).map(({ place }) => place.top), [0, 20]);
-  assert.equal(regions.holding(1, { top: 22, left: 3, rows: 2, cols: 2 }).place.top, 20);
+  assert.deepEqual(regions.of(1).map(({ area }) => area.top), [0, 20]);
+  assert.equal(regions.holding(1, { top: 22, left: 3, rows: 2, cols: 2 }).area.top, 20);
   assert.equal(regions.holding(1, { top: 8, left: 3, rows: 4, cols: 2 }), undefined);
   add(3, 0, 399_990);
   assert.deepEqual(regions.all.map(({ head }) => head), [2, 3]);
@@ -54,9 +54,9 @@ test("the header of a part names its tokens", () => {
     id: "x", queries: 3, keys: 4, query_labels: ["a", "b", "c"], key_labels: ["d", "e", "f", "g"],
     query_special: [1, 0, 0], key_special: [0, 0, 0, 1], query_segments: [0, 0, 1], key_segments: [0, 0, 0, 1],
   };
-  const made = headerOf(header, { top: 1, left: 2, rows: 2, cols: 2 });
-  assert.deepEqual([made.queries, made.keys, made.query_labels, made.key_labels], [2, 2, ["b", "c"], ["f", "g"]]);
-  assert.deepEqual([made.query_special, made.key_segments], [[0, 0], [0, 1]]);
-  assert.notEqual(made.id, headerOf(header, { top: 0, left: 2, rows: 2, cols: 2 }).id);
+  const partHeader = headerOf(header, { top: 1, left: 2, rows: 2, cols: 2 });
+  assert.deepEqual([partHeader.queries, partHeader.keys, partHeader.query_labels, partHeader.key_labels], [2, 2, ["b", "c"], ["f", "g"]]);
+  assert.deepEqual([partHeader.query_special, partHeader.key_segments], [[0, 0], [0, 1]]);
+  assert.notEqual(partHeader.id, headerOf(header, { top: 0, left: 2, rows: 2, cols: 2 }).id);
   assert.equal(headerOf(header, null), header);
 });

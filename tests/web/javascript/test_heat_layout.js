@@ -50,11 +50,11 @@ test("labels that would run into each other are thinned out", () => {
 });
 
 test("what was dragged over is shown, from whichever corner, and no more than there is", () => {
-  const [one, other] = [middle(zoomedIn, 3, 3), middle(zoomedIn, 5, 4)];
+  const [first, second] = [middle(zoomedIn, 3, 3), middle(zoomedIn, 5, 4)];
   const expected = { top: 3, left: 3, rows: 3, cols: 2 };
-  assert.deepEqual(windowBetween(zoomedIn, one, other), expected);
-  assert.deepEqual(windowBetween(zoomedIn, other, one), expected);
-  assert.deepEqual(windowBetween(zoomedIn, { x: one.x, y: other.y }, { x: other.x, y: one.y }), expected);
+  assert.deepEqual(windowBetween(zoomedIn, first, second), expected);
+  assert.deepEqual(windowBetween(zoomedIn, second, first), expected);
+  assert.deepEqual(windowBetween(zoomedIn, { x: first.x, y: second.y }, { x: second.x, y: first.y }), expected);
   assert.deepEqual(windowBetween(zoomedIn, { x: -1e4, y: -1e4 }, { x: 1e4, y: 1e4 }), part);
 });
 

@@ -20,7 +20,7 @@ function recorder() {
       if (name === "restore") return () => (origin = stack.pop());
       if (name === "translate") return (x, y) => (origin = [origin[0] + x, origin[1] + y]);
       if (name === "fillText" || name === "fillRect") {
-        return (...given) => calls.push({ name, given, origin, colour: state.fillStyle });
+        return (...parameters) => calls.push({ name, parameters, origin, colour: state.fillStyle });
       }
       return name in state ? state[name] : () => {};
     },
@@ -43,10 +43,10 @@ for (const [size, dense] of [[400, false], [90, true]]) {
       paintOver(canvas, picture, null, pair, null);
       const [paper, text] = calls;
       assert.deepEqual([paper.name, paper.colour], ["fillRect", COLOURS.paper]);
-      assert.deepEqual([text.name, text.given[0][0], text.colour], ["fillText", "C", COLOURS.accent]);
+      assert.deepEqual([text.name, text.parameters[0][0], text.colour], ["fillText", "C", COLOURS.accent]);
       assert.deepEqual(paper.origin, text.origin);
-      const [left, , wide, high] = paper.given;
-      const written = 7 * text.given[0].length;
+      const [left, , wide, high] = paper.parameters;
+      const written = 7 * text.parameters[0].length;
       if (pair.query >= 0) assert.ok(left <= -written && left + wide >= 0);
       else assert.ok(left <= 0 && left + wide >= written);
       assert.ok(high >= 12);

@@ -32,7 +32,7 @@ const zoomedIn = (more = {}) => openBench({ window: [[3, 6], [5, 8]], ...more })
 
 test("the wheel zooms about the pointer, at once; Python hears of it when it rests", () => {
   const page = openBench();
-  const whole = pixelsOf(page.find(".heat-cells"));
+  const unzoomed = pixelsOf(page.find(".heat-cells"));
   const at = page.cell(8, 2);
   for (let turn = 0; turn < 3; turn++) assert.ok(wheel(page, at, -200));
   const [top, left, rows, cols] = partOf(page);
@@ -41,14 +41,14 @@ test("the wheel zooms about the pointer, at once; Python hears of it when it res
   point(over(page), "pointermove", ...at); // the cell under the pointer is the same
   assert.deepEqual(page.texts(".heat .tip .position"), ["8", "2"]);
   pass(199);
-  assert.deepEqual(page.told(), []);
+  assert.deepEqual(page.views(), []);
   pass(1);
-  assert.deepEqual(page.told(), [{ window: `${top}.${top + rows - 1},${left}.${left + cols - 1}` }]);
+  assert.deepEqual(page.views(), [{ window: `${top}.${top + rows - 1},${left}.${left + cols - 1}` }]);
   for (let turn = 0; turn < 9; turn++) wheel(page, at, 200);
   assert.ok(!wheel(page, at, 200)); // all is shown: the page may scroll
-  assert.ok(pixelsOf(page.find(".heat-cells")).equals(whole));
+  assert.ok(pixelsOf(page.find(".heat-cells")).equals(unzoomed));
   pass(200);
-  assert.deepEqual(page.told()[1], { window: "" });
+  assert.deepEqual(page.views()[1], { window: "" });
 });
 
 test("a part that Python names is shown, with its words, numbers and place", () => {
@@ -80,7 +80,7 @@ test("a drag moves the part that is shown, up to the edge, and pins nothing", ()
   drag(over(page), cellOf(1, 1), cellOf(3, 2)); // two rows up, one column to the left
   assert.deepEqual(partOf(page), [1, 4, 4, 4]);
   pass(150);
-  assert.deepEqual(page.told(), [{ window: "1.4,4.7" }]);
+  assert.deepEqual(page.views(), [{ window: "1.4,4.7" }]);
   drag(over(page), cellOf(0, 0), [cellOf(0, 0)[0] - 5000, cellOf(0, 0)[1] + 5000]);
   assert.deepEqual(partOf(page), [0, 7, 4, 4]);
   drag(over(page), cellOf(2, 2), cellOf(1, 1), { pointerType: "touch" });
@@ -116,7 +116,7 @@ test("two fingers zoom about their middle", () => {
   assert.ok(top <= 5 && 5 < top + rows && left <= 5 && 5 < left + rows);
   for (const [pointerId, at] of fingers) point(over(page), "pointerup", at, y, { pointerId, pointerType: "touch" });
   pass(150);
-  assert.equal(page.told().length, 1);
+  assert.equal(page.views().length, 1);
 });
 
 test("keys and buttons zoom, move what is shown, and show all again", () => {
@@ -139,7 +139,7 @@ test("keys and buttons zoom, move what is shown, and show all again", () => {
   page.button("Show all").click();
   assert.deepEqual(partOf(page), [0, 0, N, N]);
   pass(1000);
-  assert.deepEqual(page.told().filter(({ window }) => window), []);
+  assert.deepEqual(page.views().filter(({ window }) => window), []);
 });
 
 test("the cell that the keys are on stays in what is shown", () => {
@@ -166,7 +166,7 @@ test("the frame in the overview is dragged to another part", () => {
   point(map, "pointerup", 100 + 66, 100 + 66);
   assert.deepEqual(partOf(page), [4, 4, 4, 4]);
   pass(200);
-  assert.deepEqual(page.told(), [{ window: "4.7,4.7" }]);
+  assert.deepEqual(page.views(), [{ window: "4.7,4.7" }]);
 });
 
 // -- the text ---------------------------------------------------------------------------------------------
@@ -174,7 +174,7 @@ test("the frame in the overview is dragged to another part", () => {
 /** Drag from one word to another, as a mouse does: a click follows where both are one element. */
 function dragWords(page, from, to) {
   point(page.word(from), "pointerdown");
-  for (let place = from; place !== to; place += Math.sign(to - from)) point(page.word(place + Math.sign(to - from)), "pointerover");
+  for (let position = from; position !== to; position += Math.sign(to - from)) point(page.word(position + Math.sign(to - from)), "pointerover");
   point(page.word(to), "pointerup");
 }
 
@@ -182,7 +182,7 @@ test("tokens that are dragged over stand on both axes, in lines and table, too",
   const page = openBench();
   dragWords(page, 7, 4);
   assert.deepEqual(partOf(page), [4, 4, 4, 4]);
-  const shown = page.all(".word").flatMap((word, place) => (word.classList.contains("shown") ? [place] : []));
+  const shown = page.all(".word").flatMap((word, position) => (word.classList.contains("shown") ? [position] : []));
   assert.deepEqual(shown, [4, 5, 6, 7]);
   assert.ok(!page.all(".word.looks").length);
   page.button("Lines").click();
@@ -194,7 +194,7 @@ test("tokens that are dragged over stand on both axes, in lines and table, too",
   assert.ok(page.text(".pairs caption").endsWith("among the tokens that are shown"));
   const weights = weightsIn(python.heads.exact);
   for (const row of page.all(".pairs tr").slice(1)) {
-    const [query, key] = [...row.querySelectorAll(".position")].map((place) => Number(place.textContent));
+    const [query, key] = [...row.querySelectorAll(".position")].map((cell) => Number(cell.textContent));
     assert.ok(query === 5 && key >= 4 && key < 8);
     assert.equal(row.querySelector(".weight .number").textContent, formatWeight(weights[(CHOSEN * N + query) * N + key]));
   }
@@ -202,7 +202,7 @@ test("tokens that are dragged over stand on both axes, in lines and table, too",
   assert.deepEqual(page.all(".word.shown, .word.looks").length, 0);
   assert.equal(page.all(".pairs tr").length, 41);
   pass(150);
-  assert.deepEqual(page.told().at(-1).window, "");
+  assert.deepEqual(page.views().at(-1).window, "");
 });
 
 test("a click with Shift ends what a click began; a click alone is no drag", () => {
@@ -272,9 +272,9 @@ test("exact weights are requested of what is new, at rest, before Python hears o
   assert.deepEqual(requests, []);
   pass(1);
   assert.deepEqual(requests, [{ layer: "1", head: "2", query: "-1", key: "-1", window, show: "heatmap", weighted: "0" }]);
-  assert.deepEqual(page.told(), []);
+  assert.deepEqual(page.views(), []);
   pass(150);
-  assert.deepEqual(page.told(), [{ window }]);
+  assert.deepEqual(page.views(), [{ window }]);
   putPayload(regionOf(header, 1 * header.heads + 2, [top, left, rows, cols], weightsIn(python.pooled.exact)));
   page.button("Zoom in").click();
   pass(1000);
@@ -290,12 +290,12 @@ test("a chosen token of a long text has its exact row in every head", () => {
   const page = openBench({ query, key, sort: "pair" }, { grid, exact: null, more: { cells: 400 } });
   const of = (head, at) => weights[(head * header.queries + query) * keys + at];
   const row = Float32Array.from({ length: layers * heads * keys }, (_, at) => of(Math.floor(at / keys), at % keys));
-  const tints = () => [30, 31, 32].map((place) => page.word(place).style.background);
+  const tints = () => [30, 31, 32].map((position) => page.word(position).style.background);
   const before = tints();
   assert.equal(before[0], before[1]); // in one cell of the grid
   putPayload(packed({ kind: "row", id: `${id} row ${query}`, of: id, query }, row));
   assert.equal(new Set(tints()).size, 3);
-  const ranked = [...Array(layers * heads).keys()].sort((one, two) => of(two, key) - of(one, key));
+  const ranked = [...Array(layers * heads).keys()].sort((first, second) => of(second, key) - of(first, key));
   assert.deepEqual(page.texts(".head-grid .caption b"), ranked.map((head) => `L${Math.floor(head / heads)} H${head % heads}`));
   point(over(page), "pointermove", ...page.cell(query, key, header.queries, keys));
   assert.equal(page.text(".heat .tip .weight"), formatWeight(of(1 * heads + 2, key)));

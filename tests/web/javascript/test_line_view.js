@@ -12,10 +12,10 @@ import { bytesIn, python, weightsIn } from "./python.js";
 const FINDING = { head: 7, text: "looks at the previous token", amount: "0.989 of its weight", chance: "0.05", baseline_name: "best random head" };
 
 /** A bench with a payload, and its line. */
-function opened(data = python.heads, known = null) {
+function opened(data = python.heads, notes = null) {
   const bench = new Bench();
   bench.adopt(unpack(bytesIn(data.grid)));
-  bench.known = known;
+  bench.notes = notes;
   const line = new LineView(bench);
   document.body.append(line.root);
   bench.listeners.add(() => line.draw());
@@ -67,7 +67,7 @@ test("an example's hint stands in place of it, and goes with the example", () =>
   assert.deepEqual(heads().map(({ textContent }) => textContent), ["L0 H4"]);
   assert.equal(line.words.querySelector("em").textContent, ")");
   bench.adopt(unpack(bytesIn(python.many.grid)));
-  bench.known = null; // the new text's labels are not there yet
+  bench.notes = null; // the new text's labels are not there yet
   line.draw();
   assert.equal(text(), "");
 });
@@ -80,9 +80,9 @@ test("for a pair the heads are named that give it the largest weights", async ()
   await settled();
   const weights = rowsOf(python.heads, query).map((row) => row[key]);
   const best = [...weights.keys()].sort((a, b) => weights[b] - weights[a]);
-  const looks = headsOfPair(bench.weights, query, key);
-  assert.deepEqual(looks.map(({ head }) => head), best.slice(0, looks.length));
-  looks.forEach(({ weight, chance }, rank) => {
+  const ranked = headsOfPair(bench.weights, query, key);
+  assert.deepEqual(ranked.map(({ head }) => head), best.slice(0, ranked.length));
+  ranked.forEach(({ weight, chance }, rank) => {
     assert.equal(weight, weights[best[rank]]);
     assert.ok(rank === 0 || weight > chance);
   });
@@ -102,14 +102,14 @@ test("for a token each head that is named gives that key the largest weight of i
   bench.choosePair({ query });
   await settled();
   const rows = rowsOf(python.heads, query);
-  const looks = keysOf(bench.weights, query);
-  assert.ok(looks.length > 0);
-  for (const { head, key, weight, chance } of looks) {
+  const ranked = keysOf(bench.weights, query);
+  assert.ok(ranked.length > 0);
+  for (const { head, key, weight, chance } of ranked) {
     assert.equal(weight, Math.max(...rows[head]));
     assert.equal(rows[head].indexOf(weight), key);
     assert.ok(key !== query && weight > chance);
   }
-  assert.equal(new Set(looks.map(({ key }) => key)).size, looks.length);
+  assert.equal(new Set(ranked.map(({ key }) => key)).size, ranked.length);
   assert.ok(text().startsWith(`${bench.weights.shown.header.query_labels[query]} looks most at `), text());
 });
 
@@ -137,9 +137,9 @@ test("a long text's line waits for the chosen token's weights", () => {
   const bytes = new Uint8Array(Float32Array.from(rows.flat()).buffer);
   bench.weights.takeRow({ query: 40 }, bytes);
   bench.notify();
-  const looks = keysOf(bench.weights, 40);
-  for (const { head, key } of looks) assert.equal(rows[head].indexOf(Math.max(...rows[head])), key);
-  assert.ok(looks.length && !text().includes("≈") && text(), text());
+  const ranked = keysOf(bench.weights, 40);
+  for (const { head, key } of ranked) assert.equal(rows[head].indexOf(Math.max(...rows[head])), key);
+  assert.ok(ranked.length && !text().includes("≈") && text(), text());
 });
 
 test("a line that is too long unfolds", () => {

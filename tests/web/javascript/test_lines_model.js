@@ -44,5 +44,5 @@ test("lines are found once and not kept without end", () => {
   const model = modelOf([[0.5, 0.5]]);
   assert.equal(model.lines(0, 0.9), model.lines(0, 0.9));
   for (let i = 0; i < 100; i++) model.lines(0, i / 100);
-  assert.ok(model.kept.size <= 25);
+  assert.ok(model.linesByName.size <= 25);
 });

@@ -36,14 +36,14 @@ test("the unusual numbers of a head are those in which it is among the 5 % at ei
   const shown = () => texts(".unusual > *");
   assert.deepEqual(shown(), ["Of fewer than 20 heads none counts as unusual."]);
   say({ payload: putPayload(bytesIn(grid)) });
-  const ascending = [...entropy.keys()].sort((one, two) => entropy[one] - entropy[two]);
+  const ascending = [...entropy.keys()].sort((first, second) => entropy[first] - entropy[second]);
   clickHead(ascending[1]);
   assert.deepEqual(shown(), ["Nothing unusual: in no number is this head among the 5 % of heads at either end."]);
-  for (const [head, place] of [[ascending[0], "lowest of 20"], [ascending[19], "highest of 20"]]) {
+  for (const [head, rank] of [[ascending[0], "lowest of 20"], [ascending[19], "highest of 20"]]) {
     clickHead(head);
     assert.equal(shown().length, 2);
     assert.equal(shown()[0], "Most unusual among all heads");
-    assert.ok(shown()[1].endsWith(place), shown()[1]);
+    assert.ok(shown()[1].endsWith(rank), shown()[1]);
   }
 });
 
@@ -98,9 +98,9 @@ test("the picture of all heads has a tick for each, and marks the head at its va
   assert.deepEqual([Math.min(...ticks), Math.max(...ticks)], [6, 114]);
   const order = (values) => [...values.keys()].sort((a, b) => values[a] - values[b] || a - b);
   assert.deepEqual(order(ticks), order(entropy));
-  const own = painted.at(-1);
-  assert.equal(own.colour, python.palette.accent.light);
-  assert.ok(Math.abs(own.x + own.width / 2 - ticks[7]) < 1e-9);
+  const ownTick = painted.at(-1);
+  assert.equal(ownTick.colour, python.palette.accent.light);
+  assert.ok(Math.abs(ownTick.x + ownTick.width / 2 - ticks[7]) < 1e-9);
   assert.ok(painted.some(({ colour }) => colour === python.palette.ink.light)); // the baseline
 });
 

@@ -32,14 +32,14 @@ function shown() {
 test("places are those of the library, on one scale, y downwards", () => {
   const { header, body } = unpack(bytesIn(map.payload));
   const model = new MapModel(header, body);
-  const own = map.points[LAYER][HEAD].flat();
-  const [xs, ys] = [0, 1].map((axis) => own.map((place) => place[axis]));
+  const points = map.points[LAYER][HEAD].flat();
+  const [xs, ys] = [0, 1].map((axis) => points.map((point) => point[axis]));
   const span = Math.max(...[xs, ys].map((values) => Math.max(...values) - Math.min(...values)));
   const middle = [xs, ys].map((values) => (Math.max(...values) + Math.min(...values)) / 2);
   for (const kind of [QUERY, KEY]) {
     for (let token = 0; token < N; token++) {
       const [x, y] = map.points[LAYER][HEAD][kind][token];
-      const got = model.placeOf(CHOSEN, { kind, token });
+      const got = model.pointOf(CHOSEN, { kind, token });
       assert.ok(Math.abs(got[0] - ((x - middle[0]) / span + 0.5)) < 1e-4);
       assert.ok(Math.abs(got[1] - (0.5 - (y - middle[1]) / span)) < 1e-4);
       assert.deepEqual(model.nearest(CHOSEN, ...got, 0.5, [kind]), { kind, token });
@@ -96,7 +96,7 @@ for (const theme of ["light", "dark"]) {
     const lines = paintedOn(over, "stroke").filter(({ path }) => /^M[^a]*L/.test(path));
     assert.equal(lines.length, pairs.length);
     assert.ok(lines.every(({ colour }) => colour.startsWith(palette.accent[theme])));
-    const words = paintedOn(over, "text").map((one) => one.text);
+    const words = paintedOn(over, "text").map((shape) => shape.text);
     for (const pair of pairs) assert.ok(words.includes(`${map.labels[pair.token]} ${model.weightText(pair.weight)}`));
     assert.match(text(".told"), new RegExp(`^query “\\${map.labels[token]}”`));
     point(over, "pointerleave");
@@ -126,7 +126,7 @@ test("the keyboard walks through tokens, and from a query to its key", () => {
 test("search marks tokens, and boxes hide queries or keys", () => {
   const { find, all, over, large, text } = shown();
   enter(find(".search"), "CAT");
-  assert.equal(large.found.length, map.labels.filter((label) => label.includes("cat")).length);
+  assert.equal(large.matches.length, map.labels.filter((label) => label.includes("cat")).length);
   assert.match(text(".told"), /^3 tokens have “CAT” in it\.$/);
   enter(find(".search"), "<img onerror=x>");
   assert.match(text(".told"), /^0 tokens have/);
@@ -146,13 +146,13 @@ test("search marks tokens, and boxes hide queries or keys", () => {
 });
 
 test("a click on a small map chooses the head, at once and for Python", () => {
-  const { find, told, text, parentElement, update, settings } = shown();
+  const { find, messages, text, parentElement, update, settings } = shown();
   assert.match(text(".large-title"), /^L1 H3/);
   const { layout } = parentElement.mhaViews.queryKeyMap.grid;
   const { x, y } = layout.tileAt(2 * HEADS + 5);
   click(find(".stage"), x + 3, y + 3);
   assert.match(text(".large-title"), /^L2 H5correlation/);
-  const [[name, { layer, head, id }]] = told;
+  const [[name, { layer, head, id }]] = messages;
   assert.deepEqual([name, layer, head], ["select", 2, 5]);
   update(settings([LAYER, HEAD])); // said before Python has heard of it
   assert.match(text(".large-title"), /^L2 H5/);

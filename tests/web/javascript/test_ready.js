@@ -13,7 +13,7 @@ app.dataset.testid = "stApp";
 const shown = () => document.documentElement.dataset.ready;
 const script = (state) => app.setAttribute("data-test-script-state", state);
 
-async function rest() {
+async function nextFrame() {
   await settled(); // the observer's turn
   pass(FRAMES);
 }
@@ -29,7 +29,7 @@ test("the number of a run is shown once it has ended and is painted", async () =
   begin();
   script("running");
   ready({ data: { session: "a", run: 3 } });
-  await rest();
+  await nextFrame();
   assert.equal(shown(), "working");
   script("notRunning");
   await settled();
@@ -51,10 +51,10 @@ test("a skeleton, a chart without its drawing and an unpainted component are wai
     app.append(element);
     script("notRunning");
     ready({ data: { session: testid, run: 2 } });
-    await rest();
+    await nextFrame();
     assert.equal(shown(), "working", testid);
     finish(element);
-    await rest();
+    await nextFrame();
     assert.equal(shown(), "2", testid);
   }
 });
@@ -63,17 +63,17 @@ test("what a component sends is waited for until the next run has ended", async 
   begin();
   script("notRunning");
   ready({ data: { session: "a", run: 1 } });
-  await rest();
+  await nextFrame();
   const messages = [];
   const { setTriggerValue } = readiness.observed({ setTriggerValue: (...message) => messages.push(message) });
   setTriggerValue("view", 7);
   assert.deepEqual(messages, [["view", 7]]);
   assert.equal(shown(), "working");
   ready({ data: { session: "a", run: 1 } }); // the run before, drawn again
-  await rest();
+  await nextFrame();
   assert.equal(shown(), "working");
   ready({ data: { session: "a", run: 2 } });
-  await rest();
+  await nextFrame();
   assert.equal(shown(), "2");
 });
 
@@ -82,10 +82,10 @@ test("a run that never comes is given up", async () => {
   script("notRunning");
   ready({ data: { session: "a", run: 5 } });
   readiness.expectRun();
-  await rest();
+  await nextFrame();
   assert.equal(shown(), "working");
   pass(30_000);
-  await rest();
+  await nextFrame();
   assert.equal(shown(), "5");
 });
 
@@ -93,9 +93,9 @@ test("a server that was started anew counts from one", async () => {
   begin();
   script("notRunning");
   ready({ data: { session: "a", run: 57 } });
-  await rest();
+  await nextFrame();
   ready({ data: { session: "b", run: 1 } });
-  await rest();
+  await nextFrame();
   assert.equal(shown(), "1");
 });
 
@@ -104,10 +104,10 @@ test("late values keep the page working until they have come", async () => {
   script("notRunning");
   readiness.setPending("weights", true);
   ready({ data: { session: "a", run: 4 } });
-  await rest();
+  await nextFrame();
   assert.equal(shown(), "working");
   readiness.setPending("weights", false);
-  await rest();
+  await nextFrame();
   assert.equal(shown(), "4");
 });
 

@@ -18,7 +18,7 @@ const product = (query, key) => [0, 1, 2].reduce((sum, dimension) => sum + q(que
 /** The softmax of a row, computed in the plainest way. */
 function rowOf(query, queries = N) {
   const scores = Array.from({ length: N }, (_, key) => (SEEN(query, key) ? Math.exp(SCALE * product(query, key)) : 0));
-  const sum = scores.reduce((all, one) => all + one, 0);
+  const sum = scores.reduce((all, score) => all + score, 0);
   return scores.map((score, key) => (SEEN(query, key) ? score / sum : -0)).slice(0, queries);
 }
 
@@ -33,7 +33,7 @@ function scores(of, head, { isLong = false, queries = [...Array(N).keys()], keys
     ...(isLong ? queries.flatMap((query) => keys.map((key) => rowOf(query)[key])) : []),
   ];
   const header = { kind: "scores", of, head, id: `${of} scores ${head} ${queries} ${keys} ${gap}`, queries, keys, d_head: SIZE, scale: SCALE, gaps: queries.map(() => gap),
-    seen: queries.map((query) => [...Array(N).keys()].filter((key) => SEEN(query, key)).length) };
+    "seen": queries.map((query) => [...Array(N).keys()].filter((key) => SEEN(query, key)).length) };
   return packed(header, Float32Array.from(numbers));
 }
 
@@ -54,18 +54,18 @@ test("products sum to the scores whose softmax is the row", () => {
   const vectors = new ScoreVectors(header, body);
   vectors.weights = WEIGHTS;
   for (const query of [0, 4, 10]) {
-    const { q: own, terms } = vectors.row(query);
-    assert.deepEqual([...own], [0, 1, 2].map((dimension) => q(query, dimension)));
+    const { q: queryVector, terms } = vectors.row(query);
+    assert.deepEqual([...queryVector], [0, 1, 2].map((dimension) => q(query, dimension)));
     assert.equal(terms.length, N);
     for (const term of terms) {
       assert.equal(term.product, product(query, term.key));
       assert.equal(term.score, SCALE * product(query, term.key));
       assert.deepEqual([...term.products], [0, 1, 2].map((dimension) => q(query, dimension) * k(term.key, dimension)));
-      assert.equal(term.seen, SEEN(query, term.key));
+      assert.equal(term.isVisible, SEEN(query, term.key));
     }
-    const seen = terms.filter((term) => term.seen);
-    const sum = seen.reduce((all, { score }) => all + Math.exp(score), 0);
-    for (const { score, weight } of seen) assert.ok(Math.abs(Math.exp(score) / sum - weight) < 1e-6);
+    const visibleTerms = terms.filter((term) => term.isVisible);
+    const sum = visibleTerms.reduce((all, { score }) => all + Math.exp(score), 0);
+    for (const { score, weight } of visibleTerms) assert.ok(Math.abs(Math.exp(score) / sum - weight) < 1e-6);
     const order = terms.map(({ weight }) => weight);
     assert.deepEqual(order, [...order].sort((a, b) => b - a));
   }

@@ -9,14 +9,14 @@ import { python } from "./python.js";
 const { palette } = python;
 const PIECES = [{ text: "[CLS]", special: true }, { text: "<b>cats</b>" }, { text: "sleep" }];
 const WIDTH = 300;
-const middle = (place) => 100 * place + 30; // of a token that is 60 pixels wide
+const middle = (position) => 100 * position + 30; // of a token that is 60 pixels wide
 
 /** The arcs of a sentence whose tokens begin at 0, 100 and 200. */
 function shown(data) {
   lay((element) => {
     if (element.matches?.(".line")) return { width: WIDTH };
-    const place = [...(element.parentElement?.children ?? [])].indexOf(element);
-    return element.matches?.(".line > *") ? { x: 100 * place, width: 60 } : undefined;
+    const position = [...(element.parentElement?.children ?? [])].indexOf(element);
+    return element.matches?.(".line > *") ? { x: 100 * position, width: 60 } : undefined;
   });
   const page = mounted(sentenceArcs);
   const update = (news) => page.update({ pieces: PIECES, above: [], below: [], ...news });
@@ -44,8 +44,8 @@ test("the sentence is text, and its arcs are read aloud on both sides", () => {
 test("an arc leads from the middle of its token to that of the other, stronger ones are wider", () => {
   const { arcs, find } = shown({ above: [arc(2, 1, 0.75), arc(0, 2, 0.25)], below: [arc(0, 1, 1)] });
   const [strong, weak] = arcs("above");
-  const [from, ...rest] = weak.getAttribute("d").match(/-?\d+(\.\d+)?/g).map(Number);
-  assert.ok(Math.abs(from - middle(0)) <= 3 && Math.abs(rest.at(-2) - middle(2)) <= 3);
+  const [from, ...coordinates] = weak.getAttribute("d").match(/-?\d+(\.\d+)?/g).map(Number);
+  assert.ok(Math.abs(from - middle(0)) <= 3 && Math.abs(coordinates.at(-2) - middle(2)) <= 3);
   assert.ok(number(strong, "stroke-width") > number(weak, "stroke-width"));
   assert.ok(number(strong, "opacity") > number(weak, "opacity"));
   assert.equal(strong.querySelector("title").textContent, "2 to 1: 0.75");

@@ -29,10 +29,10 @@ test("Enter in the sentence is Control and Enter, and breaks no line", () => {
 test("Enter with another key breaks the line, and ends a word that is being composed", () => {
   mounted(sentenceBar).update({});
   const keys = textArea("st-key-ask_text");
-  const others = [{ shiftKey: true }, { altKey: true }, { metaKey: true }, { isComposing: true }, { keyCode: 229 }];
-  for (const more of others) assert.equal(press("Enter", more), false, JSON.stringify(more));
+  const modified = [{ shiftKey: true }, { altKey: true }, { metaKey: true }, { isComposing: true }, { keyCode: 229 }];
+  for (const more of modified) assert.equal(press("Enter", more), false, JSON.stringify(more));
   assert.equal(press("a"), false);
-  assert.deepEqual(keys, [...others.map(() => "Enter"), "a"]);
+  assert.deepEqual(keys, [...modified.map(() => "Enter"), "a"]);
 });
 
 test("Enter in another box of several lines breaks the line", () => {

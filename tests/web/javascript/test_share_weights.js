@@ -58,9 +58,9 @@ test("shares stand on the axes that are shown: what is left of a row is scaled t
   const page = opened({ weighted: true });
   bring(page.header.id, 7);
   enter(page.box("Hide first token"), true);
-  const rest = 1 - share(5, 0);
+  const remaining = 1 - share(5, 0);
   const [text] = (point(page.find(".heat-over"), "pointermove", ...page.cell(4, 2, N - 1, N - 1)), [page.text(".heat .tip .weight")]);
-  assert.ok(Math.abs(Number(text) - share(5, 3) / rest) < 1e-4);
+  assert.ok(Math.abs(Number(text) - share(5, 3) / remaining) < 1e-4);
 });
 
 test("a family that shows no values says so, and a page without a server has no switch", () => {

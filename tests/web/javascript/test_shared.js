@@ -29,16 +29,16 @@ test("payloads of one message are kept each under its id, with floats where they
 test("base64 is read alike with the browser's own function and without it", () => {
   const bytes = bytesOf("grid");
   const text = Buffer.from(bytes).toString("base64");
-  const own = Uint8Array.fromBase64;
-  for (const read of [own, undefined, (given) => new Uint8Array(Buffer.from(given, "base64"))]) {
+  const nativeDecoder = Uint8Array.fromBase64;
+  for (const read of [nativeDecoder, undefined, (text) => new Uint8Array(Buffer.from(text, "base64"))]) {
     Uint8Array.fromBase64 = read;
     assert.deepEqual([...store.bytesOf(text)], [...bytes]);
   }
-  Uint8Array.fromBase64 = own;
+  Uint8Array.fromBase64 = nativeDecoder;
 });
 
 test("a payload that is none is refused in plain words", () => {
-  const whole = bytesOf("grid");
+  const gridBytes = bytesOf("grid");
   const withHeader = (text) => {
     const head = new TextEncoder().encode(text);
     const bytes = new Uint8Array(4 + head.length);
@@ -47,8 +47,8 @@ test("a payload that is none is refused in plain words", () => {
     return bytes;
   };
   assert.throws(() => store.unpack(null), /data is missing/);
-  assert.throws(() => store.unpack(whole.subarray(0, 3)), /data is missing/);
-  assert.throws(() => store.unpack(whole.subarray(0, 20)), /cut short/);
+  assert.throws(() => store.unpack(gridBytes.subarray(0, 3)), /data is missing/);
+  assert.throws(() => store.unpack(gridBytes.subarray(0, 20)), /cut short/);
   assert.throws(() => store.unpack(withHeader("{")), /cannot be read/);
   assert.throws(() => store.unpack(withHeader("null")), /another version/);
   assert.throws(() => store.unpack(withHeader('{"v": 99}')), /another version/);
@@ -67,9 +67,9 @@ test("the store keeps sixteen payloads, the oldest go, and tells who listens", (
   assert.equal(heard.length, 19);
   assert.equal(store.payloadStore(), payloads);
   // Equal content has an equal id, so what is there stays; notes are named by their grid, and change.
-  const [kept, first] = [payloads.byId.get("p18"), packed("n", { kind: "notes", labels: [1] })];
+  const [payload, first] = [payloads.byId.get("p18"), packed("n", { kind: "notes", labels: [1] })];
   store.putPayload(packed("p18"));
-  assert.equal(payloads.byId.get("p18"), kept);
+  assert.equal(payloads.byId.get("p18"), payload);
   store.putPayload(first);
   store.putPayload(packed("n", { kind: "notes", labels: [2] }));
   assert.deepEqual(payloads.byId.get("n").header.labels, [2]);
@@ -99,17 +99,17 @@ test("a code says no more digits than it carries", () => {
   assert.equal(shared.formatCode(255), "≈ 1.00");
   assert.equal(shared.formatCode(1), "< 0.0001");
   for (let code = 2; code < 256; code++) {
-    const said = shared.formatCode(code);
-    const digits = said.split(".")[1].length;
-    const off = Math.abs(Number(said.replace("≈ ", "")) - (code / 255) ** 2);
-    assert.ok(off <= 0.5 * 10 ** -digits + 1e-12, `${code}: ${said}`);
+    const codeText = shared.formatCode(code);
+    const digits = codeText.split(".")[1].length;
+    const off = Math.abs(Number(codeText.replace("≈ ", "")) - (code / 255) ** 2);
+    assert.ok(off <= 0.5 * 10 ** -digits + 1e-12, `${code}: ${codeText}`);
   }
 });
 
 test("any quantity is short", () => {
-  const said = [0.5, 3, 1234, 0.000123, -2.54321, null, NaN, Infinity].map((value) => shared.formatNumber(value));
+  const texts = [0.5, 3, 1234, 0.000123, -2.54321, null, NaN, Infinity].map((value) => shared.formatNumber(value));
   const none = "not defined";
-  assert.deepEqual(said, ["0.5", "3", "1,234", "0.000123", "−2.54", none, none, none]);
+  assert.deepEqual(texts, ["0.5", "3", "1,234", "0.000123", "−2.54", none, none, none]);
 });
 
 test("colours begin and end where the scale does, and lie between in between", () => {
@@ -125,10 +125,10 @@ test("colours begin and end where the scale does, and lie between in between", (
 
 test("every scale keeps 0 and 1 and rises", () => {
   for (const scale of ["linear", "sqrt", "log"]) {
-    const places = [0, 0.1, 0.3, 0.9, 1].map((weight) => shared.scaleWeight(weight, scale));
-    assert.equal(places[0], 0);
-    assert.ok(Math.abs(places[4] - 1) < 1e-12);
-    places.slice(1).forEach((place, i) => assert.ok(place > places[i]));
+    const scaled = [0, 0.1, 0.3, 0.9, 1].map((weight) => shared.scaleWeight(weight, scale));
+    assert.equal(scaled[0], 0);
+    assert.ok(Math.abs(scaled[4] - 1) < 1e-12);
+    scaled.slice(1).forEach((number, i) => assert.ok(number > scaled[i]));
   }
 });
 
@@ -148,8 +148,8 @@ test("ink is read on its colour", () => {
 });
 
 test("ordinals are English", () => {
-  const said = [1, 2, 3, 4, 10, 11, 12, 13, 21, 22, 101, 111, 113, 123].map(shared.ordinal).join(" ");
-  assert.equal(said, "1st 2nd 3rd 4th 10th 11th 12th 13th 21st 22nd 101st 111th 113th 123rd");
+  const texts = [1, 2, 3, 4, 10, 11, 12, 13, 21, 22, 101, 111, 113, 123].map(shared.ordinal).join(" ");
+  assert.equal(texts, "1st 2nd 3rd 4th 10th 11th 12th 13th 21st 22nd 101st 111th 113th 123rd");
 });
 
 test("a view belongs to the newest call: the end of an older one leaves it", () => {
@@ -170,7 +170,7 @@ test("a canvas has the pixels of its screen, as many as a phone takes, and is dr
   const calls = [];
   const context = {
     setTransform: (...numbers) => calls.push(["scale", numbers[0], numbers[3]]),
-    clearRect: (...place) => calls.push(["clear", ...place]),
+    clearRect: (...box) => calls.push(["clear", ...box]),
   };
   const canvas = { width: 0, height: 0, style: {}, getContext: () => context };
   globalThis.devicePixelRatio = 2;

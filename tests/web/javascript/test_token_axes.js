@@ -2,39 +2,39 @@ import assert from "node:assert/strict";
 import test from "node:test";
 
 import { unpack } from "../../../mha_viz/web/components/shared/payload_store.js";
-import { codeOf, codesOnAxes, isChanged, onAxes, placeOf, tokenAt, tokenAxis } from "../../../mha_viz/web/components/workbench/token_axes.js";
+import { codeOf, codesOnAxes, isChanged, onAxes, positionOf, tokenAt, tokenAxis } from "../../../mha_viz/web/components/workbench/token_axes.js";
 import { bytesIn, python } from "./python.js";
 
 const { pattern, cases } = python.reduced;
-const whole = unpack(bytesIn(cases[0].grid)); // the first wish is for nothing
+const payload = unpack(bytesIn(cases[0].grid)); // the first wish is for nothing
 const heads = pattern.flat().map((head) => new Float32Array(head.flat()));
 const nameOf = (wish) =>
   Object.keys(wish).filter((name) => wish[name]).join(" and ") + wish.between || "nothing";
 
 for (const { wish, pattern: expected, grid } of cases) {
   const { header, body } = unpack(bytesIn(grid));
-  const [queries, keys] = ["query", "key"].map((side) => tokenAxis(whole.header, side, wish));
-  const made = heads.map((head) => onAxes(head, whole.header.keys, queries, keys));
+  const [queries, keys] = ["query", "key"].map((side) => tokenAxis(payload.header, side, wish));
+  const reduced = heads.map((head) => onAxes(head, payload.header.keys, queries, keys));
 
   test(`${nameOf(wish)}: labels and weights are those that Python finds`, () => {
     assert.deepEqual([queries.labels, keys.labels], [header.query_labels, header.key_labels]);
     assert.deepEqual([queries.special, keys.segments], [header.query_special, header.key_segments]);
     expected.flat().forEach((rows, head) => {
-      const off = rows.flat().map((weight, at) => Math.abs(weight - made[head][at]));
-      assert.equal(made[head].length, off.length);
+      const off = rows.flat().map((weight, at) => Math.abs(weight - reduced[head][at]));
+      assert.equal(reduced[head].length, off.length);
       assert.ok(Math.max(...off) < 1e-6, `head ${head}: off by ${Math.max(...off)}`);
     });
   });
 
   test(`${nameOf(wish)}: a cell is masked where Python masks it, and has its colour`, () => {
     const size = header.rows * header.cols;
-    made.forEach((weights, head) => {
-      const codes = whole.body.subarray(head * heads[0].length, (head + 1) * heads[0].length);
-      const found = new Uint8Array(size);
-      codesOnAxes(codes, whole.header.keys, queries, keys, weights, found);
+    reduced.forEach((weights, head) => {
+      const codes = payload.body.subarray(head * heads[0].length, (head + 1) * heads[0].length);
+      const reducedCodes = new Uint8Array(size);
+      codesOnAxes(codes, payload.header.keys, queries, keys, weights, reducedCodes);
       const right = body.subarray(head * size, (head + 1) * size);
-      assert.deepEqual([...found].map((code) => code > 0), [...right].map((code) => code > 0));
-      found.forEach((code, at) => assert.ok(Math.abs(code - right[at]) <= 1)); // the last digit decides
+      assert.deepEqual([...reducedCodes].map((code) => code > 0), [...right].map((code) => code > 0));
+      reducedCodes.forEach((code, at) => assert.ok(Math.abs(code - right[at]) <= 1)); // the last digit decides
     });
   });
 }
@@ -48,10 +48,10 @@ test("all combinations were tried, on words of several tokens and a row that hol
 });
 
 test("a token is found at its word, one that was left out nowhere, and a word at its first token", () => {
-  const axis = tokenAxis(whole.header, "query", { words: true, no_special: true });
-  assert.equal(axis.labels[placeOf(axis, 1)], "walking");
-  assert.equal(placeOf(axis, 2), placeOf(axis, 1));
-  assert.equal(placeOf(axis, 0), -1);
+  const axis = tokenAxis(payload.header, "query", { words: true, no_special: true });
+  assert.equal(axis.labels[positionOf(axis, 1)], "walking");
+  assert.equal(positionOf(axis, 2), positionOf(axis, 1));
+  assert.equal(positionOf(axis, 0), -1);
   assert.deepEqual([tokenAt(axis, 0), tokenAt(axis, 1), tokenAt(axis, 99)], [1, 3, -1]);
 });
 

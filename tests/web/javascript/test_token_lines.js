@@ -32,7 +32,7 @@ async function shown(view = {}) {
   };
   const values = (side, index) => page.all(`.token-lines .values.${side} .value-row`)
     .find((row) => Number(row.dataset.index) === index);
-  const numbers = (side, index) => [...values(side, index).querySelectorAll(".number")].map((one) => one.textContent);
+  const numbers = (side, index) => [...values(side, index).querySelectorAll(".number")].map((element) => element.textContent);
   return { ...page, queries, keys, rows, hover, pin, numbers, canvas: page.find(".token-lines canvas") };
 }
 
@@ -60,9 +60,9 @@ test("lines go from each query to the keys that hold the share, in the colours o
   assert.deepEqual([...new Set(strokes().map(({ colour }) => colour))].sort(), [...colours].sort());
   const height = parseFloat(find(".token-lines .row").style.height);
   [0, 1, 2].forEach((head) => {
-    const own = strokes().filter(({ colour }) => colour === colours[head]).flatMap(({ path }) => lines(path));
-    const found = own.map((ends) => ends.map((y) => Math.floor(y / height)).join()).sort();
-    assert.deepEqual(found, kept(head, 0.5).map(([query, key]) => `${query},${key}`).sort());
+    const headLines = strokes().filter(({ colour }) => colour === colours[head]).flatMap(({ path }) => lines(path));
+    const drawnPairs = headLines.map((ends) => ends.map((y) => Math.floor(y / height)).join()).sort();
+    assert.deepEqual(drawnPairs, largestPairs(head, 0.5).map(([query, key]) => `${query},${key}`).sort());
   });
   hover(queries, 3);
   const some = strokes().flatMap(({ path }) => lines(path));
@@ -70,18 +70,18 @@ test("lines go from each query to the keys that hold the share, in the colours o
 });
 
 /** Queries and keys of the fewest lines of a head that hold a share of each row. */
-function kept(head, share) {
-  const found = [];
+function largestPairs(head, share) {
+  const pairs = [];
   for (let query = 0; query < N; query++) {
     const row = [...Array(N).keys()].sort((a, b) => weight(head, query, b) - weight(head, query, a));
-    let held = 0;
+    let mass = 0;
     for (const key of row) {
-      if (held >= share - 1e-5) break;
-      held += weight(head, query, key);
-      found.push([query, key]);
+      if (mass >= share - 1e-5) break;
+      mass += weight(head, query, key);
+      pairs.push([query, key]);
     }
   }
-  return found;
+  return pairs;
 }
 
 test("the gap has at least 45 % of any width, and the tokens and numbers the rest", async () => {
@@ -115,8 +115,8 @@ test("of more than 80 tokens only the lines of the chosen one are drawn", () => 
   const page = openBench({ show: "lines" }, { grid, exact: null });
   const { id, keys: size } = page.header;
   const head = 1 * page.header.heads + 2;
-  const own = weightsIn(exact).slice(head * size * size, (head + 1) * size * size);
-  putPayload(packed({ kind: "head", id: `${id} head ${head}`, of: id, head }, own));
+  const headWeights = weightsIn(exact).slice(head * size * size, (head + 1) * size * size);
+  putPayload(packed({ kind: "head", id: `${id} head ${head}`, of: id, head }, headWeights));
   pass(16);
   const canvas = page.find(".token-lines canvas");
   assert.ok(size > 80 && page.find(".token-lines").dataset.painted);
@@ -128,32 +128,32 @@ test("of more than 80 tokens only the lines of the chosen one are drawn", () => 
 });
 
 test("how many lines are hidden is said, heads can be left out, and the slider changes the share", async () => {
-  const { text, all, find, told } = await shown();
-  const hidden = (heads, share) => heads.reduce((sum, head) => sum + N * N - kept(head, share).length, 0);
-  const said = () => {
+  const { text, all, find, views } = await shown();
+  const hidden = (heads, share) => heads.reduce((sum, head) => sum + N * N - largestPairs(head, share).length, 0);
+  const hiddenText = () => {
     pass(16);
     return text(".token-lines .hidden");
   };
-  assert.equal(said(), `${hidden([0, 1, 2], 0.9)} fainter lines not drawn`);
+  assert.equal(hiddenText(), `${hidden([0, 1, 2], 0.9)} fainter lines not drawn`);
   assert.deepEqual(all(".token-lines .head").map((head) => head.textContent), ["L0 H0", "L0 H1", "L0 H2"]);
   all(".token-lines .head")[0].click();
   assert.equal(all(".token-lines .head")[0].getAttribute("aria-pressed"), "false");
-  assert.equal(said(), `${hidden([1, 2], 0.9)} fainter lines not drawn`);
+  assert.equal(hiddenText(), `${hidden([1, 2], 0.9)} fainter lines not drawn`);
   const range = find(".token-lines input[type=range]");
   range.value = "70";
   range.dispatchEvent(new globalThis.window.Event("input"));
-  assert.equal(said(), `${hidden([1, 2], 0.7)} fainter lines not drawn`);
+  assert.equal(hiddenText(), `${hidden([1, 2], 0.7)} fainter lines not drawn`);
   pass(1000);
-  assert.deepEqual(told(), []); // until the slider is let go
+  assert.deepEqual(views(), []); // until the slider is let go
   enter(range, "100");
-  assert.equal(said(), "All lines drawn");
+  assert.equal(hiddenText(), "All lines drawn");
   assert.equal(text(".token-lines .percent"), "100 %");
   pass(1000);
-  assert.deepEqual(told(), [{ mass: "1" }]);
+  assert.deepEqual(views(), [{ mass: "1" }]);
 });
 
 test("a query is pinned, with a key it is a pair, and Escape lets go", async () => {
-  const { pin, queries, keys, all, told, rows, find } = await shown();
+  const { pin, queries, keys, all, views, rows, find } = await shown();
   pin(queries, 3);
   assert.deepEqual(all(".token-lines .pinned"), [rows(queries)[3]]);
   assert.match(find(".token-lines .hint").textContent, /^Pinned\. Choose a key/);
@@ -163,7 +163,7 @@ test("a query is pinned, with a key it is a pair, and Escape lets go", async () 
   press("Escape");
   pass(1000);
   assert.deepEqual(all(".token-lines .pinned"), []);
-  assert.deepEqual(told(), [{ query: "3" }, { query: "3", key: "8" }, { query: "-1", key: "-1" }]);
+  assert.deepEqual(views(), [{ query: "3" }, { query: "3", key: "8" }, { query: "-1", key: "-1" }]);
 });
 
 test("a token that the address pins is pinned", async () => {
@@ -172,7 +172,7 @@ test("a token that the address pins is pinned", async () => {
 });
 
 test("keys walk through the tokens, say their partners and choose a pair", async () => {
-  const { find, queries, keys, text, told, header, rows } = await shown();
+  const { find, queries, keys, text, views, header, rows } = await shown();
   const stops = [...find(".token-lines").querySelectorAll("button, input, [tabindex='0']")];
   const order = [...stops.slice(3)];
   assert.deepEqual(order, [find(".token-lines input"), queries, keys]); // of the Tab key, behind the heads
@@ -191,7 +191,7 @@ test("keys walk through the tokens, say their partners and choose a pair", async
   press("ArrowDown");
   press("Enter");
   pass(1000);
-  assert.deepEqual(told(), [{ query: "1", key: "2" }]);
+  assert.deepEqual(views(), [{ query: "1", key: "2" }]);
   press("ArrowLeft");
   assert.equal(document.activeElement, queries);
   assert.ok(!press("x"));
@@ -204,9 +204,9 @@ test("what is said of a token of one side names those of the other", async () =>
   const grid = Buffer.from(packed(header, bytes.slice(begin))).toString("base64");
   const { find, text } = openBench(SHOWN, { grid });
   await settled();
-  for (const [side, said] of [["queries", /^The looks at L0 H0: \S+- /], ["keys", /^The- is looked at by L0 H0: \S+[^-] /]]) {
+  for (const [side, sentence] of [["queries", /^The looks at L0 H0: \S+- /], ["keys", /^The- is looked at by L0 H0: \S+[^-] /]]) {
     find(`.token-lines .side.${side}`).focus();
     assert.ok(press("ArrowDown"));
-    assert.match(text(".token-lines .live"), said);
+    assert.match(text(".token-lines .live"), sentence);
   }
 });

@@ -28,9 +28,9 @@ test("each panel has all tokens, at one scale for both axes, in the colours of t
     const drawn = dots(canvas);
     assert.equal(drawn.length, spaces.values.length);
     const order = spaces.values.map((value, token) => ({ value, token })).sort((a, b) => a.value - b.value).map(({ token }) => token);
-    const own = order.map((token) => spaces.points[panel][token]);
+    const points = order.map((token) => spaces.points[panel][token]);
     const apart = (list, a, b) => Math.hypot(list[a].x - list[b].x, list[a].y - list[b].y);
-    const plane = own.map(([x, y]) => ({ x, y }));
+    const plane = points.map(([x, y]) => ({ x, y }));
     const scale = apart(drawn, 0, 1) / apart(plane, 0, 1);
     for (let i = 2; i < drawn.length; i++) {
       assert.ok(Math.abs(apart(drawn, 0, i) - scale * apart(plane, 0, i)) < 0.1);
@@ -56,7 +56,7 @@ test("numbers are shades of one scale, and a dark page has its own", () => {
 });
 
 test("the token that is pointed at is marked in every panel; a click opens it", () => {
-  const { canvases, marks, find, told, texts, all } = shown(spaces.categories);
+  const { canvases, marks, find, messages, texts, all } = shown(spaces.categories);
   const [{ x, y }] = dots(canvases[0]);
   const stage = all(".stage")[0];
   point(stage, "pointermove", LEFT + x, TOP + y);
@@ -66,15 +66,15 @@ test("the token that is pointed at is marked in every panel; a click opens it", 
   assert.equal(texts(".tip div")[0], spaces.tokens[token]);
   assert.ok(find(".tip").textContent.includes(spaces.texts[spaces.text[token]]));
   click(stage, LEFT + x, TOP + y);
-  assert.deepEqual(told, [["open", { token }]]);
+  assert.deepEqual(messages, [["open", { token }]]);
   point(find(".token-spaces"), "pointerleave");
   assert.ok(find(".tip").hidden);
   click(stage, LEFT - 200, TOP - 200); // far from all
-  assert.equal(told.length, 1);
+  assert.equal(messages.length, 1);
 });
 
 test("the keys go from token to token, and Enter opens one", () => {
-  const { find, told, text } = shown(spaces.categories);
+  const { find, messages, text } = shown(spaces.categories);
   find(".token-spaces").focus();
   assert.ok(press("ArrowRight") && press("ArrowRight"));
   assert.ok(text(".live").includes(spaces.tokens[1]));
@@ -84,7 +84,7 @@ test("the keys go from token to token, and Enter opens one", () => {
   press("ArrowLeft");
   press("Enter");
   const last = spaces.tokens.length - 1;
-  assert.deepEqual(told.map(([, { token }]) => token), [1, last, last - 1]);
+  assert.deepEqual(messages.map(([, { token }]) => token), [1, last, last - 1]);
   press("Escape");
   assert.ok(find(".tip").hidden);
   assert.ok(!press("a"));

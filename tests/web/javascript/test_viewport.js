@@ -7,7 +7,7 @@ import {
 
 const size = { rows: 200, cols: 300 };
 const all = allOf(size);
-const near = (one, other) => assert.ok(Math.abs(one - other) < 1e-9, `${one} is not ${other}`);
+const near = (actual, expected) => assert.ok(Math.abs(actual - expected) < 1e-9, `${actual} is not ${expected}`);
 const isInside = ({ top, left, rows, cols }, { rows: high, cols: wide }) =>
   top >= 0 && left >= 0 && top + rows <= high + 1e-9 && left + cols <= wide + 1e-9;
 

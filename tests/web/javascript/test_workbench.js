@@ -13,7 +13,7 @@ import { bytesIn, packed, python } from "./python.js";
 
 test("a head is painted at once where its tile is clicked, and told a moment later", () => {
   const page = openBench();
-  const { find, text, clickHead, cell, told } = page;
+  const { find, text, clickHead, cell, views } = page;
   for (const head of [14, 3]) {
     clickHead(head);
     assert.equal(text("h2.name"), nameOf(head));
@@ -26,12 +26,12 @@ test("a head is painted at once where its tile is clicked, and told a moment lat
     }
   }
   pass(149);
-  assert.deepEqual(told(), []);
+  assert.deepEqual(views(), []);
   pass(1);
-  assert.deepEqual(told(), [{ layer: "0", head: "3" }]);
+  assert.deepEqual(views(), [{ layer: "0", head: "3" }]);
   clickHead(3); // what is chosen already
   pass(1000);
-  assert.equal(told().length, 1);
+  assert.equal(views().length, 1);
 });
 
 test("the cell that is pointed at says its exact weight and its rank, and each cell has its number", () => {
@@ -47,12 +47,12 @@ test("the cell that is pointed at says its exact weight and its rank, and each c
     const middle = [x + width / 2, y + height / 2];
     cell(row, column).forEach((at, i) => assert.ok(Math.abs(at - middle[i]) < 1));
   }
-  const texts = paintedOn(find(".heat-cells"), "text").map((one) => one.text);
+  const texts = paintedOn(find(".heat-cells"), "text").map((shape) => shape.text);
   for (const label of header.query_labels) assert.ok(texts.includes(label), label);
 });
 
 test("keys choose a head, and walk through the cells of its picture", () => {
-  const { find, text, told, header } = openBench();
+  const { find, text, views, header } = openBench();
   find(".cells").focus();
   press("ArrowRight");
   press("Enter");
@@ -66,10 +66,10 @@ test("keys choose a head, and walk through the cells of its picture", () => {
   assert.ok(live.startsWith(`${header.query_labels[1]} to ${header.key_labels[1]}: `), live);
   press("Enter");
   pass(150);
-  assert.deepEqual(told(), [{ head: "3", query: "1", key: "1" }]);
+  assert.deepEqual(views(), [{ head: "3", query: "1", key: "1" }]);
   press("Escape");
   pass(150);
-  assert.deepEqual([told()[1].query, told()[1].key], ["-1", "-1"]);
+  assert.deepEqual([views()[1].query, views()[1].key], ["-1", "-1"]);
 });
 
 test("beside a picture no nearest head is named, and no score is offered before a token is chosen", () => {
@@ -172,8 +172,8 @@ test("a scale recolours both pictures", () => {
 const { cases, pattern } = python.reduced;
 for (const wish of ["words", "no_special", "no_first"]) {
   test(`weights on other axes are those that Python finds: ${wish}`, () => {
-    const { grid, pattern: expected } = cases.find(({ wish: asked }) =>
-      asked[wish] && Object.values(asked).filter(Boolean).length === 1);
+    const { grid, pattern: expected } = cases.find(({ wish: axesWish }) =>
+      axesWish[wish] && Object.values(axesWish).filter(Boolean).length === 1);
     const page = openBench({ layer: 1, head: 1, show: "table" }, { grid: cases[0].grid, exact: null });
     const exact = new Float32Array(pattern[1][1].flat());
     const { id } = page.header;
@@ -182,15 +182,15 @@ for (const wish of ["words", "no_special", "no_first"]) {
     enter(page.box(labels[wish]), true);
     const { query_labels: words } = headerOf(grid);
     assert.deepEqual(page.texts(".head-view .word"), words);
-    const found = page.all(".pairs tr").slice(1).map((row) => {
-      const [from, to] = [...row.querySelectorAll(".position")].map((place) => Number(place.textContent));
+    const listedPairs = page.all(".pairs tr").slice(1).map((row) => {
+      const [from, to] = [...row.querySelectorAll(".position")].map((cell) => Number(cell.textContent));
       const names = [...row.querySelectorAll("bdi")].map((token) => token.textContent);
       return { from, to, names, weight: row.querySelector(".weight .number").textContent };
     });
     const rows = expected[1][1];
-    const most = rows.flat().filter((one) => one > 0).sort((a, b) => b - a).slice(0, 40);
-    assert.equal(found.length, most.length);
-    found.forEach(({ from, to, names, weight: value }, i) => {
+    const most = rows.flat().filter((positive) => positive > 0).sort((a, b) => b - a).slice(0, 40);
+    assert.equal(listedPairs.length, most.length);
+    listedPairs.forEach(({ from, to, names, weight: value }, i) => {
       assert.equal(value, formatWeight(most[i]));
       assert.equal(value, formatWeight(rows[from][to]));
       assert.deepEqual(names, [words[from], words[to]]);
@@ -217,20 +217,20 @@ test("another text takes the place of the one before; what cannot be drawn is to
 });
 
 test("on a phone a tap on a head brings its picture into view, elsewhere nothing moves", () => {
-  const seen = [];
+  const classNames = [];
   const { scrollIntoView } = globalThis.window.Element.prototype;
   globalThis.window.Element.prototype.scrollIntoView = function () {
-    seen.push(this.className);
+    classNames.push(this.className);
   };
   openBench().clickHead(4);
-  assert.deepEqual(seen, []);
+  assert.deepEqual(classNames, []);
   globalThis.innerWidth = 390;
   document.body.replaceChildren();
   lay(() => ({ width: 390 }));
   openBench().clickHead(9);
   globalThis.innerWidth = 1280;
   globalThis.window.Element.prototype.scrollIntoView = scrollIntoView;
-  assert.ok(seen.length > 0 && seen.every((name) => name.includes("head-view")));
+  assert.ok(classNames.length > 0 && classNames.every((name) => name.includes("head-view")));
 });
 
 test("the divider shares out the width, by keys too, and F shows the head alone", () => {
@@ -262,7 +262,7 @@ test("heads are switched off beside the name and in a selection, and the predict
   page.clickHead(7);
   page.button("Switch off").click();
   pass(150);
-  assert.deepEqual(page.told().at(-1), { off: "1.2" });
+  assert.deepEqual(page.views().at(-1), { off: "1.2" });
   assert.ok(shown() && veils() === 1);
   assert.equal(page.find(".prediction-view").getAttribute("aria-busy"), "true");
   const before_and_after = [["bed", 0.5, 0.125], ["<b>", 0.25, 0.75]];

@@ -23,7 +23,7 @@ test("metrics of a long text come after its weights, and heads can be sorted by 
   putPayload(bytesIn(facts));
   say();
   assert.deepEqual(offered(), ["", "entropy"]);
-  const descending = [...entropy.keys()].sort((one, two) => entropy[two] - entropy[one]);
+  const descending = [...entropy.keys()].sort((first, second) => entropy[second] - entropy[first]);
   enter(menu("Sort"), "entropy");
   assert.deepEqual(order(page), descending.map(nameOf));
   clickHead(0);
@@ -78,7 +78,7 @@ test("heads stand in the order of a pair's weight", async () => {
   values.forEach((value, i) => assert.equal(value, formatNumber(Math.fround(weight(ranked[i], 8, 3)))));
   assert.match(page.text(".grid-view > .note"), new RegExp(`with even weights it would be ${formatWeight(1 / N)}\\.$`));
   pass(150);
-  assert.deepEqual(page.told(), [{ sort: "pair" }]);
+  assert.deepEqual(page.views(), [{ sort: "pair" }]);
 });
 
 test("special tokens can be hidden where there are some, or where they are hidden", () => {
@@ -137,16 +137,16 @@ test("tiles show a metric in place of weights, from its smallest to its largest 
   assert.equal(images.length, COUNT);
   const colours = images.map(({ x, y, width, height }) => pixelAt(page.find(".cells"), x + width / 2, y + height / 2));
   const brightness = colours.map(([r, g, b]) => r + g + b);
-  const byEntropy = [...entropy.keys()].sort((one, other) => entropy[one] - entropy[other]);
-  for (const [one, other] of byEntropy.slice(1).map((head, at) => [byEntropy[at], head])) {
-    assert.ok(brightness[one] >= brightness[other]); // darker is more
+  const byEntropy = [...entropy.keys()].sort((first, second) => entropy[first] - entropy[second]);
+  for (const [first, second] of byEntropy.slice(1).map((head, at) => [byEntropy[at], head])) {
+    assert.ok(brightness[first] >= brightness[second]); // darker is more
   }
   assert.ok(brightness[byEntropy[0]] > brightness[byEntropy.at(-1)]);
   const short = (value) => String(Number(value.toPrecision(2)));
   assert.deepEqual(page.texts(".head-grid .badge"), entropy.map(short));
   assert.deepEqual(page.texts(".legend .tick"), [byEntropy[0], byEntropy.at(-1)].map((head) => short(entropy[head])));
   pass(150);
-  assert.deepEqual(page.told(), [{ tiles: "entropy" }]);
+  assert.deepEqual(page.views(), [{ tiles: "entropy" }]);
 });
 
 test("a token that is chosen alone lists the heads by their largest weight from it, in place of tiles", () => {

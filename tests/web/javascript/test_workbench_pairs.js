@@ -13,16 +13,16 @@ const CHOSEN = 7; // L1 H2
 
 test("a pair of words is marked everywhere, survives a change of head, and can be let go", () => {
   const page = openBench();
-  const { word, text, header, find, clickHead, told, button, say, last } = page;
+  const { word, text, header, find, clickHead, views, button, say, last } = page;
   const [query, key] = [8, 3];
   assert.ok(button("Clear selection").hidden);
   word(query).click();
   assert.match(text(".hint"), new RegExp(`^Tinted by how much “${header.query_labels[query]}” looks at each`));
   const { light } = python.palette.sequential;
-  const tints = Array.from({ length: N }, (_, place) => word(place).style.background.match(/\d+/g).map(Number));
+  const tints = Array.from({ length: N }, (_, position) => word(position).style.background.match(/\d+/g).map(Number));
   const far = ([red, green, blue]) => rgbOf(light.at(-1)).reduce((sum, value, i) => sum + Math.abs(value - [red, green, blue][i]), 0);
   assert.equal(tints.map(far).indexOf(Math.min(...tints.map(far))), largest(rowOf(CHOSEN, query)));
-  tints.forEach((tint, place) => assert.deepEqual(word(place).style.color.match(/\d+/g).map(Number), rgbOf(inkOn(tint))));
+  tints.forEach((tint, position) => assert.deepEqual(word(position).style.color.match(/\d+/g).map(Number), rgbOf(inkOn(tint))));
   word(key).click();
   const weight = formatWeight(rowOf(CHOSEN, query)[key]);
   assert.equal(text(".hint"), `“${header.query_labels[query]}” looks at “${header.key_labels[key]}”: ${weight}`);
@@ -37,27 +37,27 @@ test("a pair of words is marked everywhere, survives a change of head, and can b
   clickHead(14);
   assert.deepEqual(marked(), [true, true]);
   pass(150);
-  assert.deepEqual(told(), [{ query: "8", key: "3", layer: "2", head: "4" }]);
+  assert.deepEqual(views(), [{ query: "8", key: "3", layer: "2", head: "4" }]);
   say({ heard: last(), view: { ...python.bench.settings.view, query: 8, key: 3, layer: 2, head: 4 } });
   assert.ok(!button("Clear selection").hidden);
   button("Clear selection").click();
   assert.deepEqual(marked(), [false, false]);
   assert.ok(find(".marks").hidden);
   pass(150);
-  assert.deepEqual(told()[1], { query: "-1", key: "-1" });
+  assert.deepEqual(views()[1], { query: "-1", key: "-1" });
 });
 
 test("tokens that are chosen together sort the heads by how much they look at each other", () => {
   const page = openBench();
-  const { word, text, told, say, last, button } = page;
+  const { word, text, views, say, last, button } = page;
   const { MouseEvent } = globalThis.window;
-  const control = (place) => word(place).dispatchEvent(new MouseEvent("click", { bubbles: true, ctrlKey: true }));
+  const control = (position) => word(position).dispatchEvent(new MouseEvent("click", { bubbles: true, ctrlKey: true }));
   [3, 7, 4].forEach(control);
-  const chosen = () => [...Array(N).keys()].filter((place) => word(place).classList.contains("among"));
+  const chosen = () => [...Array(N).keys()].filter((position) => word(position).classList.contains("among"));
   assert.deepEqual(chosen(), [3, 4, 7]);
   assert.match(text(".sentence .hint"), /^3 chosen tokens look at each other …$/); // Python adds up
   pass(150);
-  assert.deepEqual(told(), [{ tokens: "3.4,7.7", sort: "among" }]);
+  assert.deepEqual(views(), [{ tokens: "3.4,7.7", sort: "among" }]);
   const values = Array.from({ length: COUNT }, (_, head) => head / 100);
   const view = { ...python.bench.settings.view, tokens: [[3, 4], [7, 7]], sort: "among" };
   say({ heard: last(), view, fact: { title: "Weight among the chosen tokens", values } });
@@ -69,7 +69,7 @@ test("tokens that are chosen together sort the heads by how much they look at ea
   button("Clear selection").click();
   assert.deepEqual(chosen(), []);
   pass(150);
-  assert.deepEqual(told().at(-1), { tokens: "", sort: "" });
+  assert.deepEqual(views().at(-1), { tokens: "", sort: "" });
   word(2).click();
   word(5).click();
   control(8); // joins the pair that is looked at
@@ -79,17 +79,17 @@ test("tokens that are chosen together sort the heads by how much they look at ea
 
 test("the mean of all heads tints the words, where it is asked for", () => {
   const { word, button } = openBench({ query: 8 });
-  const tints = () => Array.from({ length: N }, (_, place) => word(place).style.background);
-  const own = tints();
+  const tints = () => Array.from({ length: N }, (_, position) => word(position).style.background);
+  const tintsBefore = tints();
   button("Mean of all heads").click();
   assert.equal(button("Mean of all heads").getAttribute("aria-pressed"), "true");
-  assert.notDeepEqual(tints(), own);
+  assert.notDeepEqual(tints(), tintsBefore);
   button("Mean of all heads").click();
-  assert.deepEqual(tints(), own);
+  assert.deepEqual(tints(), tintsBefore);
 });
 
 test("a cell is pinned by a click and let go by another one; beside the cells a row or a column", () => {
-  const { find, cell, word, told } = openBench();
+  const { find, cell, word, views } = openBench();
   const over = find(".heat-over");
   const [x, y] = cell(5, 2);
   click(over, x, y);
@@ -97,21 +97,21 @@ test("a cell is pinned by a click and let go by another one; beside the cells a 
   click(over, x, y);
   pass(150);
   assert.ok(!word(5).classList.contains("looks"));
-  assert.deepEqual(told(), [{ query: "-1", key: "-1" }]);
+  assert.deepEqual(views(), [{ query: "-1", key: "-1" }]);
   click(over, 5, y);
   pass(150);
   click(over, x, 5);
   pass(150);
-  assert.deepEqual(told().slice(1).map(({ query, key }) => [query, key]), [["5", "-1"], ["-1", "2"]]);
+  assert.deepEqual(views().slice(1).map(({ query, key }) => [query, key]), [["5", "-1"], ["-1", "2"]]);
 });
 
 test("a finger's tap says for a while what it hit, and pins it", () => {
-  const { find, cell, told } = openBench();
+  const { find, cell, views } = openBench();
   click(find(".heat-over"), ...cell(3, 4), { pointerType: "touch" });
   assert.match(find(".heat .tip").textContent, /in its row$/);
   pass(2499);
   assert.ok(!find(".heat .tip").hidden);
   pass(1);
   assert.ok(find(".heat .tip").hidden);
-  assert.deepEqual(told(), [{ query: "3", key: "4" }]);
+  assert.deepEqual(views(), [{ query: "3", key: "4" }]);
 });

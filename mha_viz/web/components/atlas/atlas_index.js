@@ -25,16 +25,16 @@ export class AtlasIndex {
     const controls = document.getElementById("controls");
     const titles = Object.fromEntries(data.quantities.map(({ key, title }) => [key, title]));
     this.menus = Object.entries(AXES).map(([axis, name]) => {
-      const made = menu(name, (key) => this.choose({ [axis]: key }));
-      fillMenu(made, titles, "");
-      controls.append(made.root);
-      return [axis, made.select];
+      const axisMenu = menu(name, (key) => this.choose({ [axis]: key }));
+      fillMenu(axisMenu, titles, "");
+      controls.append(axisMenu.root);
+      return [axis, axisMenu.select];
     });
     this.switches = Object.entries(SWITCHES).map(([key, name]) => {
-      const made = check(name, HELP[key], (isOn) => this.choose({ [key]: isOn ? "1" : "" }));
-      made.root.hidden = !data.quantities.some((quantity) => quantity[key === "untrained" ? "untrained" : "low"]);
-      controls.append(made.root);
-      return [key, made.box];
+      const switchBox = check(name, HELP[key], (isOn) => this.choose({ [key]: isOn ? "1" : "" }));
+      switchBox.root.hidden = !data.quantities.some((quantity) => quantity[key === "untrained" ? "untrained" : "low"]);
+      controls.append(switchBox.root);
+      return [key, switchBox.box];
     });
     document.getElementById("scatter").append(this.plot.root);
     globalThis.addEventListener("hashchange", () => this.draw());
@@ -44,14 +44,14 @@ export class AtlasIndex {
 
   /** What the address says; a quantity that it does not name, or that there is not, is as at the start. */
   get view() {
-    const asked = Object.fromEntries(new URLSearchParams(location.hash.slice(1)));
-    const axes = Object.keys(AXES).map((axis) => [axis, this.byKey[asked[axis]] ? asked[axis] : this.data.start[axis]]);
-    return { ...Object.fromEntries(axes), ...Object.fromEntries(Object.keys(SWITCHES).map((key) => [key, asked[key] ?? ""])) };
+    const parameters = Object.fromEntries(new URLSearchParams(location.hash.slice(1)));
+    const axes = Object.keys(AXES).map((axis) => [axis, this.byKey[parameters[axis]] ? parameters[axis] : this.data.start[axis]]);
+    return { ...Object.fromEntries(axes), ...Object.fromEntries(Object.keys(SWITCHES).map((key) => [key, parameters[key] ?? ""])) };
   }
 
   choose(values) {
-    const said = Object.entries({ ...this.view, ...values }).filter(([, value]) => value);
-    location.replace(`#${new URLSearchParams(said)}`); // the page draws when it hears of it
+    const parameters = Object.entries({ ...this.view, ...values }).filter(([, value]) => value);
+    location.replace(`#${new URLSearchParams(parameters)}`); // the page draws when it hears of it
   }
 
   draw() {

@@ -143,11 +143,11 @@ function axes(across, down, { width, height }, titles) {
 }
 
 function intervalLines(point, across, down, stroke) {
-  const found = [];
+  const intervals = [];
   const { xs = [], ys = [] } = point;
-  if (xs.every(isNumber) && xs.length) found.push({ x1: across.at(xs[0]), x2: across.at(xs[1]), y1: down.at(point.y), y2: down.at(point.y) });
-  if (ys.every(isNumber) && ys.length) found.push({ x1: across.at(point.x), x2: across.at(point.x), y1: down.at(ys[0]), y2: down.at(ys[1]) });
-  return found.map((ends) => svgElement("line", { ...ends, stroke, class: "interval" }));
+  if (xs.every(isNumber) && xs.length) intervals.push({ x1: across.at(xs[0]), x2: across.at(xs[1]), y1: down.at(point.y), y2: down.at(point.y) });
+  if (ys.every(isNumber) && ys.length) intervals.push({ x1: across.at(point.x), x2: across.at(point.x), y1: down.at(ys[0]), y2: down.at(ys[1]) });
+  return intervals.map((ends) => svgElement("line", { ...ends, stroke, class: "interval" }));
 }
 
 /** Colours of names, or of numbers between their ends. @param {string[]} names @param {any[]} values @param {"light" | "dark"} theme */
@@ -155,8 +155,8 @@ function colouring(names, values, theme) {
   const inks = [...PALETTE.qualitative[theme].slice(0, -1), PALETTE.muted[theme]]; // the last of many are all others
   if (names.length) return { names, of: (name) => inks[names.indexOf(name)], ends: [] };
   const [low, high] = endsOf(values);
-  const place = (value) => PALEST + ((1 - PALEST) * (value - low)) / (high - low);
-  const of = (value) => (isNumber(value) ? `rgb(${colourAt(place(value), PALETTE.sequential[theme])})` : PALETTE.missing[theme]);
+  const shade = (value) => PALEST + ((1 - PALEST) * (value - low)) / (high - low);
+  const of = (value) => (isNumber(value) ? `rgb(${colourAt(shade(value), PALETTE.sequential[theme])})` : PALETTE.missing[theme]);
   return { names, of, ends: [low, high] };
 }
 

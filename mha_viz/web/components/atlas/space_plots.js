@@ -24,18 +24,18 @@ export class SpacePlots {
       colour: ["Colour", Object.fromEntries(Object.entries(this.colours).map(([key, { title }]) => [key, title]))],
     };
     for (const [key, [name, titles]] of Object.entries(offered)) {
-      const made = menu(name, (value) => {
+      const spaceMenu = menu(name, (value) => {
         this.view[key] = value;
         this.draw();
       });
-      fillMenu(made, titles, this.view[key]);
-      document.getElementById("space-controls").append(made.root);
+      fillMenu(spaceMenu, titles, this.view[key]);
+      document.getElementById("space-controls").append(spaceMenu.root);
     }
     this.plots = spaces.names.map((name) => new ScatterPlot(name, LOOK));
     document.getElementById("space-plots").append(...this.plots.map((plot) => {
-      const place = make("section");
-      place.append(make("h3", "", plot.name), plot.root);
-      return place;
+      const section = make("section");
+      section.append(make("h3", "", plot.name), plot.root);
+      return section;
     }));
     this.table = make("div", "table");
     this.table.tabIndex = 0;

@@ -19,8 +19,8 @@ export class TextBench {
     this.root = root;
     this.title = make("h3");
     this.page = make("a", "page");
-    this.place = make("div", "place");
-    root.append(this.title, this.page, this.place);
+    this.benchElement = make("div", "place");
+    root.append(this.title, this.page, this.benchElement);
     root.hidden = true;
     /** Who waits for the weights of a text. @type {Map<string, (code: string) => void>} */
     this.waiting = new Map();
@@ -61,7 +61,7 @@ export class TextBench {
     const { layer, head } = this.data;
     this.title.textContent = "All heads on this text";
     this.end = workbench({
-      parentElement: this.place,
+      parentElement: this.benchElement,
       data: {
         name: header.id, payload: putPayload(payload), view: { layer, head, scale: "sqrt" },
         height: innerWidth < PHONE_WIDTH ? undefined : Math.max(BENCH_HEIGHT, innerHeight - BENCH_TOP),

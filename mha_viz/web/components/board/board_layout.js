@@ -16,10 +16,10 @@ const LABELS = 130; // pixels of labels beside the cells, about
  * How many panels stand in a row: all where there is room for them, in rows of equal length.
  * @param {number} width
  * @param {number} count
- * @param {number} places on the longer axis
+ * @param {number} positions on the longer axis
  */
-export function columnsOf(width, count, places) {
-  const wish = Math.min(Math.max(LABELS + places * WISH, NARROWEST), WIDEST);
+export function columnsOf(width, count, positions) {
+  const wish = Math.min(Math.max(LABELS + positions * WISH, NARROWEST), WIDEST);
   const fitting = Math.floor((width + GAP) / ((count === 2 ? NARROWEST : wish) + GAP)); // a pair stands in a row
   const most = Math.max(1, Math.min(count, fitting));
   return Math.ceil(count / Math.ceil(count / most));

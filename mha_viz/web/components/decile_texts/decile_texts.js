@@ -80,18 +80,18 @@ class DecileTexts {
 
 /** Where the scores of a band lie among all, and one's own. */
 function track(band, typed) {
-  const place = make("div", "track");
-  place.setAttribute("aria-hidden", "true");
+  const scoreTrack = make("div", "track");
+  scoreTrack.setAttribute("aria-hidden", "true");
   const bar = make("i");
   bar.style.left = `${100 * band.from}%`;
   bar.style.width = `${100 * (band.to - band.from)}%`;
-  place.append(bar);
+  scoreTrack.append(bar);
   if (typed) {
     const mark = make("i", "mark");
     mark.style.left = `${100 * typed.at}%`;
-    place.append(mark);
+    scoreTrack.append(mark);
   }
-  return place;
+  return scoreTrack;
 }
 
 export default function decileTexts({ parentElement, data }) {

@@ -197,11 +197,11 @@ class FirstSentence {
   move(dx, dy) {
     this.take();
     const { x, y, scale } = this.view;
-    const { whole } = this.world;
+    const { bounds } = this.world;
     const inside = (value, low, high) => Math.min(Math.max(value, low), high);
     this.view = {
-      x: inside(x - dx / scale, whole.x, whole.x + whole.width),
-      y: inside(y - dy / scale, whole.y, whole.y + whole.height),
+      x: inside(x - dx / scale, bounds.x, bounds.x + bounds.width),
+      y: inside(y - dy / scale, bounds.y, bounds.y + bounds.height),
       scale,
     };
     this.draw();
@@ -210,16 +210,16 @@ class FirstSentence {
   /** Says what the number at a point of the canvas was made of; null says nothing. */
   point(at) {
     const { view, size, world, model } = this;
-    const found = at && world.find(view.x + (at.x - size.width / 2) / view.scale, view.y + (at.y - size.height / 2) / view.scale, (block) => this.isShown(block));
-    const same = found && this.pointed && found.block === this.pointed.block && found.row === this.pointed.row && found.col === this.pointed.col;
-    if (!found || !same) {
-      this.pointed = found;
-      this.told = found && storyOf(model, found.block, found.block.kind === "guess" ? model.shown(found.block.rows)[found.row] : found.row, found.col);
-      if (found) this.tip.replaceChildren(make("div", "tip-title", this.told.title), ...this.told.lines.map((line) => make("div", "", line)));
+    const cell = at && world.find(view.x + (at.x - size.width / 2) / view.scale, view.y + (at.y - size.height / 2) / view.scale, (block) => this.isShown(block));
+    const same = cell && this.pointed && cell.block === this.pointed.block && cell.row === this.pointed.row && cell.col === this.pointed.col;
+    if (!cell || !same) {
+      this.pointed = cell;
+      this.story = cell && storyOf(model, cell.block, cell.block.kind === "guess" ? model.shown(cell.block.rows)[cell.row] : cell.row, cell.col);
+      if (cell) this.tip.replaceChildren(make("div", "tip-title", this.story.title), ...this.story.lines.map((line) => make("div", "", line)));
       this.draw();
     }
-    this.tip.hidden = !found;
-    if (!found) return;
+    this.tip.hidden = !cell;
+    if (!cell) return;
     const [wide, high] = [this.tip.offsetWidth, this.tip.offsetHeight];
     const left = at.x + 18 + wide > size.width ? at.x - 18 - wide : at.x + 18;
     this.tip.style.left = `${Math.max(6, Math.min(left, size.width - wide - 6))}px`;
@@ -254,7 +254,7 @@ class FirstSentence {
     this.crosshair = true;
     act();
     this.point({ x: this.size.width / 2, y: this.size.height / 2 });
-    if (this.pointed) this.panel.say(`${this.told.title}. ${this.told.lines.join(" ")}`);
+    if (this.pointed) this.panel.say(`${this.story.title}. ${this.story.lines.join(" ")}`);
   }
 
   // -- drawing --------------------------------------------------------------------------------------
@@ -283,8 +283,8 @@ class FirstSentence {
     if (this.motion) this.follow(now);
     const { context } = clearCanvas(this.canvas, this.size.width, this.size.height);
     if (!this.motion || !this.theme) this.readStyle(); // which takes longer than a frame of a way
-    const own = this.motion ? { hover: null, sources: [] } : this.scene.marks;
-    const marks = this.pointed ? { hover: this.pointed, sources: this.told.sources } : own;
+    const stepMarks = this.motion ? { hover: null, sources: [] } : this.scene.marks;
+    const marks = this.pointed ? { hover: this.pointed, sources: this.story.sources } : stepMarks;
     this.painter.paint(context, this.view, this.size, this.theme, { ...this.look, ...marks, named: this.scene.named, crosshair: this.crosshair, moving: Boolean(this.motion) });
     if (this.motion) this.draw();
   }
@@ -315,7 +315,7 @@ class FirstSentence {
     const { start, time, at, from, to } = this.motion;
     const share = Math.min(Math.max((now - start) / time, 0), 1);
     this.view = at(eased(share));
-    const mixed = (one, other) => one + (other - one) * share;
+    const mixed = (before, after) => before + (after - before) * share;
     const reveal = Object.fromEntries(Object.keys(to.reveal).map((kind) => [kind, mixed(from.reveal[kind], to.reveal[kind])]));
     const hole = Object.fromEntries(Object.keys(to.hole).map((side) => [side, mixed(from.hole[side], to.hole[side])]));
     const shares = Object.fromEntries(["mask", "dim", "effects", "lens"].map((name) => [name, mixed(from[name], to[name])]));

@@ -13,24 +13,24 @@ export class MatrixImages {
   constructor(model) {
     this.model = model;
     /** @type {Map<string, { canvas: HTMLCanvasElement, scale: string, low: number, high: number }>} */
-    this.made = new Map();
+    this.images = new Map();
     this.theme = "";
   }
 
   /** The picture of a matrix in a theme, and its scale. @param {import("./sentence_model.js").Matrix} matrix */
   of(matrix, theme) {
-    if (theme !== this.theme) this.made.clear();
+    if (theme !== this.theme) this.images.clear();
     this.theme = theme;
     const { kind, layer, head } = matrix;
     const changed = kind === "weight" ? this.model.changed(layer, head) : null;
     const key = `${kind} ${layer} ${head} ${changed ? this.model.off : ""}`;
-    if (!this.made.has(key)) this.made.set(key, this.paint(matrix, changed, theme));
-    return this.made.get(key);
+    if (!this.images.has(key)) this.images.set(key, this.paint(matrix, changed, theme));
+    return this.images.get(key);
   }
 
   /** Whether a matrix has its picture already. */
   has({ kind, layer, head }) {
-    return this.made.has(`${kind} ${layer} ${head} `);
+    return this.images.has(`${kind} ${layer} ${head} `);
   }
 
   /** The colour of one number, as three numbers. */

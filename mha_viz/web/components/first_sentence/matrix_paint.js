@@ -56,11 +56,11 @@ export class MatrixPainter {
   }
 
   /** A box in pixels; null where nothing of it is seen. @param {import("./world_layout.js").Box} box */
-  seen(box) {
+  boxOnScreen(box) {
     const { scale } = this.view;
-    const found = { x: this.x(box.x), y: this.y(box.y), width: box.width * scale, height: box.height * scale };
-    const outside = found.x > this.size.width || found.y > this.size.height || found.x + found.width < 0 || found.y + found.height < 0;
-    return outside ? null : found;
+    const screenBox = { x: this.x(box.x), y: this.y(box.y), width: box.width * scale, height: box.height * scale };
+    const outside = screenBox.x > this.size.width || screenBox.y > this.size.height || screenBox.x + screenBox.width < 0 || screenBox.y + screenBox.height < 0;
+    return outside ? null : screenBox;
   }
 
   /** Writes at a place in pixels. */
@@ -103,7 +103,7 @@ export class MatrixPainter {
 
   /** Paints one matrix, and its numbers where they have room. */
   paintMatrix(block, alpha = 1, into = block) {
-    const box = this.seen(into);
+    const box = this.boxOnScreen(into);
     if (!box || alpha < 0.02) return null;
     const { context } = this;
     context.globalAlpha = alpha;
@@ -191,7 +191,7 @@ export class MatrixPainter {
 
   outlinePart(block, row, col, colour, wide) {
     const [high, across] = [block.height / block.rows, block.width / block.cols];
-    const box = this.seen(around([{
+    const box = this.boxOnScreen(around([{
       x: block.x + (col ?? 0) * across,
       y: block.y + (row ?? 0) * high,
       width: col === undefined ? block.width : across,

@@ -76,10 +76,10 @@ function streamStory(model, layer, row, col, at) {
   const token = model.header.tokens[row];
   const value = model.row("stream", layer, 0, row)[col];
   if (layer === 0) {
-    const [word, place] = ["token", "position"].map((kind) => model.row(kind, 0, 0, row)[col]);
+    const [word, positional] = ["token", "position"].map((kind) => model.row(kind, 0, 0, row)[col]);
     return {
       title: `vector of “${token}”, number ${col}`,
-      lines: [`${formatNumber(value)} = ${inSum(word)} (token “${token}”) + ${inSum(place)} (position ${row})`],
+      lines: [`${formatNumber(value)} = ${inSum(word)} (token “${token}”) + ${inSum(positional)} (position ${row})`],
       sources: [at("token", 0, row, col), at("position", 0, row, col)],
     };
   }
@@ -96,20 +96,20 @@ function projectedStory(model, { kind, layer, head }, row, col, at, title) {
   const letter = { query: "Q", key: "K", value: "V" }[kind];
   const sources = [at("stream", layer, row, undefined)];
   const [ownLayer, ownHead] = model.header.author;
-  const whole = `the ${model.width} numbers of “${model.header.tokens[row]}” × column ${col} of W_${letter}`;
+  const product = `the ${model.width} numbers of “${model.header.tokens[row]}” × column ${col} of W_${letter}`;
   if (layer !== ownLayer || head !== ownHead) {
-    return { title, lines: [`${formatNumber(value)} = ${whole}, plus a bias`, "(the row is first brought to one length: layer norm)"], sources };
+    return { title, lines: [`${formatNumber(value)} = ${product}, plus a bias`, "(the row is first brought to one length: layer norm)"], sources };
   }
   const { inputs, weights, projectionBiases } = model.arrays;
-  const which = ["query", "key", "value"].indexOf(kind);
+  const projection = ["query", "key", "value"].indexOf(kind);
   const parts = Array.from({ length: model.width }, (_, i) => {
-    const [x, w] = [inputs[row * model.width + i], weights[(which * model.width + i) * model.depth + col]];
+    const [x, w] = [inputs[row * model.width + i], weights[(projection * model.width + i) * model.depth + col]];
     return { text: `${inSum(x)} × ${inSum(w)}`, size: Math.abs(x * w) };
   });
-  const bias = projectionBiases[which * model.depth + col];
+  const bias = projectionBiases[projection * model.depth + col];
   return {
     title,
-    lines: [`${formatNumber(value)} = ${whole}:`, `${largest(parts)}, + ${inSum(bias)} (bias)`, "(the row is first brought to one length: layer norm)"],
+    lines: [`${formatNumber(value)} = ${product}:`, `${largest(parts)}, + ${inSum(bias)} (bias)`, "(the row is first brought to one length: layer norm)"],
     sources,
   };
 }
@@ -130,7 +130,7 @@ function pairStory(model, { kind, layer, head }, row, col) {
   const weight = model.row("weight", layer, head, row)[col];
   const scores = Array.from({ length: row + 1 }, (_, key) => model.score(layer, head, row, key));
   const top = Math.max(...scores);
-  const sum = scores.reduce((total, one) => total + Math.exp(one - top), 0);
+  const sum = scores.reduce((total, score) => total + Math.exp(score - top), 0);
   return {
     title,
     lines: [
@@ -144,14 +144,14 @@ function pairStory(model, { kind, layer, head }, row, col) {
 function attentionStory(model, layer, row, col, at, title) {
   const value = model.row("attention", layer, 0, row)[col];
   const sources = [at("joined", layer, row, undefined)];
-  const whole = `${formatNumber(value)} = the ${model.width} numbers of the joined row × column ${col} of W_O, plus a bias`;
-  if (row < model.tokens - 1) return { title, lines: [whole], sources };
+  const product = `${formatNumber(value)} = the ${model.width} numbers of the joined row × column ${col} of W_O, plus a bias`;
+  if (row < model.tokens - 1) return { title, lines: [product], sources };
   const parts = Array.from({ length: model.heads }, (_, head) => {
     const part = model.arrays.written[(layer * model.heads + head) * model.width + col];
     return { text: `${inSum(part)} (H${head})`, size: Math.abs(part) };
   });
   const bias = model.arrays.biases[layer * model.width + col];
-  return { title, lines: [whole, `by head: ${largest(parts)}, + ${inSum(bias)} (biases)`], sources };
+  return { title, lines: [product, `by head: ${largest(parts)}, + ${inSum(bias)} (biases)`], sources };
 }
 
 function guessStory(model, { kind }, row, col) {

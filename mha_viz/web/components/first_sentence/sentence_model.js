@@ -33,7 +33,7 @@ export class SentenceModel {
   /** A row of a matrix, where it is stored as one. */
   row(kind, layer, head, row) {
     const { tokens, width, depth, arrays } = this;
-    const wide = (name, place) => arrays[name].subarray((place * tokens + row) * width, (place * tokens + row + 1) * width);
+    const wide = (name, index) => arrays[name].subarray((index * tokens + row) * width, (index * tokens + row + 1) * width);
     if (kind === "token" || kind === "position") return wide("embedded", kind === "token" ? 0 : 1);
     if (kind === "stream") return wide("streams", layer);
     if (kind === "attention") return wide("attention", layer);
@@ -88,7 +88,7 @@ export class SentenceModel {
     const square = tokens * tokens;
     // Of heads of layer l there are the layers behind it: 8 * (layers - 1 - l) patterns for each.
     let before = 0;
-    for (let one = 0; one < from; one++) before += heads * heads * (layers - 1 - one);
+    for (let earlierLayer = 0; earlierLayer < from; earlierLayer++) before += heads * heads * (layers - 1 - earlierLayer);
     before += (this.off % heads) * heads * (layers - 1 - from) + (layer - from - 1) * heads + head;
     return this.codes.subarray(before * square, (before + 1) * square);
   }

@@ -7,10 +7,10 @@ const SHOWN = 5; // next words beside the switches
 
 export class StoryPanel {
   /**
-   * @param {{ go: (step: number) => void, off: (head: number | null) => void, open: (page: string) => void }} told what was chosen
+   * @param {{ go: (step: number) => void, off: (head: number | null) => void, open: (page: string) => void }} callbacks what was chosen
    */
-  constructor(told) {
-    this.told = told;
+  constructor(callbacks) {
+    this.callbacks = callbacks;
     this.root = make("div", "story");
     this.count = make("div", "count");
     this.title = make("h2", "step-title");
@@ -27,8 +27,8 @@ export class StoryPanel {
     const nav = make("div", "nav");
     nav.append(this.back, this.next);
     this.root.append(this.count, this.title, this.text, this.formula, this.switches, this.words, this.ways, nav, this.dots, this.live);
-    this.back.addEventListener("click", () => told.go(this.step - 1));
-    this.next.addEventListener("click", () => told.go(this.step + 1));
+    this.back.addEventListener("click", () => callbacks.go(this.step - 1));
+    this.next.addEventListener("click", () => callbacks.go(this.step + 1));
     this.step = 0;
     this.model = null;
   }
@@ -40,7 +40,7 @@ export class StoryPanel {
       const dot = make("button", "dot");
       dot.title = `${i + 1}. ${title}`;
       dot.setAttribute("aria-label", dot.title);
-      dot.addEventListener("click", () => this.told.go(i));
+      dot.addEventListener("click", () => this.callbacks.go(i));
       return dot;
     }));
     this.ways.replaceChildren(...model.header.ways.map((way) => this.way(way)));
@@ -55,7 +55,7 @@ export class StoryPanel {
       button.style.setProperty("--loss", `${Math.round(100 * loss)}%`);
       button.setAttribute("aria-label", `${model.name(layer, head)}${model.labelsOf(layer, head)[0] ? `, ${model.labelsOf(layer, head)[0]}` : ""}`);
       button.title = button.getAttribute("aria-label");
-      button.addEventListener("click", () => this.told.off(this.model.off === i ? null : i));
+      button.addEventListener("click", () => this.callbacks.off(this.model.off === i ? null : i));
       return button;
     }));
   }
@@ -68,7 +68,7 @@ export class StoryPanel {
     link.addEventListener("click", (event) => {
       if (event.ctrlKey || event.metaKey || event.shiftKey || event.altKey) return;
       event.preventDefault();
-      this.told.open(page);
+      this.callbacks.open(page);
     });
     return link;
   }

@@ -40,7 +40,7 @@ export function sceneOf(world, key) {
     softmax: { hover: spot("weight", last, best), sources: [] },
     values: { hover: null, sources: [at("weight", last), at("value", best), at("z", last)] },
   };
-  const box = (boxes[key] ?? (() => world.whole))();
+  const box = (boxes[key] ?? (() => world.bounds))();
   const revealed = REVEALED[key] ?? PARTS.length;
   const named = { layers: [], carrier: [model.header.carrier], off: [model.header.carrier, model.header.author] };
   return {

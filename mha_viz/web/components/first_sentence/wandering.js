@@ -13,7 +13,7 @@ export class Wandering {
     this.canvas = canvas;
     this.picture = picture;
     /** @type {Map<number, { x: number, y: number }>} */
-    this.held = new Map(); // pointers that press, by their id
+    this.pressed = new Map(); // pointers that press, by their id
     this.moved = 0;
     canvas.addEventListener("pointerdown", (event) => this.down(event));
     canvas.addEventListener("pointermove", (event) => this.go(event));
@@ -29,31 +29,31 @@ export class Wandering {
   }
 
   down(event) {
-    this.held.set(event.pointerId, this.at(event));
+    this.pressed.set(event.pointerId, this.at(event));
     this.moved = 0;
     this.canvas.setPointerCapture(event.pointerId);
   }
 
   go(event) {
-    const [here, before] = [this.at(event), this.held.get(event.pointerId)];
+    const [point, before] = [this.at(event), this.pressed.get(event.pointerId)];
     if (!before) {
-      this.picture.point(here);
+      this.picture.point(point);
       return;
     }
-    const other = [...this.held].find(([id]) => id !== event.pointerId)?.[1];
-    this.held.set(event.pointerId, here);
-    const [dx, dy] = [here.x - before.x, here.y - before.y];
+    const other = [...this.pressed].find(([id]) => id !== event.pointerId)?.[1];
+    this.pressed.set(event.pointerId, point);
+    const [dx, dy] = [point.x - before.x, point.y - before.y];
     this.moved += Math.hypot(dx, dy);
     if (this.moved <= CLICK && !other) return;
     this.picture.point(null);
     this.picture.move(other ? dx / 2 : dx, other ? dy / 2 : dy);
     if (!other) return;
-    const apart = (one) => Math.max(Math.hypot(one.x - other.x, one.y - other.y), 1);
-    this.picture.zoom(apart(here) / apart(before), (here.x + other.x) / 2, (here.y + other.y) / 2);
+    const apart = (pointer) => Math.max(Math.hypot(pointer.x - other.x, pointer.y - other.y), 1);
+    this.picture.zoom(apart(point) / apart(before), (point.x + other.x) / 2, (point.y + other.y) / 2);
   }
 
   up(event) {
-    this.held.delete(event.pointerId);
+    this.pressed.delete(event.pointerId);
     if (this.moved <= CLICK && event.type === "pointerup") this.picture.point(this.at(event));
   }
 

@@ -46,11 +46,11 @@ export class World {
     this.side = Math.min(MATRIX / n, 4) * n;
     this.layHeader();
     const below = Math.max(this.headerBottom, this.layerHeight()) + 120;
-    const places = [[1, 0], [2, 0], [2, below], [1, below]];
-    for (let layer = 0; layer < model.layers; layer++) this.layLayer(layer, places[layer][0] * COLUMN, places[layer][1]);
+    const corners = [[1, 0], [2, 0], [2, below], [1, below]];
+    for (let layer = 0; layer < model.layers; layer++) this.layLayer(layer, corners[layer][0] * COLUMN, corners[layer][1]);
     this.layPrediction(0, below);
     this.connect();
-    this.whole = around([this.text, ...this.layers, this.prediction], 42);
+    this.bounds = around([this.text, ...this.layers, this.prediction], 42);
   }
 
   /** Puts a matrix somewhere. */
@@ -62,7 +62,7 @@ export class World {
 
   /** @returns {Block} */
   block(kind, layer, head = 0) {
-    return this.blocks.find((one) => one.kind === kind && one.layer === layer && one.head === head);
+    return this.blocks.find((block) => block.kind === kind && block.layer === layer && block.head === head);
   }
 
   /** @returns {HeadBox} */
@@ -170,17 +170,17 @@ export class World {
     const first = this.layers[0];
     this.way([[from.x + WIDE + 3, from.y + from.height / 2], [gutter(first.x), from.y + from.height / 2], ...enter(first, gutter(first.x))]);
     for (let layer = 0; layer < layers; layer++) {
-      const here = this.layers[layer];
+      const box = this.layers[layer];
       const next = layer + 1 < layers ? this.layers[layer + 1] : this.prediction;
-      const [x, y] = leave(here);
-      if (next.x === here.x) this.way([[x, y], [x, next.y - 3]]);
+      const [x, y] = leave(box);
+      if (next.x === box.x) this.way([[x, y], [x, next.y - 3]]);
       else {
-        const side = next.x > here.x ? gutter(next.x) : gutter(here.x);
+        const side = next.x > box.x ? gutter(next.x) : gutter(box.x);
         this.way([[x, y], [x, y + 16], [side, y + 16], ...enter(next, side)]);
       }
       const after = this.block("after", layer);
-      const line = here.x - 16;
-      this.ways.push({ points: [[here.x - 2, here.y + 8], [line, here.y + 8], [line, after.y + after.height / 2], [here.x - 3, after.y + after.height / 2]], soft: true });
+      const line = box.x - 16;
+      this.ways.push({ points: [[box.x - 2, box.y + 8], [line, box.y + 8], [line, after.y + after.height / 2], [box.x - 3, after.y + after.height / 2]], soft: true });
     }
   }
 

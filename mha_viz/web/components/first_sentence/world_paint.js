@@ -53,7 +53,7 @@ export class WorldPainter extends MatrixPainter {
   paintHeader() {
     const { scale } = this.view;
     const { text, chips } = this.world;
-    if (this.seen(text)) {
+    if (this.boxOnScreen(text)) {
       const { lines, pixels } = this.sentence();
       lines.forEach((line, i) => {
         const y = this.y(text.y + text.height - (lines.length - 1 - i) * 1.3 * pixels - 0.3 * pixels);
@@ -65,7 +65,7 @@ export class WorldPainter extends MatrixPainter {
       });
     }
     chips.forEach((chip, i) => {
-      const box = this.seen(chip);
+      const box = this.boxOnScreen(chip);
       if (!box) return;
       const last = i === chips.length - 1;
       this.context.fillStyle = PALETTE.sequential[this.theme][1];
@@ -100,11 +100,11 @@ export class WorldPainter extends MatrixPainter {
 
   paintLayer(layer) {
     const { mlps, layers } = this.world;
-    const box = this.seen(layers[layer]);
+    const box = this.boxOnScreen(layers[layer]);
     if (!box) return;
     const y = box.y - Math.max(8, 12 * this.view.scale);
     if (box.width > 130) this.write(`Layer ${layer}`, box.x + box.width, y, box.width > 400 ? 15 : 13, { align: "right", weight: 650, halo: true });
-    const mlp = this.seen(mlps[layer]);
+    const mlp = this.boxOnScreen(mlps[layer]);
     if (!mlp) return;
     this.context.fillStyle = PALETTE.gridline[this.theme];
     this.context.fillRect(mlp.x, mlp.y, mlp.width, mlp.height);
@@ -115,7 +115,7 @@ export class WorldPainter extends MatrixPainter {
   paintNotes() {
     for (const { text, x, y, width } of this.world.notes) {
       const pixels = Math.min(13, Math.max(11, 7.5 * this.view.scale));
-      if (this.view.scale < 0.8 || !this.seen({ x, y, width: 0.6 * width, height: 8 })) continue;
+      if (this.view.scale < 0.8 || !this.boxOnScreen({ x, y, width: 0.6 * width, height: 8 })) continue;
       this.write(text, Math.max(this.x(x), 6), this.y(y), pixels, { colour: PALETTE.muted[this.theme], alpha: rise(this.view.scale, 0.8, 1), halo: true });
     }
   }
@@ -132,7 +132,7 @@ export class WorldPainter extends MatrixPainter {
   }
 
   paintHead(head) {
-    const box = this.seen(head);
+    const box = this.boxOnScreen(head);
     if (!box) return;
     const near = rise(box.width, NEAR[0], NEAR[1]);
     const { layer, head: number } = head;
@@ -162,9 +162,9 @@ export class WorldPainter extends MatrixPainter {
     const { layer, head: number } = head;
     const tile = this.tileOf(head);
     const block = this.world.block("weight", layer, number);
-    const seen = this.paintMatrix(block, alpha, tile);
-    if (!seen) return;
-    this.outline(seen, PALETTE.gridline[this.theme], 1, alpha);
+    const tileBox = this.paintMatrix(block, alpha, tile);
+    if (!tileBox) return;
+    this.outline(tileBox, PALETTE.gridline[this.theme], 1, alpha);
     if (this.look.effects > 0.02) this.paintEffect(head, tile, alpha * this.look.effects);
   }
 
@@ -172,7 +172,7 @@ export class WorldPainter extends MatrixPainter {
   paintEffect(head, tile, alpha) {
     const index = head.layer * this.model.heads + head.head;
     const loss = Math.min(Math.max(this.model.arrays.losses[index], 0), 1);
-    const bar = this.seen({ x: tile.x + tile.width + 4, y: tile.y, width: 12, height: tile.height });
+    const bar = this.boxOnScreen({ x: tile.x + tile.width + 4, y: tile.y, width: 12, height: tile.height });
     if (!bar) return;
     const { context } = this;
     context.globalAlpha = alpha;
@@ -186,10 +186,10 @@ export class WorldPainter extends MatrixPainter {
   paintInside(head, alpha) {
     const { layer, head: number } = head;
     const [ownLayer, ownHead] = this.model.header.author;
-    const own = layer === ownLayer && number === ownHead;
+    const isAuthor = layer === ownLayer && number === ownHead;
     for (const kind of HEADS) {
       const block = this.world.block(kind, layer, number);
-      const shown = alpha * (own ? this.look.reveal[kind] ?? 1 : 1);
+      const shown = alpha * (isAuthor ? this.look.reveal[kind] ?? 1 : 1);
       const box = this.paintMatrix(block, shown);
       if (!box) continue;
       this.outline(box, PALETTE.gridline[this.theme], 1, shown);
@@ -220,7 +220,7 @@ export class WorldPainter extends MatrixPainter {
 
   paintBars() {
     const block = this.world.block("guess", 0);
-    const box = this.seen(block);
+    const box = this.boxOnScreen(block);
     if (!box) return;
     const { context, model } = this;
     const row = box.height / block.rows;
@@ -245,10 +245,10 @@ export class WorldPainter extends MatrixPainter {
     const { lens } = this.model.header;
     const boxes = this.world.layers.map((layer, i) => this.world.block("stream", i, i ? 0 : 1));
     boxes.push(this.world.block("stream", this.model.layers));
-    boxes.forEach((block, place) => {
-      const box = this.seen(block);
+    boxes.forEach((block, index) => {
+      const box = this.boxOnScreen(block);
       if (!box) return;
-      const [label, p] = lens[place][0];
+      const [label, p] = lens[index][0];
       const text = `“${label}” ${Math.round(100 * p)} %`;
       const pixels = Math.min(15, Math.max(11, 8 * this.view.scale));
       this.write(text, box.x + box.width, box.y + box.height + pixels + 3, pixels, {
@@ -292,9 +292,9 @@ export class WorldPainter extends MatrixPainter {
 
   /** Frames a head that the step is about, with its name. */
   paintNamed(layer, head) {
-    const place = this.world.headBox(layer, head);
-    const box = this.seen(this.tileOf(place));
-    if (!box || place.width * this.view.scale > NEAR[0]) return;
+    const headBox = this.world.headBox(layer, head);
+    const box = this.boxOnScreen(this.tileOf(headBox));
+    if (!box || headBox.width * this.view.scale > NEAR[0]) return;
     this.outline(box, PALETTE.ink[this.theme], 2.5);
     this.write(this.model.name(layer, head), box.x - 2, box.y - 6, 13, { weight: 700, halo: true });
   }

@@ -4,7 +4,7 @@
 
 import { BIAS, FlowModel, SOURCE } from "./flow_model.js";
 import { FlowPicture } from "./flow_picture.js";
-import { keptText, nodeText, partText, percent } from "./flow_text.js";
+import { nodeText, partText, percent, subgraphText } from "./flow_text.js";
 import { headRow, walkFlow } from "./flow_walk.js";
 import { unpack } from "../shared/payload_store.js";
 import { endOf, make, viewOf } from "../shared/shared.js";
@@ -75,7 +75,7 @@ class FlowGraph {
   }
 
   take(header, body) {
-    this.whole = new FlowModel(header, body);
+    this.fullModel = new FlowModel(header, body);
     const narrow = this.root.clientWidth > 0 && this.root.clientWidth < PHONE;
     this.isFolded ??= narrow;
     this.mayFold = narrow || this.isFolded;
@@ -89,9 +89,9 @@ class FlowGraph {
 
   /** Show the graph, its tokens folded or not. */
   show() {
-    const { header } = this.whole;
+    const { header } = this.fullModel;
     const folds = Boolean(header.signed) && this.mayFold && header.labels.length > 1;
-    this.model = folds && this.isFolded ? this.whole.folded() : this.whole;
+    this.model = folds && this.isFolded ? this.fullModel.folded() : this.fullModel;
     this.picture.spot = null;
     this.hideTip();
     this.slider.hidden = Boolean(header.signed);
@@ -113,22 +113,22 @@ class FlowGraph {
       this.threshold = at ? low * (high / low) ** (at / TICKS) : this.model.header.threshold;
       this.least.textContent = percent(this.threshold);
     }
-    this.kept = this.model.keep(this.threshold);
-    this.cut.textContent = keptText(this.model, this.kept);
+    this.subgraph = this.model.keep(this.threshold);
+    this.cut.textContent = subgraphText(this.model, this.subgraph);
     this.range.setAttribute("aria-valuetext", `${this.least.textContent}; ${this.cut.textContent}`);
     const { spot } = this.picture;
-    if (spot && !this.isKept(spot)) this.picture.spot = null;
+    if (spot && !this.isDrawn(spot)) this.picture.spot = null;
   }
 
-  isKept(spot) {
-    return "row" in spot ? this.kept.rows.includes(spot.row) : this.kept.reached[spot.place];
+  isDrawn(spot) {
+    return "row" in spot ? this.subgraph.rows.includes(spot.row) : this.subgraph.reached[spot.state];
   }
 
   draw() {
     const { picture } = this;
     if (!this.model || !picture.scroller.clientWidth) return;
-    picture.draw(this.model, this.kept);
-    Object.assign(this.root.dataset, { painted: this.kept.rows.length, named: Number(picture.layout.isNamed) });
+    picture.draw(this.model, this.subgraph);
+    Object.assign(this.root.dataset, { painted: this.subgraph.rows.length, named: Number(picture.layout.isNamed) });
   }
 
   // -- the spot -------------------------------------------------------------------------------------
@@ -139,8 +139,8 @@ class FlowGraph {
   }
 
   says(spot) {
-    if ("row" in spot) return partText(this.model, this.kept, spot.row);
-    return nodeText(this.model, this.kept, this.picture.nodeOf(spot));
+    if ("row" in spot) return partText(this.model, this.subgraph, spot.row);
+    return nodeText(this.model, this.subgraph, this.picture.nodeOf(spot));
   }
 
   showTip(lines, x, y) {
@@ -171,9 +171,9 @@ class FlowGraph {
   sendPin(node) {
     const { model } = this;
     if (!model.header.signed || !node || node.kind === BIAS) return;
-    if (!node.kind && node.place >= model.top * model.tokens) return; // the prediction itself
-    const level = Math.floor(node.place / model.tokens);
-    const position = model.header.folded ? -1 : node.place % model.tokens;
+    if (!node.kind && node.state >= model.top * model.tokens) return; // the prediction itself
+    const level = Math.floor(node.state / model.tokens);
+    const position = model.header.folded ? -1 : node.state % model.tokens;
     const layer = node.kind ? Math.ceil(level / 2) - 1 : Math.floor(level / 2);
     this.pin({ layer, kind: node.kind, level, head: node.head, position });
   }
@@ -217,19 +217,19 @@ class FlowGraph {
     this.pointedNode = item && "node" in item ? picture.items.nodes[item.node] : null;
     const pins = this.pointedNode && this.model.header.signed;
     picture.over.style.cursor = pins || (spot && headRow(this.model, spot) >= 0) ? "pointer" : "default";
-    if (spot) this.showTip(this.pointedNode ? nodeText(this.model, this.kept, this.pointedNode) : this.says(spot), x, y);
+    if (spot) this.showTip(this.pointedNode ? nodeText(this.model, this.subgraph, this.pointedNode) : this.says(spot), x, y);
     return spot;
   }
 
   key(event) {
     if (!this.model || event.altKey || event.metaKey || event.ctrlKey) return;
     const { spot } = this.picture;
-    const first = { place: this.model.place(this.model.top, this.model.header.position) };
+    const first = { state: this.model.stateAt(this.model.top, this.model.header.position) };
     if (event.key === "Escape") this.look(null);
     else if (event.key === "p" || event.key === "P") spot && this.sendPin(this.picture.nodeBelow(spot));
     else if (event.key === "Enter" || event.key === " ") spot && this.send(spot);
     else if (["ArrowUp", "ArrowDown", "ArrowLeft", "ArrowRight", "Home"].includes(event.key)) {
-      this.walk(spot ? walkFlow(this.model, this.kept, spot, event.key) ?? spot : first);
+      this.walk(spot ? walkFlow(this.model, this.subgraph, spot, event.key) ?? spot : first);
     } else return;
     event.preventDefault();
   }
@@ -237,7 +237,7 @@ class FlowGraph {
   walk(spot) {
     const { picture } = this;
     this.look(spot);
-    const node = picture.nodeOf(spot) ?? picture.nodeOf({ place: this.model.targetOf(spot.row) });
+    const node = picture.nodeOf(spot) ?? picture.nodeOf({ state: this.model.targetOf(spot.row) });
     picture.reveal(node);
     this.showTip(this.says(spot), node.x - picture.scroller.scrollLeft, node.y);
     this.live.textContent = this.says(spot).join(", ");

@@ -20,9 +20,9 @@ const SCREENS = 5; // that a picture with names may be wide, where it is scrolle
 const EMPTY = 22; // between positions with nothing below
 
 /** A straight line that belongs to a part, or to a node (row -1). @typedef {{ row: number, node: number, kind: number, x0: number, y0: number, x1: number, y1: number, flow: number, size: number }} Line */
-/** kind: of a part, or 0 for a residual position; size: as it is drawn, up to 1. @typedef {{ kind: number, place: number, head: number, rows: number[], x: number, y: number, flow: number, size: number, label?: string }} Node */
+/** kind: of a part, or 0 for a residual position; size: as it is drawn, up to 1. @typedef {{ kind: number, state: number, head: number, rows: number[], x: number, y: number, flow: number, size: number, label?: string }} Node */
 /** @typedef {import("./flow_model.js").FlowModel} Model */
-/** @typedef {import("./flow_model.js").Kept} Kept */
+/** @typedef {import("./flow_model.js").Subgraph} Subgraph */
 
 /** @param {string} label */
 export function cutName(label) {
@@ -41,16 +41,16 @@ const sumOf = (numbers) => numbers.reduce((sum, number) => sum + number, 0);
  * are as high as the names below their positions.
  * @param {number} width that there is, in CSS pixels
  * @param {Model} model
- * @param {Kept} kept
+ * @param {Subgraph} subgraph
  */
-export function flowLayout(width, model, kept) {
+export function flowLayout(width, model, subgraph) {
   const { labels, folded = false, signed } = model.header;
-  const sums = innerNodes(model, kept);
+  const sums = innerNodes(model, subgraph);
   const room = width - GUTTER - 8;
   const least = leastColumns(model, sums);
   const isNamed = folded || sumOf(least) <= room * (signed ? SCREENS : 1);
   const columns = isNamed ? namedColumns(room, least, folded) : plainColumns(room, labels.length);
-  const rows = new Map([...sums].map(([place, nodes]) => [place, rowsOf(nodes, columns[place % labels.length], isNamed, folded)]));
+  const rows = new Map([...sums].map(([state, nodes]) => [state, rowsOf(nodes, columns[state % labels.length], isNamed, folded)]));
   const levels = levelsOf(model, sums, rows, isNamed);
   const edges = columns.reduce((ends, column) => [...ends, ends[ends.length - 1] + column], [GUTTER]);
   const bottom = levels[0];
@@ -65,12 +65,12 @@ export function flowLayout(width, model, kept) {
 /** The least width of each column in which the names of its nodes stand beside each other. */
 function leastColumns(model, sums) {
   const least = model.header.labels.map(() => LEAST_COLUMN);
-  for (const [place, nodes] of sums) {
-    const token = place % model.tokens;
+  for (const [state, nodes] of sums) {
+    const token = state % model.tokens;
     const names = nodes.filter(({ kind }) => kind === SOURCE).map(({ label }) => widthOf(label));
     const heads = Math.max(0, ...names, sumOf(names) / ROWS) + 8;
-    const others = nodes.length > names.length ? 2 * BESIDE + widthOf("MLP") : 0;
-    least[token] = Math.max(least[token], heads, others);
+    const asideWidth = nodes.length > names.length ? 2 * BESIDE + widthOf("MLP") : 0;
+    least[token] = Math.max(least[token], heads, asideWidth);
   }
   return least;
 }
@@ -89,19 +89,19 @@ function plainColumns(room, tokens) {
 
 /** The heads of one sum in rows below it, as many in each as there is room for. */
 function rowsOf(nodes, column, isNamed, folded) {
-  const heads = nodes.filter(({ kind }) => kind === SOURCE).sort((one, other) => one.head - other.head);
+  const heads = nodes.filter(({ kind }) => kind === SOURCE).sort((first, second) => first.head - second.head);
   if (!isNamed) return heads.length ? [heads] : [];
   const room = folded ? column - 2 * (BESIDE + widthOf("MLP")) : column - 4;
   const rows = [];
-  let taken = Infinity;
+  let usedWidth = Infinity;
   for (const head of heads) {
     const width = widthOf(head.label);
-    if (taken + width > room) {
+    if (usedWidth + width > room) {
       rows.push([]);
-      taken = 0;
+      usedWidth = 0;
     }
     rows[rows.length - 1].push(head);
-    taken += width;
+    usedWidth += width;
   }
   return rows;
 }
@@ -118,9 +118,9 @@ function levelsOf(model, sums, rows, isNamed) {
   const rise = Math.min(86, Math.max(48, 560 / layers));
   const levels = new Array(model.top + 1).fill(ABOVE);
   for (let level = model.top - 1; level >= 0; level--) {
-    const above = [...sums].filter(([place]) => Math.floor(place / model.tokens) === level + 1);
-    const depths = above.map(([place, nodes]) => {
-      const deep = rows.get(place).length;
+    const above = [...sums].filter(([state]) => Math.floor(state / model.tokens) === level + 1);
+    const depths = above.map(([state, nodes]) => {
+      const deep = rows.get(state).length;
       return deep ? firstRow(nodes) + NAME + ROW * (deep - 1) + 14 : firstRow(nodes) + 4;
     });
     // A sum of attention lies halfway and a little more to the next layer.
@@ -133,31 +133,31 @@ function levelsOf(model, sums, rows, isNamed) {
 /**
  * Nodes and lines of what is kept.
  * @param {Model} model
- * @param {Kept} kept
+ * @param {Subgraph} subgraph
  * @param {ReturnType<typeof flowLayout>} layout
  * @returns {{ nodes: Node[], lines: Line[] }}
  */
-export function flowItems(model, kept, layout) {
+export function flowItems(model, subgraph, layout) {
   const nodes = [];
   const lines = [];
-  kept.reached.forEach((reached, place) => {
+  subgraph.reached.forEach((reached, state) => {
     if (!reached) return;
-    const { x, y } = placeAt(model, layout, place);
-    nodes.push({ kind: 0, place, head: -1, rows: [], x, y, flow: kept.through[place], size: 0 });
+    const { x, y } = pointOf(model, layout, state);
+    nodes.push({ kind: 0, state, head: -1, rows: [], x, y, flow: subgraph.through[state], size: 0 });
   });
   const byRow = new Map();
   for (const node of placedNodes(model, layout)) {
-    const to = placeAt(model, layout, node.place);
+    const to = pointOf(model, layout, node.state);
     lines.push({ row: -1, node: nodes.length, kind: node.kind, x0: node.x, y0: node.y, x1: to.x, y1: to.y, flow: node.flow, size: 0 });
     nodes.push(node);
     for (const row of node.rows) byRow.set(row, node);
   }
-  for (const row of kept.rows) {
+  for (const row of subgraph.rows) {
     const source = model.sourceOf(row);
     if (source < 0) continue;
-    const from = placeAt(model, layout, source);
-    const to = byRow.get(row) ?? placeAt(model, layout, model.targetOf(row));
-    const flow = kept.flow[row];
+    const from = pointOf(model, layout, source);
+    const to = byRow.get(row) ?? pointOf(model, layout, model.targetOf(row));
+    const flow = subgraph.flow[row];
     lines.push({ row, node: -1, kind: model.kind[row], x0: from.x, y0: from.y, x1: to.x, y1: to.y, flow, size: 0 });
   }
   const { largest } = model;
@@ -166,29 +166,29 @@ export function flowItems(model, kept, layout) {
 }
 
 /** The point of a residual position. */
-function placeAt(model, layout, place) {
-  return { x: layout.x(place % model.tokens), y: layout.y(Math.floor(place / model.tokens)) };
+function pointOf(model, layout, state) {
+  return { x: layout.x(state % model.tokens), y: layout.y(Math.floor(state / model.tokens)) };
 }
 
 /** The heads, MLPs and biases of each sum, by its position: what a part passes on its way. */
-function innerNodes(model, kept) {
+function innerNodes(model, subgraph) {
   /** @type {Map<number, any[]>} */
   const sums = new Map();
   const names = { [MLP]: "MLP", [BIAS]: "biases" };
-  for (const row of kept.rows) {
+  for (const row of subgraph.rows) {
     const kind = model.kind[row];
     if (!kind) continue;
-    const place = model.targetOf(row);
+    const state = model.targetOf(row);
     const head = kind === SOURCE ? model.head[row] : -1;
-    if (!sums.has(place)) sums.set(place, []);
-    let node = sums.get(place).find((one) => one.kind === kind && one.head === head);
+    if (!sums.has(state)) sums.set(state, []);
+    let node = sums.get(state).find((inner) => inner.kind === kind && inner.head === head);
     if (!node) {
       const label = kind === SOURCE ? model.headOf(row) : names[kind];
-      node = { kind, place, head, rows: [], flow: 0, size: 0, label };
-      sums.get(place).push(node);
+      node = { kind, state, head, rows: [], flow: 0, size: 0, label };
+      sums.get(state).push(node);
     }
     node.rows.push(row);
-    node.flow += kept.flow[row];
+    node.flow += subgraph.flow[row];
   }
   return sums;
 }
@@ -196,15 +196,15 @@ function innerNodes(model, kept) {
 /** The same with the points where they lie: heads side by side under their sum, the others aside. */
 function placedNodes(model, layout) {
   const placed = [];
-  for (const [place, nodes] of layout.sums) {
-    const { x, y } = placeAt(model, layout, place);
-    const column = layout.columns[place % model.tokens];
+  for (const [state, nodes] of layout.sums) {
+    const { x, y } = pointOf(model, layout, state);
+    const column = layout.columns[state % model.tokens];
     const aside = layout.folded ? column / 2 - 26 : layout.isNamed ? BESIDE : Math.min(11, 0.3 * column);
     for (const node of nodes) {
       if (node.kind === MLP) placed.push({ ...node, x: x + aside, y: y + 17 });
       if (node.kind === BIAS) placed.push({ ...node, x: x - aside, y: y + 9 });
     }
-    layout.rows.get(place).forEach((row, down) => {
+    layout.rows.get(state).forEach((row, down) => {
       const steps = row.map(({ label }) => (layout.isNamed ? widthOf(label) : Math.min(9, (column - 6) / row.length)));
       let left = x - sumOf(steps) / 2;
       row.forEach((node, at) => {
@@ -232,9 +232,9 @@ export function itemAt({ nodes, lines }, x, y) {
     });
     return at;
   };
-  const node = nearest(nodes, (one) => Math.min(Math.hypot(one.x - x, one.y - y), fromName(one, x, y)));
+  const node = nearest(nodes, (candidate) => Math.min(Math.hypot(candidate.x - x, candidate.y - y), fromName(candidate, x, y)));
   if (node >= 0) return { node };
-  const line = nearest(lines, (one) => fromLine(one, x, y));
+  const line = nearest(lines, (candidate) => fromLine(candidate, x, y));
   return line < 0 ? null : { line };
 }
 

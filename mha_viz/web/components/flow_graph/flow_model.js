@@ -5,7 +5,7 @@ export const SOURCE = 1; // a part that comes through a head
 export const MLP = 2;
 export const BIAS = 3;
 
-/** What is drawn; flows of a signed graph are logits. @typedef {{ rows: number[], flow: Float64Array, through: Float64Array, reached: Uint8Array, cut: number }} Kept */
+/** What is drawn; flows of a signed graph are logits. @typedef {{ rows: number[], flow: Float64Array, through: Float64Array, reached: Uint8Array, cut: number }} Subgraph */
 
 export class FlowModel {
   /**
@@ -32,7 +32,7 @@ export class FlowModel {
 
   /** The number that is as wide as a line gets: 1, or the largest contribution. */
   get largest() {
-    return this.header.signed ? this.share.reduce((most, one) => Math.max(most, Math.abs(one)), 1e-30) : 1;
+    return this.header.signed ? this.share.reduce((most, share) => Math.max(most, Math.abs(share)), 1e-30) : 1;
   }
 
   /** What a part's head is called. @param {number} row */
@@ -50,17 +50,17 @@ export class FlowModel {
       sums.set(name, (sums.get(name) ?? 0) + this.share[row]);
     }
     const rows = [...first.values()];
-    const taken = (name) => this[name].constructor.from(rows, (row) => this[name][row]);
+    const pickRows = (name) => this[name].constructor.from(rows, (row) => this[name][row]);
     const none = new Uint16Array(rows.length);
     const header = { ...this.header, parts: rows.length, labels: ["all tokens"], special: [0], position: 0, folded: true };
     return Object.assign(Object.create(FlowModel.prototype), {
       header, top: this.top, share: Float32Array.from(sums.values()), weight: new Float32Array(rows.length),
-      level: taken("level"), head: taken("head"), kind: taken("kind"), query: none, key: none,
+      level: pickRows("level"), head: pickRows("head"), kind: pickRows("kind"), query: none, key: none,
     });
   }
 
   /** The number of a residual position. @type {(level: number, token: number) => number} */
-  place(level, token) {
+  stateAt(level, token) {
     return level * this.tokens + token;
   }
 
@@ -68,12 +68,12 @@ export class FlowModel {
   sourceOf(row) {
     if (this.kind[row] === BIAS || (this.header.signed && this.kind[row] === MLP)) return -1;
     const token = this.kind[row] === SOURCE ? this.key[row] : this.query[row];
-    return this.place(this.level[row] - this.header.step, token);
+    return this.stateAt(this.level[row] - this.header.step, token);
   }
 
   /** Where a part leads. @param {number} row */
   targetOf(row) {
-    return this.place(this.level[row], this.query[row]);
+    return this.stateAt(this.level[row], this.query[row]);
   }
 
   /** The layer that a part belongs to. @param {number} row */
@@ -85,7 +85,7 @@ export class FlowModel {
    * From the chosen token downwards, the parts whose share is `threshold` or more. Parts stand in
    * an order in which all that leaves a position comes before what enters it.
    * @param {number} threshold
-   * @returns {Kept} through: what flows through each position; cut: what fell below the threshold
+   * @returns {Subgraph} through: what flows through each position; cut: what fell below the threshold
    */
   keep(threshold) {
     if (this.header.signed) return this.everything();
@@ -94,7 +94,7 @@ export class FlowModel {
     const reached = new Uint8Array(through.length);
     const flow = new Float64Array(this.share.length);
     const rows = [];
-    const chosen = this.place(this.top, this.header.position);
+    const chosen = this.stateAt(this.top, this.header.position);
     through[chosen] = reached[chosen] = 1;
     let arrived = 0;
     for (let row = 0; row < this.share.length; row++) {
@@ -113,7 +113,7 @@ export class FlowModel {
     return { rows, flow, through, reached, cut: Math.max(0, 1 - arrived) };
   }
 
-  /** All parts: of a signed graph Python has chosen them. @returns {Kept} */
+  /** All parts: of a signed graph Python has chosen them. @returns {Subgraph} */
   everything() {
     const through = new Float64Array((this.top + 1) * this.tokens);
     const reached = new Uint8Array(through.length);
@@ -125,7 +125,7 @@ export class FlowModel {
       through[source] += this.share[row];
       reached[source] = 1;
     }
-    const chosen = this.place(this.top, this.header.position);
+    const chosen = this.stateAt(this.top, this.header.position);
     reached[chosen] = 1;
     through[chosen] = this.header.signed.held;
     return { rows, flow: Float64Array.from(this.share), through, reached, cut: 0 };

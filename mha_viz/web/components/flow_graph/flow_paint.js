@@ -47,7 +47,7 @@ export function flowShapes(model, { nodes, lines }, layout, colours, reached) {
     if (!steps.has(name)) steps.set(name, { step, stroke, path: [] });
     steps.get(name).path.push(linePath(line));
   }
-  const strokes = [...steps.values()].sort((one, other) => one.step - other.step).flatMap(({ step, stroke, path }) => {
+  const strokes = [...steps.values()].sort((first, second) => first.step - second.step).flatMap(({ step, stroke, path }) => {
     const strength = (step + 0.5) / STEPS;
     const look = { stroke, width: 1 + 6 * strength ** 1.5, opacity: 0.4 + 0.6 * strength };
     const parts = [];
@@ -62,9 +62,9 @@ export function flowShapes(model, { nodes, lines }, layout, colours, reached) {
 }
 
 /** Whether a node is one that all paths pass. */
-function isPinned({ header, tokens }, { kind, head, place }) {
-  return (header.signed?.pins ?? []).some((pin) => pin[0] === Math.floor(place / tokens) && pin[1] === kind &&
-    (kind !== SOURCE || pin[2] === head) && (pin[3] < 0 || header.folded || pin[3] === place % tokens));
+function isPinned({ header, tokens }, { kind, head, state }) {
+  return (header.signed?.pins ?? []).some((pin) => pin[0] === Math.floor(state / tokens) && pin[1] === kind &&
+    (kind !== SOURCE || pin[2] === head) && (pin[3] < 0 || header.folded || pin[3] === state % tokens));
 }
 
 /** @type {(line: { x0: number, y0: number, x1: number, y1: number }) => string} */

@@ -33,19 +33,19 @@ export class FlowPicture {
   /**
    * Draw what is kept of a graph.
    * @param {Model} model
-   * @param {import("./flow_model.js").Kept} kept
+   * @param {import("./flow_model.js").Subgraph} subgraph
    */
-  draw(model, kept) {
+  draw(model, subgraph) {
     const width = this.scroller.clientWidth;
     const isNew = this.model !== model;
     this.model = model;
-    this.kept = kept;
-    this.layout = flowLayout(width, model, kept);
+    this.subgraph = subgraph;
+    this.layout = flowLayout(width, model, subgraph);
     const style = getComputedStyle(this.scroller);
     this.font = style.fontFamily || "sans-serif";
     this.colours = flowColours(themeOf(this.scroller), style.getPropertyValue("--st-background-color").trim());
-    this.items = flowItems(model, kept, this.layout);
-    this.shapes = flowShapes(model, this.items, this.layout, this.colours, kept.reached);
+    this.items = flowItems(model, subgraph, this.layout);
+    this.shapes = flowShapes(model, this.items, this.layout, this.colours, subgraph.reached);
     this.stage.style.width = `${this.layout.wide}px`;
     this.stage.style.setProperty("--high", `${this.layout.high}px`);
     this.legend.replaceChildren(...Object.entries(FLOW_NAMES).map(([kind, name]) => this.named(Number(kind), name)));
@@ -98,10 +98,10 @@ export class FlowPicture {
     const { lines, nodes } = this.items;
     const row = "row" in this.spot ? this.spot.row : -1;
     const node = this.nodeOf(this.spot);
-    const own = lines.filter((line) => line.row === row || (line.node >= 0 && nodes[line.node] === node));
+    const markedLines = lines.filter((line) => line.row === row || (line.node >= 0 && nodes[line.node] === node));
     const colour = this.colours.accent;
     paintShapes(context, [
-      { path: (row < 0 ? [] : own).map(linePath).join(""), stroke: colour, width: 3 },
+      { path: (row < 0 ? [] : markedLines).map(linePath).join(""), stroke: colour, width: 3 },
       ...(node ? [{ path: nodePath(node, 2), fill: colour, stroke: this.colours.paper, width: 1.5 }] : []),
     ], this.font);
   }
@@ -126,12 +126,12 @@ export class FlowPicture {
   nodeOf(spot) {
     const { nodes } = this.items;
     if ("row" in spot) return nodes.find((node) => node.rows.includes(spot.row));
-    return nodes.find((node) => !node.kind && node.place === spot.place);
+    return nodes.find((node) => !node.kind && node.state === spot.state);
   }
 
   /** The node of a spot, or the position that a part comes from. */
   nodeBelow(spot) {
-    return this.nodeOf(spot) ?? this.nodeOf({ place: this.model.sourceOf(spot.row) });
+    return this.nodeOf(spot) ?? this.nodeOf({ state: this.model.sourceOf(spot.row) });
   }
 
   /** The node or the line at a point of what is seen; null where there is none. @type {(x: number, y: number) => any} */
@@ -145,8 +145,8 @@ export class FlowPicture {
     const line = "line" in item ? lines[item.line] : null;
     if (line && line.row >= 0) return { row: line.row };
     const node = nodes[line ? line.node : item.node];
-    if (!node.kind) return { place: node.place };
-    return { row: largestFirst(this.kept, [...node.rows])[0] };
+    if (!node.kind) return { state: node.state };
+    return { row: largestFirst(this.subgraph, [...node.rows])[0] };
   }
 
   // -- files ----------------------------------------------------------------------------------------

@@ -76,9 +76,9 @@ export function hitTile(layout, x, y) {
   const index = line * layout.columns + column;
   if (column < 0 || column >= layout.columns || line < 0 || index >= layout.count) return null;
   const tile = layout.tileAt(index);
-  const place = [(x - tile.x) / layout.tileWidth, (y - tile.y) / layout.tileHeight];
-  const inside = place.every((share) => share >= 0 && share < 1);
-  return { index, inside, across: place[0], down: place[1] };
+  const shares = [(x - tile.x) / layout.tileWidth, (y - tile.y) / layout.tileHeight];
+  const inside = shares.every((share) => share >= 0 && share < 1);
+  return { index, inside, across: shares[0], down: shares[1] };
 }
 
 /**

@@ -30,17 +30,17 @@ export class ExactWeights {
 
   request(head) {
     if (!this.url || this.heads.has(head)) return;
-    const whole = this.total <= WHOLE;
+    const loadsAll = this.total <= WHOLE;
     const count = this.header.layers * this.header.heads;
-    const asked = whole ? [...Array(count).keys()] : [head];
-    for (const one of asked) if (!this.heads.has(one)) this.heads.set(one, null);
-    const what = `weights ${this.url} ${head}`;
-    setPending(what, true);
-    this.load(whole ? 0 : head, asked.length)
+    const requestedHeads = loadsAll ? [...Array(count).keys()] : [head];
+    for (const requestedHead of requestedHeads) if (!this.heads.has(requestedHead)) this.heads.set(requestedHead, null);
+    const name = `weights ${this.url} ${head}`;
+    setPending(name, true);
+    this.load(loadsAll ? 0 : head, requestedHeads.length)
       .catch(() => {
         this.url = null; // the approximate weight stays on screen and says that it is one
       })
-      .finally(() => setPending(what, false));
+      .finally(() => setPending(name, false));
   }
 
   /** All heads, where they are few bytes: for what is computed of every head. */

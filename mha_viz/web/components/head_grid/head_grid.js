@@ -93,8 +93,8 @@ export class HeadGrid {
     const theme = themeOf(this.root);
     const layout = layoutOf(header, order && this.heads.length, width, height);
     const values = this.values; // of a pair of tokens they change with the pair
-    const looks = [header.id, width, height, scale, order, fact, values, theme, devicePixelRatio];
-    const state = JSON.stringify(looks);
+    const appearance = [header.id, width, height, scale, order, fact, values, theme, devicePixelRatio];
+    const state = JSON.stringify(appearance);
     if (state !== this.painted) {
       const began = performance.now();
       this.layout = layout;
@@ -150,10 +150,10 @@ export class HeadGrid {
     parts.stage.style.height = `${layout.height}px`;
     const side = `${header.pool} × ${header.pool}`;
     parts.note.textContent = header.pool > 1 ? `Each cell is the largest of ${side} weights.` : "";
-    const what = header.title ? ` of ${header.title}` : "";
+    const titleText = header.title ? ` of ${header.title}` : "";
     parts.canvas.setAttribute(
       "aria-label",
-      `Attention heads${what}: ${header.layers} layers with ${header.heads} heads each. ` +
+      `Attention heads${titleText}: ${header.layers} layers with ${header.heads} heads each. ` +
         "Arrow keys move between heads, Enter selects.",
     );
   }
@@ -273,8 +273,8 @@ export class HeadGrid {
     const { index, row, column, x, y } = this.hover;
     const head = this.heads[index];
     const { tip, cell } = this.parts;
-    const known = this.exact.of(head);
-    const described = row < 0 ? null : describeCell(this.payload, head, row, column, known);
+    const exactWeights = this.exact.of(head);
+    const described = row < 0 ? null : describeCell(this.payload, head, row, column, exactWeights);
     fillTip(tip, this.payload.header, this.name(head), this.fact(head), described);
     placeTip(tip, this.root, x, y);
     cell.hidden = !described;

@@ -61,11 +61,11 @@ function cellAround(canvas, rows, columns) {
 /** The colour of a number on the scale of `data`, as [red, green, blue]; null for none. */
 export function numberColour({ scale, low, high }, theme, number) {
   if (number === null) return null;
-  const place = (value) => Math.min(Math.max((value - low) / (high - low), 0), 1);
-  if (scale === "colours") return number.map((value) => Math.round(255 * place(value)));
-  if (scale === "grey") return colourAt(place(number), GREY);
-  if (scale === "sqrt") return colourAt(scaleWeight(place(number), scale), PALETTE.sequential[theme]);
-  return colourAt(place(number), PALETTE[scale][theme]);
+  const share = (value) => Math.min(Math.max((value - low) / (high - low), 0), 1);
+  if (scale === "colours") return number.map((value) => Math.round(255 * share(value)));
+  if (scale === "grey") return colourAt(share(number), GREY);
+  if (scale === "sqrt") return colourAt(scaleWeight(share(number), scale), PALETTE.sequential[theme]);
+  return colourAt(share(number), PALETTE[scale][theme]);
 }
 
 /** One pixel for each cell, grey for one without a number; the page stretches them. */

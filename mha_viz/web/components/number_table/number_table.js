@@ -105,13 +105,13 @@ class NumberTable {
 
   /**
    * Says what a [row, column] holds, beside it, and gives the lines of it.
-   * @param {number[]} place
+   * @param {number[]} cell
    * @returns {string[]}
    */
-  point(place) {
-    const { title, names, numbers, note, said } = this.data;
-    const [row, column] = place;
-    const number = (said ?? numbers)[row * names[1].length + column];
+  point(cell) {
+    const { title, names, numbers, note, said: spokenNumbers } = this.data;
+    const [row, column] = cell;
+    const number = (spokenNumbers ?? numbers)[row * names[1].length + column];
     if (number === undefined) {
       this.leave();
       return [];
@@ -119,10 +119,10 @@ class NumberTable {
     const [of, to] = [names[0][row], names[1][column]];
     const lines = [`${title} · ${of} · ${to}`, [number].flat().map((value) => formatNumber(value)).join(", ")];
     if (note) lines.push(note.replaceAll(/\{(row|column)\}/g, (_, axis) => (axis === "row" ? of : to)));
-    this.at = place;
+    this.at = cell;
     this.tip.replaceChildren(...lines.map((line, i) => make(i === 1 ? "b" : "div", "", line)));
     if (!this.tip.matches(":popover-open")) this.tip.showPopover();
-    const box = this.box(place);
+    const box = this.box(cell);
     if (box.bottom < 0 || box.top > innerHeight) this.leave(); // scrolled away
     const left = box.left + box.width / 2 - this.tip.offsetWidth / 2;
     const above = box.top - this.tip.offsetHeight - 8;
@@ -138,7 +138,7 @@ class NumberTable {
 
   /**
    * Where the cell of a [row, column] lies in the window.
-   * @param {number[]} place
+   * @param {number[]} cell
    */
   box([row, column]) {
     const [rows, columns] = this.data.names.map((axis) => axis.length);
@@ -149,7 +149,7 @@ class NumberTable {
   }
 
   /** The [row, column] of an event, or null beside the cells. */
-  placeOf(event) {
+  cellAt(event) {
     const [rows, columns] = this.data.names.map((axis) => axis.length);
     if (this.cells) {
       const index = this.cells.indexOf(event.target);
@@ -166,16 +166,16 @@ class NumberTable {
   listen() {
     const { frame } = this;
     const move = (event) => {
-      const place = this.placeOf(event);
-      if (!place) this.leave();
-      else if (place.join() !== this.at?.join()) this.point(place);
+      const cell = this.cellAt(event);
+      if (!cell) this.leave();
+      else if (cell.join() !== this.at?.join()) this.point(cell);
     };
     frame.addEventListener("pointermove", move);
     frame.addEventListener("pointerdown", move); // a finger only touches
     frame.addEventListener("pointerleave", (event) => event.pointerType === "touch" || this.leave());
     frame.addEventListener("click", (event) => {
-      const place = this.placeOf(event);
-      if (place) this.choose(place);
+      const cell = this.cellAt(event);
+      if (cell) this.choose(cell);
     });
     frame.addEventListener("keydown", (event) => this.key(event));
     frame.addEventListener("blur", () => this.leave());
@@ -197,12 +197,12 @@ class NumberTable {
   walk(step) {
     const sizes = this.data.names.map((axis) => axis.length);
     const from = this.at ?? step.map((by) => -Math.max(by, 0));
-    const place = sizes.map((size, axis) => Math.min(Math.max(from[axis] + step[axis], 0), size - 1));
-    this.cells?.[place[0] * sizes[1] + place[1]].scrollIntoView({ block: "nearest", inline: "nearest" });
-    this.live.textContent = this.point(place).join(", ");
+    const cell = sizes.map((size, axis) => Math.min(Math.max(from[axis] + step[axis], 0), size - 1));
+    this.cells?.[cell[0] * sizes[1] + cell[1]].scrollIntoView({ block: "nearest", inline: "nearest" });
+    this.live.textContent = this.point(cell).join(", ");
   }
 
-  /** @param {number[]} place */
+  /** @param {number[]} cell */
   choose([row, column]) {
     this.emit?.([row, column], this.data.names.map((axis) => axis.length));
   }

@@ -21,7 +21,7 @@ export class LargeMap {
     this.painted = "";
     this.header = null;
     /** @type {number[]} */
-    this.found = []; // tokens
+    this.matches = []; // tokens
     this.side = this.radius = 0; // in CSS pixels
     /** @type {"light" | "dark"} */
     this.theme = "light";
@@ -35,12 +35,12 @@ export class LargeMap {
     this.points = make("canvas", "points");
     this.points.setAttribute("aria-hidden", "true");
     this.marks = keyedCanvas("large-marks", "map of queries and keys");
-    this.told = make("div", "told");
+    this.details = make("div", "told");
     this.live = make("div", "live");
     this.live.setAttribute("aria-live", "polite");
     this.top.append(...this.kinds.map(({ label }) => label), this.search);
     this.stage.append(this.points, this.marks);
-    this.root.append(this.title, this.top, this.stage, this.told, this.live);
+    this.root.append(this.title, this.top, this.stage, this.details, this.live);
     this.listen();
   }
 
@@ -51,7 +51,7 @@ export class LargeMap {
     sign.setAttribute("aria-hidden", "true");
     label.append(box, sign, name);
     box.addEventListener("change", () => {
-      this.grid.kinds = [QUERY, KEY].filter((one) => this.kinds[one].box.checked);
+      this.grid.kinds = [QUERY, KEY].filter((kind) => this.kinds[kind].box.checked);
       this.grid.painted = "";
       if (this.spot && !this.grid.kinds.includes(this.spot.kind)) this.spot = null;
       this.grid.draw();
@@ -119,7 +119,7 @@ export class LargeMap {
 
   /** Where a point lies in CSS pixels. @type {(spot: import("./map_model.js").Spot) => [number, number]} */
   at(spot) {
-    const [x, y] = this.grid.model.placeOf(this.grid.selected, spot);
+    const [x, y] = this.grid.model.pointOf(this.grid.selected, spot);
     return [onCanvas(x, this.side, this.radius), onCanvas(y, this.side, this.radius)];
   }
 
@@ -147,7 +147,7 @@ export class LargeMap {
       context.stroke();
     };
     context.strokeStyle = PALETTE.ink[this.theme];
-    for (const token of this.found) for (const kind of kinds) ring({ kind, token }, 1);
+    for (const token of this.matches) for (const kind of kinds) ring({ kind, token }, 1);
     if (!this.spot) return;
     const { kind, token } = this.spot;
     const pairs = kind === QUERY ? model.keysOf(selected, token) : model.queriesOf(selected, token);
@@ -181,19 +181,19 @@ export class LargeMap {
   /** Writes what is known of the spot below the map. */
   tell() {
     const { model, selected } = this.grid;
-    const n = this.found.length;
+    const n = this.matches.length;
     const hint = this.search.value.trim()
       ? `${n === 1 ? "1 token has" : `${n.toLocaleString("en")} tokens have`} “${this.search.value.trim()}” in it.`
       : "Point at a query to see the keys it looks at most.";
     const lines = this.spot ? model.linesOf(selected, this.spot) : [hint];
-    this.told.replaceChildren(...lines.map((line, i) => make("div", i === 0 && this.spot ? "told-title" : "", line)));
+    this.details.replaceChildren(...lines.map((line, i) => make("div", i === 0 && this.spot ? "told-title" : "", line)));
   }
 
   find() {
-    this.found = this.grid.model?.search(this.search.value) ?? [];
+    this.matches = this.grid.model?.search(this.search.value) ?? [];
     this.mark();
     this.tell();
-    if (this.search.value.trim()) this.live.textContent = this.told.textContent;
+    if (this.search.value.trim()) this.live.textContent = this.details.textContent;
   }
 
   point(event) {
@@ -213,7 +213,7 @@ export class LargeMap {
     const steps = { ArrowRight: token + 1, ArrowLeft: token - 1, Home: 0, End: last };
     if (event.key in steps) this.walk({ kind, token: Math.min(Math.max(steps[event.key], 0), last) });
     else if (event.key === "ArrowUp" || event.key === "ArrowDown") {
-      this.walk({ kind: kinds.find((one) => one !== kind) ?? kind, token: Math.max(token, 0) });
+      this.walk({ kind: kinds.find((other) => other !== kind) ?? kind, token: Math.max(token, 0) });
     } else if (event.key === "Escape") this.look(null);
     else return;
     event.preventDefault();
@@ -221,6 +221,6 @@ export class LargeMap {
 
   walk(spot) {
     this.look(spot);
-    this.live.textContent = this.told.textContent;
+    this.live.textContent = this.details.textContent;
   }
 }

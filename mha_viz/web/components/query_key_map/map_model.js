@@ -18,15 +18,15 @@ export class MapModel {
     const { buffer } = body.slice(); // where arrays of all types may begin
     const points = layers * heads * 4 * tokens;
     const pairs = layers * heads * tokens * top;
-    this.places = new Uint16Array(buffer, 0, points);
+    this.coordinates = new Uint16Array(buffer, 0, points);
     this.strongest = new Uint16Array(buffer, 2 * points, pairs);
     this.codes = new Uint8Array(buffer, 2 * (points + pairs), pairs);
   }
 
   /** Where a head's query or key lies, both in [0, 1], downwards. @type {(head: number, spot: Spot) => [number, number]} */
-  placeOf(head, { kind, token }) {
+  pointOf(head, { kind, token }) {
     const at = 2 * ((2 * head + kind) * this.header.tokens + token);
-    return [this.places[at] / 65535, this.places[at + 1] / 65535];
+    return [this.coordinates[at] / 65535, this.coordinates[at + 1] / 65535];
   }
 
   /** The keys that a query weighs most, the largest weight first. @type {(head: number, token: number) => { token: number, weight: number }[]} */
@@ -41,28 +41,28 @@ export class MapModel {
 
   /** The queries that have a key among the ones they weigh most, the largest weight first. */
   queriesOf(head, key) {
-    const found = [];
+    const queries = [];
     for (let token = 0; token < this.header.tokens; token++) {
-      const pair = this.keysOf(head, token).find((one) => one.token === key);
-      if (pair) found.push({ token, weight: pair.weight });
+      const pair = this.keysOf(head, token).find((candidate) => candidate.token === key);
+      if (pair) queries.push({ token, weight: pair.weight });
     }
-    return found.sort((a, b) => b.weight - a.weight).slice(0, 2 * this.header.top);
+    return queries.sort((a, b) => b.weight - a.weight).slice(0, 2 * this.header.top);
   }
 
   /** The nearest point of some kinds, at most so far away; null where there is none. */
   nearest(head, x, y, most, kinds) {
     const { tokens } = this.header;
-    let [least, found] = [(65535 * most) ** 2, null];
+    let [least, closest] = [(65535 * most) ** 2, null];
     for (const kind of kinds) {
       const first = 2 * (2 * head + kind) * tokens;
       for (let token = 0; token < tokens; token++) {
-        const [dx, dy] = [this.places[first + 2 * token] - 65535 * x, this.places[first + 2 * token + 1] - 65535 * y];
+        const [dx, dy] = [this.coordinates[first + 2 * token] - 65535 * x, this.coordinates[first + 2 * token + 1] - 65535 * y];
         if (dx * dx + dy * dy >= least) continue;
         least = dx * dx + dy * dy;
-        found = { kind, token };
+        closest = { kind, token };
       }
     }
-    return found;
+    return closest;
   }
 
   /** The tokens whose label has a text in it. @type {(text: string) => number[]} */
@@ -95,12 +95,12 @@ export class MapModel {
     const [before, behind] = this.sentenceOf(token);
     const pairs = kind === QUERY ? this.keysOf(head, token) : this.queriesOf(head, token);
     const several = text.at(-1) > 0 ? ` of text ${text[token] + 1}` : "";
-    const told = pairs.map((one) => `${labels[one.token]} ${this.weightText(one.weight)}`);
+    const neighbours = pairs.map((pair) => `${labels[pair.token]} ${this.weightText(pair.weight)}`);
     const most = kind === QUERY ? "looks at" : "is looked at by";
     return [
       `${kind === QUERY ? "query" : "key"} “${labels[token]}”, position ${this.positionOf(token)}${several}`,
       [before, labels[token], behind].filter(Boolean).join(" "),
-      told.length ? `${most} ${told.join(", ")}` : "no query has it among the keys it looks at most",
+      neighbours.length ? `${most} ${neighbours.join(", ")}` : "no query has it among the keys it looks at most",
     ];
   }
 }

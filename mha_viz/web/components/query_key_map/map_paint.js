@@ -15,16 +15,16 @@ export function radiusOf(tokens, large) {
 
 /** The pixels of a disc or an open diamond, as steps right and down from its middle. */
 export function stampOf(kind, radius) {
-  const found = [];
+  const offsets = [];
   const reach = Math.round(radius * 1.4);
   for (let down = -reach; down <= reach; down++) {
     for (let right = -reach; right <= reach; right++) {
       const far = Math.abs(right) + Math.abs(down);
       const inside = kind === QUERY ? right * right + down * down <= radius * radius + 0.5 : far <= reach;
-      if (inside && (kind === QUERY || radius < 2 || far > reach - Math.max(1.5, radius / 2))) found.push([right, down]);
+      if (inside && (kind === QUERY || radius < 2 || far > reach - Math.max(1.5, radius / 2))) offsets.push([right, down]);
     }
   }
-  return found;
+  return offsets;
 }
 
 /**
@@ -42,12 +42,12 @@ export function mapPainter(pixels, width, model, { radius, kinds, theme, paper }
   const colours = [QUERY, KEY].map((kind) => pixelOf(PALETTE.qualitative[theme][kind]));
   return (head) => {
     pixels.fill(paper);
-    for (const kind of [KEY, QUERY].filter((one) => kinds.includes(one))) {
+    for (const kind of [KEY, QUERY].filter((drawnKind) => kinds.includes(drawnKind))) {
       const [stamp, colour] = [stamps[kind], colours[kind]];
       const first = 2 * (2 * head + kind) * tokens;
       for (let at = first; at < first + 2 * tokens; at += 2) {
-        const x = (margin + model.places[at] * scale + 0.5) | 0;
-        const middle = ((margin + model.places[at + 1] * scale + 0.5) | 0) * width + x;
+        const x = (margin + model.coordinates[at] * scale + 0.5) | 0;
+        const middle = ((margin + model.coordinates[at + 1] * scale + 0.5) | 0) * width + x;
         for (let i = 0; i < stamp.length; i++) pixels[middle + stamp[i]] = colour;
       }
     }
@@ -61,7 +61,7 @@ export function pixelOf(hex) {
 }
 
 /** Where a place in [0, 1] of a map lies on a canvas that is so wide, as `mapPainter` paints it. */
-export function onCanvas(place, width, radius) {
+export function onCanvas(coordinate, width, radius) {
   const margin = Math.ceil(radius * 1.4) + 1;
-  return margin + place * (width - 1 - 2 * margin);
+  return margin + coordinate * (width - 1 - 2 * margin);
 }

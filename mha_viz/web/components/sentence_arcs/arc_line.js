@@ -40,8 +40,8 @@ export class ArcLine {
     this.data = data;
     const texts = data.pieces.map((piece) => piece.text);
     this.root.setAttribute("aria-label", texts.join(" "));
-    const said = ["above", "below"].map((side) => data[side].map((arc) => arc.says).join("; "));
-    this.stage.setAttribute("aria-label", said.filter(Boolean).join(". Below: ") || "No arcs");
+    const descriptions = ["above", "below"].map((side) => data[side].map((arc) => arc.says).join("; "));
+    this.stage.setAttribute("aria-label", descriptions.filter(Boolean).join(". Below: ") || "No arcs");
     this.line.classList.toggle("wide", data.above.some((arc) => arc.label)); // room for their names
     this.line.replaceChildren(...data.pieces.map((piece) => tokenElement(piece.text, piece.special)));
     this.draw();
@@ -50,12 +50,12 @@ export class ArcLine {
   draw() {
     if (!this.data || !this.line.offsetWidth) return;
     const theme = themeOf(this.root);
-    const places = [...this.line.children].map((token) => token.offsetLeft + token.offsetWidth / 2);
-    for (const side of ["above", "below"]) this.drawSide(side, this.data[side], places, theme);
+    const centres = [...this.line.children].map((token) => token.offsetLeft + token.offsetWidth / 2);
+    for (const side of ["above", "below"]) this.drawSide(side, this.data[side], centres, theme);
     this.root.dataset.painted = String(this.data.pieces.length);
   }
 
-  drawSide(side, arcs, places, theme) {
+  drawSide(side, arcs, centres, theme) {
     const picture = this.pictures[side];
     const marking = arcs.some((arc) => arc.label);
     const levels = marking ? treeLevels(arcs) : weightLevels(arcs);
@@ -68,7 +68,7 @@ export class ArcLine {
       const colour = arcs[at].marked
         ? PALETTE.accent[theme]
         : marking ? PALETTE.muted[theme] : PALETTE.qualitative[theme][0];
-      return drawnArc(arcs[at], places, { base: up ? height : 0, rise: levels[at] * this.step * (up ? -1 : 1) }, colour);
+      return drawnArc(arcs[at], centres, { base: up ? height : 0, rise: levels[at] * this.step * (up ? -1 : 1) }, colour);
     }));
   }
 
@@ -78,8 +78,8 @@ export class ArcLine {
 }
 
 /** The line of an arc, its head and what is written at its top. */
-function drawnArc(arc, places, { base, rise }, colour) {
-  const { line, head, top } = arcPath(places[arc.start], places[arc.end], base, rise);
+function drawnArc(arc, centres, { base, rise }, colour) {
+  const { line, head, top } = arcPath(centres[arc.start], centres[arc.end], base, rise);
   const strength = arc.label ? (arc.marked ? 0.6 : 0.2) : arc.weight;
   const opacity = String(arc.label ? 1 : 0.35 + 0.65 * strength);
   const path = svgElement("path", {

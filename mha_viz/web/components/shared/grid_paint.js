@@ -18,11 +18,11 @@ export function paintGrid(canvas, layout, { header, body }, heads, table) {
 }
 
 /**
- * Paints one picture of codes to a place of a canvas, in its own pixels.
+ * Paints one picture of codes into a box of a canvas, in the canvas's own pixels.
  * @param {CanvasRenderingContext2D} context
  * @param {Uint8Array} codes
  * @param {{ rows: number, cols: number }} size
- * @param {{ x: number, y: number, width: number, height: number }} place
+ * @param {{ x: number, y: number, width: number, height: number }} box
  * @param {Uint32Array} table
  */
 export function paintCells(context, codes, size, { x, y, width, height }, table) {

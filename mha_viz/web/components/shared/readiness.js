@@ -10,21 +10,21 @@ export function readiness() {
   return globalThis[name];
 }
 
-/** Notes that something is on its way to the page, or that it has come. @param {string} what @param {boolean} isPending */
-export function setPending(what, isPending) {
+/** Notes that something is on its way to the page, or that it has come. @param {string} name @param {boolean} isPending */
+export function setPending(name, isPending) {
   const { pending, onChange } = readiness();
-  if (pending.has(what) === isPending) return;
-  if (isPending) pending.add(what);
-  else pending.delete(what);
+  if (pending.has(name) === isPending) return;
+  if (isPending) pending.add(name);
+  else pending.delete(name);
   onChange();
 }
 
 /** Notes that the server has been asked for a run: the page waits for the next one's end. */
 export function expectRun() {
   const state = readiness();
-  const what = `run ${(state.requests += 1)}`;
-  setPending(what, true);
-  setTimeout(() => setPending(what, false), MAX_WAIT);
+  const name = `run ${(state.requests += 1)}`;
+  setPending(name, true);
+  setTimeout(() => setPending(name, false), MAX_WAIT);
 }
 
 /** Notes that a run has ended. @param {string} session @param {number} run its number in that session */
@@ -32,7 +32,7 @@ export function endRun(session, run) {
   const state = readiness();
   if (session === state.session && run <= state.run) return;
   Object.assign(state, { session, run });
-  for (const what of state.pending) if (what.startsWith("run ")) state.pending.delete(what);
+  for (const name of state.pending) if (name.startsWith("run ")) state.pending.delete(name);
   state.onChange();
 }
 

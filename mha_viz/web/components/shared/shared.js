@@ -57,10 +57,10 @@ export function scaleWeight(weight, scale) {
  * @returns {number[]}
  */
 export function colourAt(position, stops) {
-  const place = Math.min(Math.max(position, 0), 1) * (stops.length - 1);
-  const low = Math.min(Math.floor(place), stops.length - 2);
+  const scaled = Math.min(Math.max(position, 0), 1) * (stops.length - 1);
+  const low = Math.min(Math.floor(scaled), stops.length - 2);
   const [from, to] = [rgbOf(stops[low]), rgbOf(stops[low + 1])];
-  return from.map((value, i) => Math.round(value + (to[i] - value) * (place - low)));
+  return from.map((value, i) => Math.round(value + (to[i] - value) * (scaled - low)));
 }
 
 /**
@@ -120,8 +120,8 @@ export function formatNumber(value, { digits = 3, signed = false } = {}) {
   if (value === null || !Number.isFinite(value)) return "not defined";
   const sign = value < 0 ? "−" : signed && value > 0 ? "+" : "";
   const size = Math.abs(value);
-  const whole = Number.isInteger(size) && size < LARGE_NUMBER && digits === 3;
-  const rounded = whole ? size : Number(size.toPrecision(digits));
+  const isWhole = Number.isInteger(size) && size < LARGE_NUMBER && digits === 3;
+  const rounded = isWhole ? size : Number(size.toPrecision(digits));
   if (rounded !== 0 && (rounded < SMALL_NUMBER || rounded >= LARGE_NUMBER)) {
     const [mantissa, power] = size.toExponential(digits - 1).split("e");
     return `${sign}${Number(mantissa)}e${trueMinus(String(Number(power)))}`;

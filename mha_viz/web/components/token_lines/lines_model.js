@@ -11,7 +11,7 @@ export class LinesModel {
     this.header = header;
     this.weights = weights;
     this.orders = new Map();
-    this.kept = new Map();
+    this.linesByName = new Map();
   }
 
   /** @type {(head: number, query: number, key: number) => number} */
@@ -48,10 +48,10 @@ export class LinesModel {
    */
   lines(head, share) {
     const name = `${head}/${share}`;
-    if (this.kept.has(name)) return this.kept.get(name);
+    if (this.linesByName.has(name)) return this.linesByName.get(name);
     const { queries, keys } = this.header;
     const order = this.orderOf(head);
-    const found = { key: new Uint16Array(queries * keys), weight: new Float32Array(queries * keys) };
+    const drawn = { key: new Uint16Array(queries * keys), weight: new Float32Array(queries * keys) };
     const start = new Uint32Array(queries + 1);
     let [count, all] = [0, 0];
     for (let query = 0; query < queries; query++) {
@@ -59,22 +59,22 @@ export class LinesModel {
       let mass = 0;
       for (let key = 0; key < keys; key++) mass += this.weights[base + key];
       const enough = share * mass - 1e-6; // the last digits of a sum must not add a line
-      let held = 0;
+      let drawnMass = 0;
       for (let rank = 0; rank < keys; rank++) {
         const key = order[query * keys + rank];
         const weight = this.weights[base + key];
         if (weight <= 0) break;
         all++;
-        if (held >= enough) continue;
-        found.key[count] = key;
-        found.weight[count++] = weight;
-        held += weight;
+        if (drawnMass >= enough) continue;
+        drawn.key[count] = key;
+        drawn.weight[count++] = weight;
+        drawnMass += weight;
       }
       start[query + 1] = count;
     }
-    const result = { ...found, start, count, all };
-    if (this.kept.size > 24) this.kept.clear();
-    this.kept.set(name, result);
+    const result = { ...drawn, start, count, all };
+    if (this.linesByName.size > 24) this.linesByName.clear();
+    this.linesByName.set(name, result);
     return result;
   }
 }

@@ -14,8 +14,8 @@ export function paintLines(canvas, width, height, rows, heads, focus) {
   const { context } = clearCanvas(canvas, width, height);
   context.lineCap = "round";
   const spread = Math.min(3, rows.height / (heads.length + 2));
-  const drawings = heads.map(({ colour, lines }, place) => {
-    const shift = (place - (heads.length - 1) / 2) * spread;
+  const drawings = heads.map(({ colour, lines }, headNumber) => {
+    const shift = (headNumber - (heads.length - 1) / 2) * spread;
     const y = (index) => (index + 0.5) * rows.height - rows.top + shift;
     return { colour, levels: levelsOf(lines, focus, width, height, y) };
   });

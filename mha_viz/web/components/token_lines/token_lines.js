@@ -180,8 +180,8 @@ export class TokenLines {
     const draw = (element, count, of) => {
       const columns = focus ? this.columns.map((head) => ({ colour: this.colours[head], of: of(head) })) : [];
       const end = columns.length ? Math.min(last, count - 1) : -1;
-      const place = { height: this.rowHeight, width: this.columnWidth };
-      drawValues(element, columns, Math.max(first - 1, 0), end, place, model.header.exact);
+      const cellSize = { height: this.rowHeight, width: this.columnWidth };
+      drawValues(element, columns, Math.max(first - 1, 0), end, cellSize, model.header.exact);
     };
     const isQuery = focus?.side === "query";
     draw(parts.keysValues, isQuery ? keys : 0, (head) => (key) => model.weight(head, focus.index, key));

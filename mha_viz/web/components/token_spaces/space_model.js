@@ -16,15 +16,15 @@ export class SpaceModel {
     this.header = header;
     this.size = header.tokens.length;
     const { buffer } = body.slice(); // where arrays of all types may begin
-    const places = 2 * this.size * header.panels.length;
+    const count = 2 * this.size * header.panels.length;
     this.values = new Float32Array(buffer, 0, this.size);
-    this.places = new Int16Array(buffer, 4 * this.size, places);
+    this.coordinates = new Int16Array(buffer, 4 * this.size, count);
   }
 
   /** Where a token lies in a panel, from its middle. @type {(panel: number, token: number) => [number, number]} */
   pointOf(panel, token) {
     const at = 2 * (panel * this.size + token);
-    return [this.places[at] / UNIT, this.places[at + 1] / UNIT];
+    return [this.coordinates[at] / UNIT, this.coordinates[at + 1] / UNIT];
   }
 
   /** Tokens by the colour that they are drawn in. @param {"light" | "dark"} theme @returns {{ colour: string, tokens: number[] }[]} */
@@ -33,9 +33,9 @@ export class SpaceModel {
     const inks = names.length
       ? names.map((_, at) => (full && at === names.length - 1 ? PALETTE.muted[theme] : PALETTE.qualitative[theme][at]))
       : Array.from({ length: SHADES }, (_, at) => `rgb(${colourAt(PALEST + ((1 - PALEST) * at) / (SHADES - 1), PALETTE.sequential[theme])})`);
-    const found = inks.map((colour) => ({ colour, tokens: [] }));
-    this.values.forEach((value, token) => found[names.length ? value : this.shadeOf(value)].tokens.push(token));
-    return found;
+    const groups = inks.map((colour) => ({ colour, tokens: [] }));
+    this.values.forEach((value, token) => groups[names.length ? value : this.shadeOf(value)].tokens.push(token));
+    return groups;
   }
 
   /** @param {number} value */

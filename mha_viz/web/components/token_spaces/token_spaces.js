@@ -88,10 +88,10 @@ class TokenSpaces {
     const side = stage.clientWidth;
     stage.style.height = `${Math.round(side * SHAPE)}px`;
     const { context } = clearCanvas(points, side, Math.round(side * SHAPE));
-    const place = this.placing(at);
+    const toPixels = this.placing(at);
     context.strokeStyle = PALETTE.gridline[this.theme];
     const [meanX, meanY] = this.model.header.panels[at].origin;
-    const [left, top] = place(meanX, meanY);
+    const [left, top] = toPixels(meanX, meanY);
     context.strokeRect(left, -1, 0, side + 2);
     context.strokeRect(-1, top, side + 2, 0);
     context.globalAlpha = 0.75;
@@ -99,7 +99,7 @@ class TokenSpaces {
       context.fillStyle = colour;
       context.beginPath();
       for (const token of tokens) {
-        const [x, y] = place(...this.model.pointOf(at, token));
+        const [x, y] = toPixels(...this.model.pointOf(at, token));
         context.moveTo(x + RADIUS, y);
         context.arc(x, y, RADIUS, 0, 2 * Math.PI);
       }
@@ -148,10 +148,10 @@ class TokenSpaces {
   point(at, event) {
     if (!this.painted) return;
     const box = this.stages[at].stage.getBoundingClientRect();
-    const place = this.placing(at);
+    const toPixels = this.placing(at);
     const [x, y] = [event.clientX - box.left, event.clientY - box.top];
     this.look(this.model.nearest((token) => {
-      const [left, top] = place(...this.model.pointOf(at, token));
+      const [left, top] = toPixels(...this.model.pointOf(at, token));
       return Math.hypot(left - x, top - y);
     }, REACH));
     this.stages[at].stage.style.cursor = this.token < 0 ? "default" : "pointer";

@@ -8,8 +8,8 @@ import { AMONG, HeadRanking } from "./head_ranking.js";
 import { setPending } from "../shared/readiness.js";
 import { payloadStore } from "../shared/payload_store.js";
 import { formatCode, formatWeight, headName } from "../shared/shared.js";
-import { placesOf, spansOf, toggled } from "./token_set.js";
-import { placeOf, tokenAt } from "./token_axes.js";
+import { positionsOf, spansOf, toggled } from "./token_set.js";
+import { positionOf, tokenAt } from "./token_axes.js";
 import { isAll, placesBetween } from "./viewport.js";
 
 const PAUSE = 150; // ms without a further choice until Python hears of them
@@ -35,7 +35,7 @@ export class Bench {
     this.payload = null;
     this.payloadId = ""; // under which Python knows it
     /** Labels, which come after the weights. @type {any} */
-    this.known = null;
+    this.notes = null;
     /** Metrics and their titles, which come after the weights of a long text. @type {any} */
     this.measured = null;
     /** The head nearest to each, which comes last. @type {[number, number, boolean | null][] | null} */
@@ -45,7 +45,7 @@ export class Bench {
     this.settings = {}; // from Python, the last ones
     this.listeners = new Set();
     /** Elements that show a part of it, by name. @type {Record<string, HTMLElement>} */
-    this.places = {};
+    this.panels = {};
     this.unsent = {}; // choices that Python does not know
     this.unconfirmed = {}; // choices sent, and not confirmed yet
     this.sent = null; // name of the last message to Python
@@ -191,10 +191,10 @@ export class Bench {
    */
   drawBeside(head) {
     const { heads } = this.payload.header;
-    const place = [Math.floor(head / heads), head % heads];
-    const before = (this.view.heads ?? []).filter((one) => String(one) !== String(place));
-    const there = before.length < (this.view.heads ?? []).length;
-    this.choose({ show: "lines", heads: there || head === this.chosen ? before : [...before, place].slice(-MOST) });
+    const layerAndHead = [Math.floor(head / heads), head % heads];
+    const before = (this.view.heads ?? []).filter((other) => String(other) !== String(layerAndHead));
+    const isListed = before.length < (this.view.heads ?? []).length;
+    this.choose({ show: "lines", heads: isListed || head === this.chosen ? before : [...before, layerAndHead].slice(-MOST) });
   }
 
   /** Numbers of the heads that are switched off. @returns {number[]} */
@@ -242,7 +242,7 @@ export class Bench {
 
   /** Titles of the labels that a head has earned; null while they are not known. */
   labels(head) {
-    return this.known?.labels[head] ?? null;
+    return this.notes?.labels[head] ?? null;
   }
 
   // -- tokens ---------------------------------------------------------------------------------------
@@ -267,8 +267,8 @@ export class Bench {
     const { queries, keys } = this.weights.axes;
     const { query, key } = this.view;
     return {
-      query: query < 0 ? -1 : placeOf(queries, query),
-      key: key < 0 ? -1 : placeOf(keys, key),
+      query: query < 0 ? -1 : positionOf(queries, query),
+      key: key < 0 ? -1 : positionOf(keys, key),
     };
   }
 
@@ -286,14 +286,14 @@ export class Bench {
 
   /** Places of the tokens that are chosen together. */
   get among() {
-    return placesOf(this.view.tokens ?? [], this.weights.axes.keys);
+    return positionsOf(this.view.tokens ?? [], this.weights.axes.keys);
   }
 
-  /** Adds the token of a place to those that are chosen together, or takes it away. @type {(place: number) => void} */
-  toggleAmong(place) {
+  /** Adds the token of a place to those that are chosen together, or takes it away. @type {(position: number) => void} */
+  toggleAmong(position) {
     const { keys } = this.weights.axes;
-    const chosen = this.view.tokens?.length ? this.view.tokens : spansOf(keys, this.pair, place);
-    const tokens = toggled(chosen, keys, place);
+    const chosen = this.view.tokens?.length ? this.view.tokens : spansOf(keys, this.pair, position);
+    const tokens = toggled(chosen, keys, position);
     this.choose({ tokens, sort: tokens.length ? AMONG : "", query: -1, key: -1 });
   }
 

@@ -2,7 +2,7 @@
 // The weights of all heads on the axes that are wished: exact ones where they are known, else as
 // their codes say. Draws nothing.
 
-import { codesOnAxes, isChanged, onAxes, placeOf, tokenAxis } from "./token_axes.js";
+import { codesOnAxes, isChanged, onAxes, positionOf, tokenAxis } from "./token_axes.js";
 import { cutOut, exactCodes, mosaic, Regions } from "./head_parts.js";
 import { ExactWeights } from "../head_grid/grid_values.js";
 import { allOf } from "./viewport.js";
@@ -12,12 +12,12 @@ import { allOf } from "./viewport.js";
 export class BenchWeights {
   /**
    * @param {{ header: any, body: Uint8Array }} payload of all heads
-   * @param {() => import("./token_axes.js").Wish} asked what the axes are to be, now
+   * @param {() => import("./token_axes.js").Wish} readWish what the axes are to be, now
    * @param {() => void} changed is called when exact weights have arrived
    */
-  constructor(payload, asked, changed) {
+  constructor(payload, readWish, changed) {
     this.payload = payload;
-    this.asked = asked;
+    this.readWish = readWish;
     this.exact = new ExactWeights(payload.header, () => {
       this.forgetMade();
       changed();
@@ -25,7 +25,7 @@ export class BenchWeights {
     this.regions = new Regions(); // exact weights of parts, where those of the whole are too many
     this.rows = new Map(); // query -> exact weights from it, of all heads, where the grid's are pooled
     this.decoded = new Map(); // head -> weights by their codes
-    this.made = new Map(); // head -> weights on the axes that are shown
+    this.shownWeights = new Map(); // head -> weights on the axes that are shown
     this.derived = this.paired = this.pictured = null;
   }
 
@@ -61,7 +61,7 @@ export class BenchWeights {
 
   /** Forget what was made of weights by their codes, where exact ones have come. */
   forgetMade() {
-    this.made.clear();
+    this.shownWeights.clear();
     this.paired = null;
   }
 
@@ -78,16 +78,16 @@ export class BenchWeights {
   /** The axes as they are wished, both of them. */
   get axes() {
     const { header } = this.payload;
-    const asked = this.pooled ? {} : this.asked();
-    const key = JSON.stringify([header.id, asked]);
+    const requested = this.pooled ? {} : this.readWish();
+    const key = JSON.stringify([header.id, requested]);
     if (this.wished?.key !== key) {
       const of = (wish) => [tokenAxis(header, "query", wish), tokenAxis(header, "key", wish)];
       // Where nothing would be left, all of it stays, and Python says why.
-      const wish = of(asked).every(({ groups }) => groups.length) ? asked : {};
+      const wish = of(requested).every(({ groups }) => groups.length) ? requested : {};
       const [queries, keys] = of(wish);
       this.wished = { key, wish, queries, keys };
       this.derived = this.paired = null;
-      this.made.clear();
+      this.shownWeights.clear();
     }
     return this.wished;
   }
@@ -109,8 +109,8 @@ export class BenchWeights {
     const all = this.exact.of(head) ?? (this.pooled ? null : this.decode(head));
     const { wish, queries, keys } = this.axes;
     if (!all || !isChanged(wish)) return all;
-    if (!this.made.has(head)) this.made.set(head, onAxes(all, header.keys, queries, keys));
-    return this.made.get(head);
+    if (!this.shownWeights.has(head)) this.shownWeights.set(head, onAxes(all, header.keys, queries, keys));
+    return this.shownWeights.get(head);
   }
 
   decode(head) {
@@ -180,9 +180,9 @@ export class BenchWeights {
     if (row) return row.subarray(start, start + part.cols);
     const region = this.regions.holding(head, part ?? allOf(this.size));
     if (!region) return null;
-    const { place, weights } = region;
-    const { top, left, rows, cols } = part ?? place;
-    return cutOut(weights, place.cols, { top: top - place.top, left: left - place.left, rows, cols });
+    const { area, weights } = region;
+    const { top, left, rows, cols } = part ?? area;
+    return cutOut(weights, area.cols, { top: top - area.top, left: left - area.left, rows, cols });
   }
 
   /** Whether the weights of a part are exact. @type {(head: number, part: Viewport | null) => boolean} */
@@ -197,8 +197,8 @@ export class BenchWeights {
    */
   row(head, row) {
     const { cols: columns } = this.size;
-    const known = this.partOf(head, { top: row, left: 0, rows: 1, cols: columns });
-    if (known || !this.pooled) return known;
+    const exactWeights = this.partOf(head, { top: row, left: 0, rows: 1, cols: columns });
+    if (exactWeights || !this.pooled) return exactWeights;
     const { cols, pool } = this.payload.header;
     const codes = this.codesOf(head).subarray(Math.floor(row / pool) * cols);
     return Float32Array.from({ length: columns }, (_, key) => (codes[Math.floor(key / pool)] / 255) ** 2);
@@ -213,9 +213,9 @@ export class BenchWeights {
    */
   cell(head, row, column) {
     const { cols: columns } = this.size;
-    const one = { top: row, left: column, rows: 1, cols: 1 };
-    const { codes: [code] } = this.pictureOf(head, one);
-    const [weight] = this.partOf(head, one) ?? [null];
+    const cellPart = { top: row, left: column, rows: 1, cols: 1 };
+    const { codes: [code] } = this.pictureOf(head, cellPart);
+    const [weight] = this.partOf(head, cellPart) ?? [null];
     const line = this.partOf(head, { top: row, left: 0, rows: 1, cols: columns });
     const exact = this.pooled ? weight !== null : this.isExact(head);
     return { code, weight, line, exact, pool: weight === null ? this.payload.header.pool : 1 };
@@ -251,13 +251,13 @@ export class BenchWeights {
     const { queries, keys, key: axes } = this.axes;
     const name = `${axes} ${query} ${key}`;
     if (this.paired?.name === name) return this.paired.values;
-    const [row, column] = [placeOf(queries, query), placeOf(keys, key)];
+    const [row, column] = [positionOf(queries, query), positionOf(keys, key)];
     if (row < 0 || column < 0) return Array(this.count).fill(null);
     const values = Array.from({ length: this.count }, (_, head) => {
-      const known = this.partOf(head, { top: row, left: column, rows: 1, cols: 1 });
-      if (known) return known[0];
-      const place = Math.floor(row / header.pool) * header.cols + Math.floor(column / header.pool);
-      return (this.codesOf(head)[place] / 255) ** 2;
+      const exactWeights = this.partOf(head, { top: row, left: column, rows: 1, cols: 1 });
+      if (exactWeights) return exactWeights[0];
+      const tile = Math.floor(row / header.pool) * header.cols + Math.floor(column / header.pool);
+      return (this.codesOf(head)[tile] / 255) ** 2;
     });
     this.paired = { name, values };
     return values;

@@ -48,8 +48,8 @@ export class GridView {
     this.bar.dataset.room = width < 400 ? "scale" : width < 480 ? "title" : "all"; // for the legend's words
     const { view, ranking } = bench;
     const { fact, order } = ranking;
-    const none = order?.length === 0 && Boolean(fact || bench.known);
-    const waiting = Boolean(view.only) && !bench.known;
+    const none = order?.length === 0 && Boolean(fact || bench.notes);
+    const waiting = Boolean(view.only) && !bench.notes;
     this.empty.hidden = !(none || waiting);
     this.empty.textContent = waiting ? "Looking for heads of that kind …" : ranking.whyNone;
     const { query, key } = bench.pair;
@@ -70,16 +70,16 @@ export class GridView {
     const { bench } = this;
     const { view, weights } = bench;
     const { heads, facts } = { heads: bench.payload.header.heads, facts: bench.facts };
-    const place = (head) => [Math.floor(head / heads), head % heads];
+    const layerAndHead = (head) => [Math.floor(head / heads), head % heads];
     const metric = bench.ranking.titles[view.tiles] ?? "";
     const tiles = facts[metric] ? metricTiles(weights.shown, metric, facts[metric]) : null;
     const shown = tiles ?? weights.shown;
     this.grid.show(shown, {
-      payload: shown.header.id, selected: place(bench.chosen), heard: this.grid.sent,
-      scale: tiles ? "linear" : view.scale, order: order?.map(place), legend: tiles?.legend,
+      payload: shown.header.id, selected: layerAndHead(bench.chosen), heard: this.grid.sent,
+      scale: tiles ? "linear" : view.scale, order: order?.map(layerAndHead), legend: tiles?.legend,
       fact: tiles ? metric : fact?.title ?? null, values: tiles ? facts[metric] : fact?.values,
       height: this.room(), pair: tiles ? undefined : bench.pair,
-      badges: tiles ? tiles.badges : bench.known?.badges, off: bench.offHeads, offMark: bench.switchWords.mark,
+      badges: tiles ? tiles.badges : bench.notes?.badges, off: bench.offHeads, offMark: bench.switchWords.mark,
       several: (head) => bench.drawBeside(head), describe: (head) => this.describe(head),
       exact: { of: (head) => (weights.isExact(head) ? weights.of(head) : null), request: (head) => weights.exact.request(head) },
     }, ({ layer, head }) => bench.chooseHead(layer * heads + head));
@@ -90,7 +90,7 @@ export class GridView {
     const { weights, view } = bench;
     const heads = bench.ranking.order ?? [...Array(weights.count).keys()];
     const rows = heads.map((head) => ({
-      head, name: bench.name(head), label: bench.known?.badges[head] ?? "", weights: weights.row(head, query),
+      head, name: bench.name(head), label: bench.notes?.badges[head] ?? "", weights: weights.row(head, query),
     }));
     this.tokens.draw({
       header: weights.shown.header, query, rows, chosen: bench.chosen, scale: view.scale,

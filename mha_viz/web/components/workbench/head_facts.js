@@ -3,7 +3,7 @@
 
 import { formatNumber, ordinal } from "../shared/shared.js";
 
-/** @typedef {{ title: string, value: number, place: string, far: number }} Unusual */
+/** @typedef {{ title: string, value: number, rank: string, far: number }} Unusual */
 
 const EXTREME = 0.05; // share of all heads at either end
 export const LEAST_HEADS = 20; // of fewer, one head is more than that share
@@ -17,33 +17,33 @@ export const LEAST_HEADS = 20; // of fewer, one head is more than that share
  * @returns {Unusual[]}
  */
 export function unusualOf(facts, head, most) {
-  const found = [];
+  const unusual = [];
   for (const [title, values] of Object.entries(facts)) {
     const value = values[head];
-    const known = values.filter((one) => one !== null && Number.isFinite(one));
-    if (value === null || !Number.isFinite(value) || known.length < 2) continue;
-    const middle = median(known);
-    const spread = median(known.map((one) => Math.abs(one - middle)));
+    const finiteValues = values.filter((other) => other !== null && Number.isFinite(other));
+    if (value === null || !Number.isFinite(value) || finiteValues.length < 2) continue;
+    const middle = median(finiteValues);
+    const spread = median(finiteValues.map((other) => Math.abs(other - middle)));
     const away = Math.abs(value - middle);
-    if (away === 0 || !isExtreme(known, value)) continue;
-    found.push({ title, value, place: placeAmong(known, value), far: spread > 0 ? away / spread : Infinity });
+    if (away === 0 || !isExtreme(finiteValues, value)) continue;
+    unusual.push({ title, value, rank: rankAmong(finiteValues, value), far: spread > 0 ? away / spread : Infinity });
   }
-  return found.sort((a, b) => b.far - a.far).slice(0, most);
+  return unusual.sort((a, b) => b.far - a.far).slice(0, most);
 }
 
 /** Tell whether at most 5 % of all values are as high, or at most 5 % as low; equal ones share a place. */
-function isExtreme(known, value) {
-  const high = known.filter((one) => one >= value).length;
-  const low = known.filter((one) => one <= value).length;
-  return Math.min(high, low) <= EXTREME * known.length;
+function isExtreme(values, value) {
+  const high = values.filter((other) => other >= value).length;
+  const low = values.filter((other) => other <= value).length;
+  return Math.min(high, low) <= EXTREME * values.length;
 }
 
 /** A value's place among all, counted from the nearer end. */
-export function placeAmong(known, value) {
-  const above = known.filter((one) => one > value).length;
-  const below = known.filter((one) => one < value).length;
+export function rankAmong(values, value) {
+  const above = values.filter((other) => other > value).length;
+  const below = values.filter((other) => other < value).length;
   const [rank, end] = above <= below ? [above + 1, "highest"] : [below + 1, "lowest"];
-  return `${rank === 1 ? "" : `${ordinal(rank)} `}${end} of ${known.length}`;
+  return `${rank === 1 ? "" : `${ordinal(rank)} `}${end} of ${values.length}`;
 }
 
 /**
@@ -85,6 +85,6 @@ export function strongestOf(weights, columns, most, first = 0) {
  * @param {number} columns
  */
 export function loneRows(codes, columns) {
-  const seen = codes.subarray(0, columns).filter((code) => code > 0).length;
-  return seen === 1 && columns > 1 && codes.length > columns ? 1 : 0;
+  const visibleKeys = codes.subarray(0, columns).filter((code) => code > 0).length;
+  return visibleKeys === 1 && columns > 1 && codes.length > columns ? 1 : 0;
 }

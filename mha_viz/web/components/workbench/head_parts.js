@@ -5,7 +5,7 @@ import { codeOf } from "./token_axes.js";
 import { holdsAll, overlapOf } from "./viewport.js";
 
 /** @typedef {import("./viewport.js").Viewport} Viewport */
-/** A part whose exact weights and their codes are known, row by row. @typedef {{ head: number, place: Viewport, weights: Float32Array, codes: Uint8Array }} Region */
+/** A part whose exact weights and their codes are known, row by row. @typedef {{ head: number, area: Viewport, weights: Float32Array, codes: Uint8Array }} Region */
 
 const FINEST = 640; // cells along an axis of a pooled picture: more are not seen at once
 const KEPT = 4e6; // exact weights of regions that are kept; the oldest ones go
@@ -17,10 +17,10 @@ export class Regions {
     this.all = [];
   }
 
-  /** @type {(head: number, place: Viewport, weights: Float32Array) => void} */
-  add(head, place, weights) {
-    if (this.holding(head, place)) return;
-    this.all.push({ head, place, weights, codes: exactCodes(weights) });
+  /** @type {(head: number, area: Viewport, weights: Float32Array) => void} */
+  add(head, area, weights) {
+    if (this.holding(head, area)) return;
+    this.all.push({ head, area, weights, codes: exactCodes(weights) });
     let size = this.all.reduce((sum, { weights }) => sum + weights.length, 0);
     while (size > KEPT && this.all.length > 1) size -= this.all.shift().weights.length;
   }
@@ -32,7 +32,7 @@ export class Regions {
 
   /** The region of a head that has all of a part. @type {(head: number, part: Viewport) => Region | undefined} */
   holding(head, part) {
-    return this.of(head).find(({ place }) => holdsAll(place, part));
+    return this.of(head).find(({ area }) => holdsAll(area, part));
   }
 }
 
@@ -73,8 +73,8 @@ export function exactCodes(weights) {
  * @returns {{ codes: Uint8Array, rows: number, cols: number, pooled: boolean }}
  */
 export function mosaic(coarse, regions, part) {
-  const known = regions.find(({ place }) => holdsAll(place, part));
-  if (known) return { codes: cutOut(known.codes, known.place.cols, within(part, known.place)), rows: part.rows, cols: part.cols, pooled: false };
+  const region = regions.find(({ area }) => holdsAll(area, part));
+  if (region) return { codes: cutOut(region.codes, region.area.cols, within(part, region.area)), rows: part.rows, cols: part.cols, pooled: false };
   const step = Math.max(1, Math.ceil(Math.max(part.rows, part.cols) / FINEST));
   const [rows, cols] = [Math.ceil(part.rows / step), Math.ceil(part.cols / step)];
   const codes = new Uint8Array(rows * cols);
@@ -83,12 +83,12 @@ export function mosaic(coarse, regions, part) {
     const from = Math.floor((part.top + y * step) / coarse.pool) * coarse.cols;
     for (let x = 0; x < cols; x++) codes[y * cols + x] = coarse.codes[from + columns[x]];
   }
-  for (const { place, codes: exact } of step === 1 ? regions : []) {
-    const shared = overlapOf(place, part);
+  for (const { area, codes: exact } of step === 1 ? regions : []) {
+    const shared = overlapOf(area, part);
     if (!shared) continue;
-    const { top, left } = within(shared, place);
+    const { top, left } = within(shared, area);
     for (let y = 0; y < shared.rows; y++) {
-      const start = (top + y) * place.cols + left;
+      const start = (top + y) * area.cols + left;
       codes.set(exact.subarray(start, start + shared.cols), (shared.top - part.top + y) * cols + shared.left - part.left);
     }
   }

@@ -35,9 +35,9 @@ export class HeadRanking {
 
   /** Numbers of the heads with a label; of all heads for "". @param {string} label @returns {number[]} */
   withLabel(label) {
-    const { known, weights } = this.bench;
+    const { notes, weights } = this.bench;
     const heads = [...Array(weights.count).keys()];
-    return label ? heads.filter((head) => known?.kinds[head]?.includes(label)) : heads;
+    return label ? heads.filter((head) => notes?.kinds[head]?.includes(label)) : heads;
   }
 
   /** Numbers of the heads to be drawn in the order of the ranking; null for all, by layer. */

@@ -46,7 +46,7 @@ export class HeadView {
       choose: (pair) => bench.choosePair(pair),
       brush: (side, first, last) => bench.choosePart(brushed(bench.part, side, first, last, bench.weights.size)),
       clear: () => bench.clear(),
-      toggle: (place) => bench.toggleAmong(place),
+      toggle: (position) => bench.toggleAmong(position),
       all: (on) => {
         this.mean = on;
         this.draw();
@@ -71,7 +71,7 @@ export class HeadView {
     this.cells.title = SHARES;
     this.how = make("button", "button how", "How this score arises");
     this.how.type = "button";
-    this.how.addEventListener("click", () => this.bench.places.score?.scrollIntoView({ block: "nearest" }));
+    this.how.addEventListener("click", () => this.bench.panels.score?.scrollIntoView({ block: "nearest" }));
     this.sum = make("span", "sum");
     this.live = make("div", "live");
     this.wait = make("div", "wait");
@@ -268,19 +268,19 @@ export class HeadView {
     const { bench } = this;
     const { weights, part } = bench;
     const header = headerOf(weights.shown.header, part);
-    const others = (bench.view.heads ?? []).map(([layer, index]) => layer * header.heads + index);
-    const heads = [head, ...others.filter((one) => one !== head && one < weights.count)];
+    const otherHeads = (bench.view.heads ?? []).map(([layer, index]) => layer * header.heads + index);
+    const heads = [head, ...otherHeads.filter((other) => other !== head && other < weights.count)];
     const size = header.queries * header.keys;
     const values = new Float32Array(heads.length * size);
-    const known = heads.map((one) => weights.partOf(one, part));
-    for (const one of heads.slice(1)) weights.exact.request(one); // the first one comes by itself
-    known.forEach((row, at) => row && values.set(row, at * size));
+    const exactRows = heads.map((shownHead) => weights.partOf(shownHead, part));
+    for (const otherHead of heads.slice(1)) weights.exact.request(otherHead); // the first one comes by itself
+    exactRows.forEach((row, at) => row && values.set(row, at * size));
     const model = new LinesModel({
-      ...header, id: `${header.id} ${heads}`, heads: heads.length, names: heads.map((one) => bench.name(one)),
-      threshold: Number(bench.view.mass ?? 0.9), scale: bench.view.scale, exact: heads.every((one) => weights.knows(one, part)),
+      ...header, id: `${header.id} ${heads}`, heads: heads.length, names: heads.map((shownHead) => bench.name(shownHead)),
+      threshold: Number(bench.view.mass ?? 0.9), scale: bench.view.scale, exact: heads.every((shownHead) => weights.knows(shownHead, part)),
     }, values);
     const { top, left } = part ?? { top: 0, left: 0 };
-    const inside = (place, count) => (place >= 0 && place < count ? place : -1);
+    const inside = (position, count) => (position >= 0 && position < count ? position : -1);
     const pair = { query: inside(bench.pair.query - top, header.queries), key: inside(bench.pair.key - left, header.keys) };
     this.lines.show(model, pair, (name, value) => {
       if (name === "share") bench.choose({ mass: value });

@@ -105,14 +105,14 @@ export class HeatGestures {
   }
 
   spread() {
-    const [one, other] = [...this.pointers.values()].map(({ to }) => to);
-    return Math.max(10, Math.hypot(one.x - other.x, one.y - other.y));
+    const [first, second] = [...this.pointers.values()].map(({ to }) => to);
+    return Math.max(10, Math.hypot(first.x - second.x, first.y - second.y));
   }
 
   pinched() {
     const { heat, pinch } = this;
-    const [one, other] = [...this.pointers.values()].map(({ to }) => to);
-    const middle = heat.placeAt((one.x + other.x) / 2, (one.y + other.y) / 2);
+    const [first, second] = [...this.pointers.values()].map(({ to }) => to);
+    const middle = heat.pointAt((first.x + second.x) / 2, (first.y + second.y) / 2);
     heat.move(zoomedAbout(pinch.view, pinch.spread / this.spread(), middle, heat.size), true);
   }
 
@@ -123,7 +123,7 @@ export class HeatGestures {
     if (factor >= 1 && isAll(heat.view, heat.size)) return; // the page is scrolled
     event.preventDefault();
     const { x, y } = this.at(event);
-    heat.zoom(factor, heat.placeAt(x, y));
+    heat.zoom(factor, heat.pointAt(x, y));
   }
 
   // -- keyboard -------------------------------------------------------------------------------------

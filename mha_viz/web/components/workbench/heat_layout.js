@@ -67,8 +67,8 @@ export function cellAt({ left, top, wide, high, cell, view }, x, y) {
  */
 export function windowBetween({ left, top, cell, view }, from, to) {
   const span = (a, b, start, first, count) => {
-    const places = [a, b].map((at) => Math.floor((at - start) / cell)).sort((one, other) => one - other);
-    const [low, high] = places.map((place) => Math.min(Math.max(place, 0), count - 1));
+    const indices = [a, b].map((at) => Math.floor((at - start) / cell)).sort((first, second) => first - second);
+    const [low, high] = indices.map((index) => Math.min(Math.max(index, 0), count - 1));
     return [first + low, high - low + 1];
   };
   const [leftmost, cols] = span(from.x, to.x, left, view.left, view.cols);

@@ -20,11 +20,11 @@ export function paintHeat(canvas, picture) {
   const { width, height, layout, part, header, table, colours, font } = picture;
   const { context, ratio } = clearCanvas(canvas, width, height);
   const { left, top, wide, high } = layout;
-  const place = {
+  const box = {
     x: Math.round(left * ratio), y: Math.round(top * ratio),
     width: Math.max(1, Math.round(wide * ratio)), height: Math.max(1, Math.round(high * ratio)),
   };
-  paintCells(context, part.codes, part, place, table);
+  paintCells(context, part.codes, part, box, table);
   context.font = `${FONT} ${font}`;
   if (layout.cell >= 12) paintMesh(context, layout, colours.paper);
   if (layout.cell >= READABLE && !part.pooled) paintNumbers(context, layout, part.codes, table);
@@ -85,17 +85,17 @@ function paintLabels(context, layout, header, colours) {
  * One token's label beside its row or, slanted, above its column.
  * @param {string} [paper] the colour of the ground, on which a strong label replaces what stood there
  */
-function label(context, { left, top, view, cell }, side, place, header, colours, paper) {
+function label(context, { left, top, view, cell }, side, position, header, colours, paper) {
   const isQuery = side === "query";
   const room = (isQuery ? left : top * 1.15) - 24;
-  const text = cut(context, header[`${side}_labels`][place], room);
+  const text = cut(context, header[`${side}_labels`][position], room);
   context.save();
   if (isQuery) {
     context.textAlign = "right";
-    context.translate(left - 6, top + (place - view.top + 0.5) * cell);
+    context.translate(left - 6, top + (position - view.top + 0.5) * cell);
   } else {
     context.textAlign = "left";
-    context.translate(left + (place - view.left + 0.5) * cell, top - 5);
+    context.translate(left + (position - view.left + 0.5) * cell, top - 5);
     context.rotate(-Math.PI / 3);
   }
   if (paper) {
@@ -104,7 +104,7 @@ function label(context, { left, top, view, cell }, side, place, header, colours,
     context.fillStyle = paper;
     context.fillRect(isQuery ? -room - 2 : -2, -high / 2, room + 4, high);
   }
-  context.fillStyle = header[`${side}_special`][place] ? colours.muted : colours.ink;
+  context.fillStyle = header[`${side}_special`][position] ? colours.muted : colours.ink;
   context.fillText(text, 0, 0);
   context.restore();
 }
@@ -132,9 +132,9 @@ export function paintOver(canvas, picture, hover, pair, drag) {
   const strong = { ...colours, ink: colours.accent, muted: colours.accent };
   const band = (row, column, colour, dash) => {
     frame(context, layout, row, column, colour, dash);
-    for (const [side, place] of [["query", row], ["key", column]]) {
-      if (place < 0 || !isShown(layout.view, side, place)) continue;
-      label(context, layout, side, place, header, strong, colours.paper);
+    for (const [side, position] of [["query", row], ["key", column]]) {
+      if (position < 0 || !isShown(layout.view, side, position)) continue;
+      label(context, layout, side, position, header, strong, colours.paper);
     }
   };
   if (hover) band(hover.row, hover.column, colours.muted, [3, 3]);
@@ -149,8 +149,8 @@ export function paintOver(canvas, picture, hover, pair, drag) {
   context.strokeRect(x, y, wide, high);
 }
 
-function isShown({ top, left, rows, cols }, side, place) {
-  return side === "query" ? place >= top && place < top + rows : place >= left && place < left + cols;
+function isShown({ top, left, rows, cols }, side, position) {
+  return side === "query" ? position >= top && position < top + rows : position >= left && position < left + cols;
 }
 
 /** A row, a column, or both and the cell where they meet. */

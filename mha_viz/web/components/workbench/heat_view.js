@@ -28,7 +28,7 @@ export class HeatView {
     this.root.append(this.cells, this.over, this.tip);
     this.overview = new Overview({
       zoom: (factor) => (factor ? this.zoom(factor) : this.unzoom()),
-      centre: (at, held) => this.move(centred(this.view, at, this.size), held),
+      centre: (at, isDragging) => this.move(centred(this.view, at, this.size), isDragging),
     });
     /** What is shown while a hand or a wheel moves it, between cells, too. @type {Viewport | null} */
     this.moving = null;
@@ -164,19 +164,19 @@ export class HeatView {
   /**
    * Shows a part at once. It is chosen when no further step follows.
    * @param {Viewport} view
-   * @param {boolean} [held] a hand holds it: it is chosen when the hand lets go
+   * @param {boolean} [isDragging] a hand holds it: it is chosen when the hand lets go
    */
-  move(view, held = false) {
+  move(view, isDragging = false) {
     this.moving = view;
     this.hideTip();
     this.paint();
-    clearTimeout(this.rest);
-    if (!held) this.rest = setTimeout(() => this.settle(), REST);
+    clearTimeout(this.settleTimer);
+    if (!isDragging) this.settleTimer = setTimeout(() => this.settle(), REST);
     setPending("zoom", true);
   }
 
   settle() {
-    clearTimeout(this.rest);
+    clearTimeout(this.settleTimer);
     if (!this.moving) return;
     const part = onCells(this.moving, this.size);
     this.moving = null;
@@ -185,7 +185,7 @@ export class HeatView {
   }
 
   /** A point of the element in places of the head, between cells, too. */
-  placeAt(x, y) {
+  pointAt(x, y) {
     const { left, top, cell, view } = this.picture.layout;
     const along = (at, start, first, count) => first + Math.min(Math.max((at - start) / cell, 0), count);
     return { row: along(y, top, view.top, view.rows), column: along(x, left, view.left, view.cols) };
@@ -203,7 +203,7 @@ export class HeatView {
   unzoom() {
     const { moving } = this;
     this.moving = null;
-    clearTimeout(this.rest);
+    clearTimeout(this.settleTimer);
     this.out.show(null);
     setPending("zoom", false);
     if (moving) this.paint();
@@ -218,8 +218,8 @@ export class HeatView {
     const { left, top, cell, view: part } = this.picture.layout;
     this.lookAt({ row, column }, { x: left + (column - part.left + 0.5) * cell, y: top + (row - part.top + 0.5) * cell });
     const { weight, rank } = this.described(row, column);
-    const place = rank ? `, ${rank}` : "";
-    this.out.say(`${header.query_labels[row]} to ${header.key_labels[column]}: ${weight}${place}`);
+    const rankText = rank ? `, ${rank}` : "";
+    this.out.say(`${header.query_labels[row]} to ${header.key_labels[column]}: ${weight}${rankText}`);
   }
 }
 

@@ -13,19 +13,19 @@ export class LabelSummary {
 
   /** Draw the counts where labels are known, and where `room` (pixels) is left for them. */
   draw(room) {
-    const { known, settings } = this.bench;
+    const { notes, settings } = this.bench;
     const titles = settings.kinds ?? {};
-    this.root.hidden = !known || !Object.keys(titles).length;
+    this.root.hidden = !notes || !Object.keys(titles).length;
     if (this.root.hidden) return;
-    const looks = JSON.stringify([known.id, titles]);
-    if (looks !== this.drawn) this.fill(titles);
-    this.drawn = looks;
+    const fingerprint = JSON.stringify([notes.id, titles]);
+    if (fingerprint !== this.drawn) this.fill(titles);
+    this.drawn = fingerprint;
     this.root.hidden = this.root.offsetHeight > room;
   }
 
   /** @param {Record<string, string>} titles of labels */
   fill(titles) {
-    const { ranking, known } = this.bench;
+    const { ranking, notes } = this.bench;
     const counts = Object.keys(titles).map((kind) => ({ kind, count: ranking.withLabel(kind).length }));
     const earned = counts.filter(({ count }) => count).sort((a, b) => b.count - a.count);
     const items = earned.map(({ kind, count }) => {
@@ -33,9 +33,9 @@ export class LabelSummary {
       item.append(make("b", "", String(count)));
       return item;
     });
-    const unlabelled = known.kinds.filter((labels) => !labels.length).length;
+    const unlabelled = notes.kinds.filter((labels) => !labels.length).length;
     if (unlabelled) items.push(make("span", "count", `no label ${unlabelled}`));
-    this.root.title = this.bench.known.sentence ?? "";
+    this.root.title = this.bench.notes.sentence ?? "";
     this.root.replaceChildren(make("span", "title", "Heads by label"), ...items);
   }
 }

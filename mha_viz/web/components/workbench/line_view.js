@@ -38,7 +38,7 @@ export class LineView {
     const { exact } = bench.weights;
     if (pair.query >= 0) exact.requestAll();
     const source = pair.query >= 0 ? bench.weights.axes.key : "";
-    const state = JSON.stringify([bench.payload.header.id, source, pair, this.precision, Boolean(bench.known)]);
+    const state = JSON.stringify([bench.payload.header.id, source, pair, this.precision, Boolean(bench.notes)]);
     if (state === this.drawn) return;
     this.drawn = state;
     this.words.replaceChildren(...(pair.query >= 0 ? this.ofTokens(pair) : this.ofText()));
@@ -81,7 +81,7 @@ export class LineView {
 
   /** What an example shows, or the clearest thing on this text; nothing while labels are to come. */
   ofText() {
-    const { hint, finding } = this.bench.known ?? {};
+    const { hint, finding } = this.bench.notes ?? {};
     if (hint) return hint.trim().split(MARKED).flatMap((words) => this.marked(words));
     if (!finding) return [];
     if (finding.head === null) return [finding.text];
@@ -94,13 +94,13 @@ export class LineView {
   /** @param {{ query: number, key: number }} pair places on the axes that are shown */
   ofTokens({ query, key }) {
     const { weights } = this.bench;
-    const looks = key < 0 ? keysOf(weights, query) : headsOfPair(weights, query, key);
-    if (!looks) return []; // a long text's weights are on their way
-    if (key >= 0 && !looks.length) return [this.token("query", query), " cannot see ", this.token("key", key)];
-    if (!looks.length) return [this.token("query", query), " looks at no token more than chance"];
-    const list = looks.flatMap((look, rank) => [rank ? ", " : "", ...this.look(look, rank, key < 0)]);
+    const ranked = key < 0 ? keysOf(weights, query) : headsOfPair(weights, query, key);
+    if (!ranked) return []; // a long text's weights are on their way
+    if (key >= 0 && !ranked.length) return [this.token("query", query), " cannot see ", this.token("key", key)];
+    if (!ranked.length) return [this.token("query", query), " looks at no token more than chance"];
+    const list = ranked.flatMap((look, rank) => [rank ? ", " : "", ...this.look(look, rank, key < 0)]);
     if (key < 0) return [this.token("query", query), " looks most at ", ...list];
-    const how = looks[0].weight > looks[0].chance ? " most in " : " no more than chance, most in ";
+    const how = ranked[0].weight > ranked[0].chance ? " most in " : " no more than chance, most in ";
     return [this.token("query", query), " looks at ", this.token("key", key), how, ...list];
   }
 
@@ -120,11 +120,11 @@ export class LineView {
     return button;
   }
 
-  /** @type {(side: "query" | "key", place: number) => Element} */
-  token(side, place) {
+  /** @type {(side: "query" | "key", position: number) => Element} */
+  token(side, position) {
     const { header } = this.bench.weights.shown;
     const word = make("b", "quoted");
-    word.append(tokenElement(header[`${side}_labels`][place], header[`${side}_special`][place]));
+    word.append(tokenElement(header[`${side}_labels`][position], header[`${side}_special`][position]));
     return word;
   }
 

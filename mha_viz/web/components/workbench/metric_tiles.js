@@ -11,8 +11,8 @@ import { formatShort } from "../shared/shared.js";
  * @param {(number | null)[]} values one for each head
  */
 export function metricTiles({ header }, metric, values) {
-  const known = values.filter((value) => value !== null && Number.isFinite(value));
-  const [low, high] = [Math.min(...known), Math.max(...known)];
+  const finiteValues = values.filter((value) => value !== null && Number.isFinite(value));
+  const [low, high] = [Math.min(...finiteValues), Math.max(...finiteValues)];
   const body = Uint8Array.from(values, (value) => {
     if (value === null || !Number.isFinite(value)) return 0;
     const share = high > low ? (value - low) / (high - low) : 1;
@@ -22,6 +22,6 @@ export function metricTiles({ header }, metric, values) {
     header: { ...header, id: `${header.id} ${metric}`, rows: 1, cols: 1, flat: true },
     body,
     badges: values.map((value) => formatShort(value)),
-    legend: { title: metric, low: formatShort(known.length ? low : null), high: formatShort(known.length ? high : null) },
+    legend: { title: metric, low: formatShort(finiteValues.length ? low : null), high: formatShort(finiteValues.length ? high : null) },
   };
 }

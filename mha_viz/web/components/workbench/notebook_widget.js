@@ -45,8 +45,8 @@ ${model.get("styles")}`;
   model.on("change:exact", () => bring("exact"));
   // Notebooks note their theme on the page's own elements; this one is there a moment later.
   const themes = new MutationObserver(() => requestAnimationFrame(draw));
-  for (const place of [document.documentElement, document.body]) {
-    themes.observe(place, { attributeFilter: ["class", "style", "theme", "data-jp-theme-name", "data-theme"] });
+  for (const element of [document.documentElement, document.body]) {
+    themes.observe(element, { attributeFilter: ["class", "style", "theme", "data-jp-theme-name", "data-theme"] });
   }
   requestAnimationFrame(draw);
   const end = draw();

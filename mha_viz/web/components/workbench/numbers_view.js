@@ -36,9 +36,9 @@ export class NumbersView {
   }
 
   button(text, act) {
-    const made = Object.assign(make("button", "button", text), { type: "button" });
-    made.addEventListener("click", act);
-    return made;
+    const buttonElement = Object.assign(make("button", "button", text), { type: "button" });
+    buttonElement.addEventListener("click", act);
+    return buttonElement;
   }
 
   /** @type {(head: number) => void} */
@@ -78,9 +78,9 @@ export class NumbersView {
     const unusual = unusualOf(facts, head, UNUSUAL);
     const heading = unusual.length ? "Most unusual among all heads" : count < LEAST_HEADS ? TOO_FEW : NOTHING_UNUSUAL;
     const measured = count > 1 && Object.keys(facts).length > 0;
-    const rows = unusual.map(({ title, value, place }) => {
+    const rows = unusual.map(({ title, value, rank }) => {
       const row = make("span", "unusual-number");
-      row.append(make("span", "title", title), make("b", "", formatNumber(value)), make("span", "place", place));
+      row.append(make("span", "title", title), make("b", "", formatNumber(value)), make("span", "place", rank));
       return row;
     });
     this.unusual.replaceChildren(make("div", "heading", measured ? heading : ""), ...rows);
@@ -108,8 +108,8 @@ export class NumbersView {
       const picture = make("td", "spread");
       if (values && row.value !== null) picture.append(spread(values, head, Object.values(row.baselines), theme));
       picture.append(make("div", "rank", row.rank));
-      const others = baselines.map((name) => numberCell(name in row.baselines ? formatNumber(row.baselines[name]) : ""));
-      return rowOfCells(metricCell(row), numberCell(formatNumber(row.value), "own"), picture, numberCell(formatNumber(row.mean)), ...others);
+      const baselineCells = baselines.map((name) => numberCell(name in row.baselines ? formatNumber(row.baselines[name]) : ""));
+      return rowOfCells(metricCell(row), numberCell(formatNumber(row.value), "own"), picture, numberCell(formatNumber(row.mean)), ...baselineCells);
     })];
   }
 
@@ -139,10 +139,10 @@ const numberCell = (text, name = "") => make("td", name, text);
 /** What a page without a server knows: the metrics that came with the weights. */
 function rowsOfFacts(facts, head) {
   return Object.entries(facts).map(([title, values]) => {
-    const known = values.filter((value) => value !== null);
+    const headValues = values.filter((value) => value !== null);
     const value = values[head];
-    const rank = value === null ? "" : `${known.filter((other) => other > value).length + 1} of ${known.length}`;
-    const mean = known.length ? known.reduce((sum, each) => sum + each, 0) / known.length : null;
+    const rank = value === null ? "" : `${headValues.filter((other) => other > value).length + 1} of ${headValues.length}`;
+    const mean = headValues.length ? headValues.reduce((sum, each) => sum + each, 0) / headValues.length : null;
     return { title, unit: "", meaning: "", value, mean, rank, heads: null, baselines: {}, among: "" };
   });
 }
@@ -161,8 +161,8 @@ function metricCell({ title, unit, meaning }) {
  * @param {"light" | "dark"} theme
  */
 function spread(values, head, baselines, theme) {
-  const known = values.filter((value) => value !== null);
-  const [low, high] = [Math.min(...known), Math.max(...known)];
+  const headValues = values.filter((value) => value !== null);
+  const [low, high] = [Math.min(...headValues), Math.max(...headValues)];
   const { width, height, edge } = STRIP;
   const at = (value) => (high > low ? edge + ((value - low) / (high - low)) * (width - 2 * edge) : width / 2);
   const canvas = make("canvas", "strip-of-heads");
@@ -171,7 +171,7 @@ function spread(values, head, baselines, theme) {
   canvas.setAttribute("aria-label", canvas.title);
   const { context } = clearCanvas(canvas, width, height);
   context.fillStyle = PALETTE.muted[theme];
-  for (const value of known) context.fillRect(at(value) - 0.5, 2, 1, 8);
+  for (const value of headValues) context.fillRect(at(value) - 0.5, 2, 1, 8);
   context.fillStyle = PALETTE.ink[theme];
   for (const value of baselines.filter(Number.isFinite)) {
     const x = Math.min(Math.max(at(value), edge), width - edge);

@@ -10,18 +10,18 @@ const READABLE_TOKENS = 24; // of a head that nobody needs to zoom into; the whe
 const FRAME = 6; // pixels of the frame
 
 export class Overview {
-  /** @param {{ zoom: (factor: number) => void, centre: (at: { row: number, column: number }, held: boolean) => void }} out `zoom(0)` shows all */
+  /** @param {{ zoom: (factor: number) => void, centre: (at: { row: number, column: number }, isDragging: boolean) => void }} out `zoom(0)` shows all */
   constructor(out) {
     this.out = out;
     this.root = make("div", "overview");
     const button = (text, factor) => {
-      const made = Object.assign(make("button", "button", text), { type: "button" });
-      made.addEventListener("click", () => out.zoom(factor));
-      return made;
+      const buttonElement = Object.assign(make("button", "button", text), { type: "button" });
+      buttonElement.addEventListener("click", () => out.zoom(factor));
+      return buttonElement;
     };
     this.nearer = button("Zoom in", 0.5);
     this.farther = button("Zoom out", 2);
-    this.whole = button("Show all", 0);
+    this.showAll = button("Show all", 0);
     this.map = make("div", "map");
     this.map.setAttribute("role", "img");
     this.canvas = make("canvas");
@@ -29,7 +29,7 @@ export class Overview {
     this.note = make("div", "note");
     this.note.setAttribute("role", "status");
     const buttons = make("div", "buttons");
-    buttons.append(this.nearer, this.farther, this.whole);
+    buttons.append(this.nearer, this.farther, this.showAll);
     this.map.append(this.canvas, this.frame);
     this.root.append(buttons, this.map, this.note);
     this.listen();
@@ -44,7 +44,7 @@ export class Overview {
     const { header, view, size, zoomed, pooled, comes } = scene;
     this.nearer.hidden = this.farther.hidden = !zoomed && Math.max(size.rows, size.cols) <= READABLE_TOKENS;
     this.farther.disabled = !zoomed;
-    this.whole.hidden = this.map.hidden = !zoomed;
+    this.showAll.hidden = this.map.hidden = !zoomed;
     const pool = pooled ? `Each cell is the largest of ${header.pool} × ${header.pool} weights` : "";
     const where = zoomed ? `Looks: ${tokensFrom(view.top, view.rows, size.rows)}. Looked at: ${tokensFrom(view.left, view.cols, size.cols)}.` : "";
     const note = pool && `${pool}${comes ? " until the exact ones are here" : "; zoom in for the exact ones"}.`;
@@ -59,8 +59,8 @@ export class Overview {
     const name = JSON.stringify([header.id, small.head, table[9], table[200], devicePixelRatio]);
     if (this.painted !== name) {
       const { context, ratio } = clearCanvas(this.canvas, wide, high);
-      const place = { x: 0, y: 0, width: Math.round(wide * ratio), height: Math.round(high * ratio) };
-      paintCells(context, small.codes, small, place, table);
+      const box = { x: 0, y: 0, width: Math.round(wide * ratio), height: Math.round(high * ratio) };
+      paintCells(context, small.codes, small, box, table);
       this.painted = name;
     }
     const along = (first, count, all, pixels) => {
@@ -78,25 +78,25 @@ export class Overview {
     map.addEventListener("pointerdown", (event) => {
       if (event.button > 0) return;
       map.setPointerCapture(event.pointerId);
-      this.held = true;
+      this.isDragging = true;
       this.centre(event, true);
     });
-    map.addEventListener("pointermove", (event) => this.held && this.centre(event, true));
+    map.addEventListener("pointermove", (event) => this.isDragging && this.centre(event, true));
     for (const kind of ["pointerup", "pointercancel"]) {
       map.addEventListener(kind, (event) => {
-        if (!this.held) return;
-        this.held = false;
+        if (!this.isDragging) return;
+        this.isDragging = false;
         this.centre(event, false);
       });
     }
   }
 
-  centre(event, held) {
+  centre(event, isDragging) {
     const { left, top, width, height } = this.canvas.getBoundingClientRect();
     const { rows, cols } = this.scene.size;
     const row = ((event.clientY - top) / height) * rows;
     const column = ((event.clientX - left) / width) * cols;
-    this.out.centre({ row, column }, held);
+    this.out.centre({ row, column }, isDragging);
   }
 }
 

@@ -50,9 +50,9 @@ export class PairsView {
 
   row(header, { query, key, weight }, exact) {
     const row = make("tr");
-    const token = (side, place) => {
+    const token = (side, position) => {
       const cell = make("td");
-      cell.append(tokenElement(header[`${side}_labels`][place], header[`${side}_special`][place]), make("sub", "position", String(place)));
+      cell.append(tokenElement(header[`${side}_labels`][position], header[`${side}_special`][position]), make("sub", "position", String(position)));
       return cell;
     };
     const number = make("td", "weight");

@@ -40,7 +40,7 @@ export class ReadingExample {
     const line = (at, count) => [`${(at / count) * 100}%`, `${Math.max(100 / count, 2)}%`];
     [this.row.style.top, this.row.style.height] = line(best.query, rows);
     [this.column.style.left, this.column.style.width] = line(best.key, cols);
-    const label = (side, place) => tokenElement(header[`${side}_labels`][place * header.pool], false);
+    const label = (side, position) => tokenElement(header[`${side}_labels`][position * header.pool], false);
     this.text.append(
       "The marked row is “", label("query", best.query), "”, which looks; the marked column is “", label("key", best.key),
       `”, which it looks at. Where they cross, the weight is about ${formatWeight(best.weight)}. Each row sums to 1.`,

@@ -4,7 +4,7 @@
 
 /**
  * @typedef {{ key: number, k: Float32Array, products: Float32Array, product: number, score: number,
- * weight: number, seen: boolean }} Term
+ * weight: number, isVisible: boolean }} Term
  */
 
 export class ScoreVectors {
@@ -34,22 +34,22 @@ export class ScoreVectors {
    * A query, its product with every key that is there, how many keys it can see, and the largest
    * difference between the row and the softmax of its scores. The strongest key comes first.
    * @param {number} query
-   * @returns {{ q: Float32Array, terms: Term[], seen: number, gap: number }}
+   * @returns {{ q: Float32Array, terms: Term[], visibleKeys: number, gap: number }}
    */
   row(query) {
-    const { queries, keys, d_head: size, scale, seen, gaps } = this.header;
+    const { queries, keys, d_head: size, scale, seen: visibleKeys, gaps } = this.header;
     const at = queries.indexOf(query);
     const q = this.queries.subarray(at * size, (at + 1) * size);
-    const terms = keys.map((key, place) => {
-      const k = this.keys.subarray(place * size, (place + 1) * size);
+    const terms = keys.map((key, position) => {
+      const k = this.keys.subarray(position * size, (position + 1) * size);
       const products = q.map((value, dimension) => value * k[dimension]);
       let product = 0;
       for (let dimension = 0; dimension < size; dimension++) product += q[dimension] * k[dimension];
-      const weight = this.weights[at * keys.length + place];
-      return { key, k, products, product, score: product * scale, weight, seen: !Object.is(weight, -0) };
+      const weight = this.weights[at * keys.length + position];
+      return { key, k, products, product, score: product * scale, weight, isVisible: !Object.is(weight, -0) };
     });
-    terms.sort((a, b) => Number(b.seen) - Number(a.seen) || b.weight - a.weight || a.key - b.key);
-    return { q, terms, seen: seen[at], gap: gaps[at] };
+    terms.sort((a, b) => Number(b.isVisible) - Number(a.isVisible) || b.weight - a.weight || a.key - b.key);
+    return { q, terms, visibleKeys: visibleKeys[at], gap: gaps[at] };
   }
 
   /**
@@ -65,8 +65,8 @@ export class ScoreVectors {
       const row = this.weights.subarray(at * keys.length, (at + 1) * keys.length);
       const lone = query === 0 && queries.length > 1 && keys.length > 1 && row.filter((weight) => !Object.is(weight, -0)).length === 1;
       if (lone || !isQuery(query)) return;
-      keys.forEach((key, place) => {
-        if (row[place] > best.weight && isKey(key)) best = { query, key, weight: row[place] };
+      keys.forEach((key, position) => {
+        if (row[position] > best.weight && isKey(key)) best = { query, key, weight: row[position] };
       });
     });
     return best.query < 0 ? null : best;

@@ -54,10 +54,10 @@ export class ScoreView {
     this.title.textContent = shown ? `How “${header.query_labels[shown.query]}” → “${header.key_labels[shown.key]}” gets its weight` : "How a score arises";
     const strongest = bench.view.query < 0 ? `the strongest pair of ${bench.name(bench.chosen)}` : "the strongest key of this row";
     this.note.textContent = shown && !shown.chosen ? strongest : "";
-    const looks = JSON.stringify([shown?.vectors.header.id, shown?.query, shown?.key, theme, header.id]);
+    const fingerprint = JSON.stringify([shown?.vectors.header.id, shown?.query, shown?.key, theme, header.id]);
     if (!shown) this.empty.textContent = this.whyEmpty();
-    else if (looks !== this.drawn) this.fill(shown, header, theme);
-    this.drawn = looks;
+    else if (fingerprint !== this.drawn) this.fill(shown, header, theme);
+    this.drawn = fingerprint;
     this.pairShown = shown;
     this.root.dataset.pair = shown ? `${shown.query} ${shown.key}` : "";
   }
@@ -84,12 +84,12 @@ export class ScoreView {
   }
 
   fill({ vectors, query, key }, header, theme) {
-    const { q, terms, seen, gap } = vectors.row(query);
+    const { q, terms, visibleKeys, gap } = vectors.row(query);
     const { scale } = vectors.header;
-    const term = terms.find((one) => one.key === key);
-    const listed = terms.length < header.keys ? `the strongest ${terms.length} of ${seen.toLocaleString("en")} keys` : `${seen} keys`;
-    this.sum.replaceChildren(...sumParts(term, scale, seen));
-    const reach = Math.max(...terms.map((one) => (one.seen ? magnitude(one.products) : 0)));
+    const term = terms.find((keyTerm) => keyTerm.key === key);
+    const listed = terms.length < header.keys ? `the strongest ${terms.length} of ${visibleKeys.toLocaleString("en")} keys` : `${visibleKeys} keys`;
+    this.sum.replaceChildren(...sumParts(term, scale, visibleKeys));
+    const reach = Math.max(...terms.map((keyTerm) => (keyTerm.isVisible ? magnitude(keyTerm.products) : 0)));
     const names = [`q: ${header.query_labels[query]}`, `k: ${header.key_labels[key]}`, "q × k"];
     const strips = [[q, magnitude(q)], [term.k, magnitude(term.k)], [term.products, reach]];
     this.strips.replaceChildren(...strips.flatMap(([values, most], at) => [
@@ -100,7 +100,7 @@ export class ScoreView {
     table.append(make("caption", "", `“${header.query_labels[query]}” against ${listed}, strongest first`));
     const titles = make("tr");
     titles.append(...["Key", "q × k by dimension", "Score", "Weight"].map((text) => Object.assign(make("th", "", text), { scope: "col" })));
-    table.append(titles, ...terms.map((one) => this.row(one, header, reach, theme, one.key === key)));
+    table.append(titles, ...terms.map((keyTerm) => this.row(keyTerm, header, reach, theme, keyTerm.key === key)));
     this.rows.replaceChildren(table);
     this.rows.scrollTop = 0;
     const marked = table.querySelector(".marked");
@@ -109,7 +109,7 @@ export class ScoreView {
   }
 
   row(term, header, reach, theme, marked) {
-    const row = make("tr", [marked ? "marked" : "", term.seen ? "" : "unseen"].join(" ").trim());
+    const row = make("tr", [marked ? "marked" : "", term.isVisible ? "" : "unseen"].join(" ").trim());
     row.dataset.key = term.key;
     const name = make("td", "key");
     name.append(tokenElement(header.key_labels[term.key], header.key_special[term.key]), make("sub", "position", String(term.key)));
@@ -118,7 +118,7 @@ export class ScoreView {
     const weight = make("td", "weight");
     const bar = make("span", "bar");
     bar.style.width = `${(Math.min(1, term.weight) * 100).toFixed(2)}%`;
-    weight.append(make("span", "number", term.seen ? formatWeight(term.weight) : "masked"), bar);
+    weight.append(make("span", "number", term.isVisible ? formatWeight(term.weight) : "masked"), bar);
     row.append(name, products, make("td", "score", formatNumber(term.score)), weight);
     if (marked) row.setAttribute("aria-current", "true");
     row.addEventListener("click", () => this.bench.choose({ query: this.pairShown.query, key: term.key }));
@@ -135,10 +135,10 @@ export class ScoreView {
 }
 
 /** The sum, its scale and the weight, with every number strong; `count` keys are named, 0 for none. */
-export function sumParts({ product, score, weight, seen }, scale, count = 0) {
+export function sumParts({ product, score, weight, isVisible }, scale, count = 0) {
   const number = (text) => make("b", "", text);
   const parts = ["q · k = ", number(formatNumber(product)), " × ", number(formatNumber(scale)), " = score ", number(formatNumber(score))];
-  if (!seen) return [...parts, ", but this query cannot see this key."];
+  if (!isVisible) return [...parts, ", but this query cannot see this key."];
   const keys = count ? ` over ${count} ${count === 1 ? "key" : "keys"}` : "";
   return [...parts, `; softmax${keys} → weight `, number(formatWeight(weight))];
 }

@@ -10,9 +10,9 @@ export class Selection {
     this.root = make("div", "selection");
     this.names = make("span", "names");
     const button = (title, act) => {
-      const made = Object.assign(make("button", "button", title), { type: "button" });
-      made.addEventListener("click", act);
-      return made;
+      const buttonElement = Object.assign(make("button", "button", title), { type: "button" });
+      buttonElement.addEventListener("click", act);
+      return buttonElement;
     };
     this.switchOff = button("Switch off", () => bench.switchOff(this.heads));
     this.root.append(this.names, this.switchOff, button("Clear", () => bench.choose({ heads: [] })));

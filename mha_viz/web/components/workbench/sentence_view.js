@@ -8,7 +8,7 @@ import { canHover, colourAt, formatWeight, inkOn, make, scaleWeight, tokenElemen
 const IS_MAC = /Mac/.test(globalThis.navigator?.platform ?? "");
 
 export class SentenceView {
-  /** @param {{ choose: (pair: { query: number, key: number }) => void, all: (on: boolean) => void, brush: (side: string, first: number, last: number) => void, clear: () => void, toggle: (place: number) => void }} out */
+  /** @param {{ choose: (pair: { query: number, key: number }) => void, all: (on: boolean) => void, brush: (side: string, first: number, last: number) => void, clear: () => void, toggle: (position: number) => void }} out */
   constructor(out) {
     this.out = out;
     this.root = make("div", "sentence");
@@ -51,14 +51,14 @@ export class SentenceView {
   build(header) {
     this.hover = -1; // of another text
     this.anchor = null; // the word that was clicked last: with Shift, a part begins there
-    const word = (side, label, place) => {
+    const word = (side, label, position) => {
       const button = make("button", "word");
       button.type = "button";
-      Object.assign(button.dataset, { side, place });
-      button.append(tokenElement(label, header[`${side}_special`][place]));
+      Object.assign(button.dataset, { side, "place": position });
+      button.append(tokenElement(label, header[`${side}_special`][position]));
       return button;
     };
-    const list = (side) => header[`${side}_labels`].map((label, place) => word(side, label, place));
+    const list = (side) => header[`${side}_labels`].map((label, position) => word(side, label, position));
     this.crossed = String(header.query_labels) !== String(header.key_labels);
     const several = this.crossed ? "" : `; ${IS_MAC ? "Command" : "Control"} and a click choose several`;
     this.words.setAttribute("aria-label", `Tokens: the first one chosen looks, the second is looked at; Shift and a click show only those between${several}`);
@@ -80,22 +80,22 @@ export class SentenceView {
     const weights = looking >= 0 ? row(looking) : null;
     const stops = PALETTE.sequential[theme];
     for (const button of this.words.querySelectorAll(".word")) {
-      const place = Number(button.dataset.place);
+      const position = Number(button.dataset.place);
       const isKey = !this.crossed || button.dataset.side === "key";
       const isQuery = !this.crossed || button.dataset.side === "query";
-      const chosen = isQuery && pair.query === place;
-      const looked = isKey && pair.key === place;
+      const chosen = isQuery && pair.query === position;
+      const looked = isKey && pair.key === position;
       button.classList.toggle("looks", chosen);
       button.classList.toggle("looked", looked);
       button.setAttribute("aria-pressed", String(chosen || looked));
-      button.classList.toggle("among", this.scene.among.has(place));
-      button.classList.toggle("shown", this.isShown(button.dataset.side, place));
+      button.classList.toggle("among", this.scene.among.has(position));
+      button.classList.toggle("shown", this.isShown(button.dataset.side, position));
       const tinted = weights && isKey;
-      const colour = tinted ? colourAt(scaleWeight(weights[place], scale), stops) : null;
+      const colour = tinted ? colourAt(scaleWeight(weights[position], scale), stops) : null;
       button.style.background = colour ? `rgb(${colour.join(" ")})` : "";
       button.style.color = colour ? inkOn(colour) : "";
     }
-    const label = (side, place) => header[`${side}_labels`][place];
+    const label = (side, position) => header[`${side}_labels`][position];
     const { among, weightAmong, weight } = this.scene;
     const several = canHover() && !this.crossed ? `; ${IS_MAC ? "⌘" : "Ctrl"}-click to choose several` : "";
     this.clear.hidden = pair.query < 0 && pair.key < 0 && !this.scene.part && !among.size;
@@ -109,16 +109,16 @@ export class SentenceView {
   }
 
   /** Whether a word is on an axis of the part that is shown, or would be by what is dragged over. */
-  isShown(side, place) {
+  isShown(side, position) {
     const { brush, crossed } = this;
     const { part } = this.scene;
     if (brush && brush.to !== brush.from && (!crossed || brush.side === side)) {
-      return place >= Math.min(brush.from, brush.to) && place <= Math.max(brush.from, brush.to);
+      return position >= Math.min(brush.from, brush.to) && position <= Math.max(brush.from, brush.to);
     }
     if (!part) return false;
-    const looks = place >= part.top && place < part.top + part.rows;
-    const looked = place >= part.left && place < part.left + part.cols;
-    return crossed ? (side === "query" ? looks : looked) : looks || looked;
+    const isQueryShown = position >= part.top && position < part.top + part.rows;
+    const looked = position >= part.left && position < part.left + part.cols;
+    return crossed ? (side === "query" ? isQueryShown : looked) : isQueryShown || looked;
   }
 
   // -- tokens that are dragged over -----------------------------------------------------------------
@@ -162,9 +162,9 @@ export class SentenceView {
     this.look(isQuery && this.scene.pair.query < 0 ? Number(word.dataset.place) : -1);
   }
 
-  look(place) {
-    if (place === this.hover || !this.scene) return;
-    this.hover = place;
+  look(position) {
+    if (position === this.hover || !this.scene) return;
+    this.hover = position;
     this.tint();
   }
 
@@ -172,22 +172,22 @@ export class SentenceView {
     const word = event.target.closest?.(".word");
     if (!word || this.brushed) return;
     const { pair } = this.scene;
-    const place = Number(word.dataset.place);
+    const position = Number(word.dataset.place);
     const side = word.dataset.side;
-    if ((event.ctrlKey || event.metaKey) && !this.crossed) return this.out.toggle(place);
-    if (event.shiftKey && this.anchor?.side === side && this.anchor.place !== place) return this.choosePart(side, this.anchor.place, place);
-    this.anchor = { side, place };
-    const looks = this.crossed ? word.dataset.side === "query" : pair.query < 0 || pair.query === place;
+    if ((event.ctrlKey || event.metaKey) && !this.crossed) return this.out.toggle(position);
+    if (event.shiftKey && this.anchor?.side === side && this.anchor.position !== position) return this.choosePart(side, this.anchor.position, position);
+    this.anchor = { side, position };
+    const choosesQuery = this.crossed ? word.dataset.side === "query" : pair.query < 0 || pair.query === position;
     this.hover = -1;
-    if (looks) this.out.choose(pair.query === place ? { query: -1, key: -1 } : { query: place, key: this.crossed ? pair.key : -1 });
-    else this.out.choose({ query: pair.query, key: pair.key === place ? -1 : place });
+    if (choosesQuery) this.out.choose(pair.query === position ? { query: -1, key: -1 } : { query: position, key: this.crossed ? pair.key : -1 });
+    else this.out.choose({ query: pair.query, key: pair.key === position ? -1 : position });
   }
 }
 
 /** How much several tokens look at each other: mean over those that look, and sum. */
 function amongInWords(count, weight) {
-  const which = `${count} chosen ${count > 1 ? "tokens look at each other" : "token looks at itself"}`;
-  if (weight === null) return `${which} …`;
+  const summary = `${count} chosen ${count > 1 ? "tokens look at each other" : "token looks at itself"}`;
+  if (weight === null) return `${summary} …`;
   const sum = count > 1 ? ` on average, ${formatWeight(weight * count)} in sum` : "";
-  return `${which} with ${formatWeight(weight)} of their weight${sum}; heads are sorted by it`;
+  return `${summary} with ${formatWeight(weight)} of their weight${sum}; heads are sorted by it`;
 }

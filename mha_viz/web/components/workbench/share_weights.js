@@ -14,7 +14,7 @@ export class ShareWeights extends BenchWeights {
   constructor(weights, changed) {
     const { header } = weights.payload;
     const body = new Uint8Array(header.rows * header.cols); // of a head that is not known yet
-    super({ header: { ...header, exact_url: null }, body }, weights.asked, changed);
+    super({ header: { ...header, exact_url: null }, body }, weights.readWish, changed);
     this.weights = weights;
   }
 

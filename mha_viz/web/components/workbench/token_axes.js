@@ -28,17 +28,17 @@ export function tokenAxis(header, side, wish) {
   const groups = merged ? Array.from(labels, () => []) : labels.map((_, token) => [token]);
   if (merged) merged.forEach((word, token) => groups[word].push(token));
   const left = groups
-    .map((_, place) => place)
-    .filter((place) => !(wish.no_first && place === 0))
-    .filter((place) => !(wish.no_special && special[groups[place][0]]));
+    .map((_, index) => index)
+    .filter((index) => !(wish.no_first && index === 0))
+    .filter((index) => !(wish.no_special && special[groups[index][0]]));
   const stays = left
-    .filter((place) => !wish.between || segments[groups[place][0]] === wantedOf(wish.between, side));
+    .filter((index) => !wish.between || segments[groups[index][0]] === wantedOf(wish.between, side));
   return {
-    groups: stays.map((place) => groups[place]),
-    left: left.flatMap((place) => groups[place]),
-    labels: stays.map((place) => labels[place]),
-    special: stays.map((place) => special[groups[place][0]]),
-    segments: stays.map((place) => segments[groups[place][0]]),
+    groups: stays.map((index) => groups[index]),
+    left: left.flatMap((index) => groups[index]),
+    labels: stays.map((index) => labels[index]),
+    special: stays.map((index) => special[groups[index][0]]),
+    segments: stays.map((index) => segments[groups[index][0]]),
   };
 }
 
@@ -61,15 +61,15 @@ export function onAxes(weights, columns, queries, keys) {
   const [high, wide] = [queries.groups.length, keys.groups.length];
   const out = new Float32Array(high * wide);
   queries.groups.forEach((rows, y) => {
-    const weightTo = (places) => {
+    const weightTo = (members) => {
       let sum = 0;
-      for (const row of rows) for (const place of places) sum += weights[row * columns + place];
+      for (const row of rows) for (const member of members) sum += weights[row * columns + member];
       return sum / rows.length;
     };
-    keys.groups.forEach((places, x) => (out[y * wide + x] = weightTo(places)));
+    keys.groups.forEach((members, x) => (out[y * wide + x] = weightTo(members)));
     if (keys.left.length === columns) return;
-    const rest = weightTo(keys.left);
-    const factor = rest > NOTHING ? 1 / rest : 0;
+    const remaining = weightTo(keys.left);
+    const factor = remaining > NOTHING ? 1 / remaining : 0;
     for (let x = 0; x < wide; x++) out[y * wide + x] = Math.min(1, out[y * wide + x] * factor);
   });
   return out;
@@ -87,9 +87,9 @@ export function onAxes(weights, columns, queries, keys) {
 export function codesOnAxes(codes, columns, queries, keys, weights, out) {
   const wide = keys.groups.length;
   queries.groups.forEach((rows, y) => {
-    keys.groups.forEach((places, x) => {
-      const seen = rows.some((row) => places.some((place) => codes[row * columns + place] > 0));
-      out[y * wide + x] = seen ? codeOf(weights[y * wide + x]) : 0;
+    keys.groups.forEach((members, x) => {
+      const isVisible = rows.some((row) => members.some((member) => codes[row * columns + member] > 0));
+      out[y * wide + x] = isVisible ? codeOf(weights[y * wide + x]) : 0;
     });
   });
 }
@@ -100,7 +100,7 @@ export function codeOf(weight) {
 }
 
 /** The place on an axis at which a token of the payload stands; -1 where it was left out. @type {(axis: Axis, token: number) => number} */
-export const placeOf = (axis, token) => axis.groups.findIndex((group) => group.includes(token));
+export const positionOf = (axis, token) => axis.groups.findIndex((group) => group.includes(token));
 
-/** The first token of the payload at a place on an axis; -1 beyond its end. @type {(axis: Axis, place: number) => number} */
-export const tokenAt = (axis, place) => axis.groups[place]?.[0] ?? -1;
+/** The first token of the payload at a place on an axis; -1 beyond its end. @type {(axis: Axis, position: number) => number} */
+export const tokenAt = (axis, position) => axis.groups[position]?.[0] ?? -1;

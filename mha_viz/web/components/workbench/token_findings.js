@@ -13,7 +13,7 @@ const MAX_LOOKS = 3; // heads that are named
  * The rows of one query in all heads; null while a long text's have not come.
  * @param {import("./bench_weights.js").BenchWeights} weights
  * @param {number} query its place on the axes that are shown
- * @returns {{ row: ArrayLike<number>, seen: boolean[] }[] | null}
+ * @returns {{ row: ArrayLike<number>, visibleKeys: boolean[] }[] | null}
  */
 function rowsOf(weights, query) {
   const { cols } = weights.size;
@@ -24,12 +24,12 @@ function rowsOf(weights, query) {
     if (!row) return null;
     // A cell of a long text stands for several keys: there a key without any weight is masked.
     const codes = weights.pooled ? row : body.subarray((head * header.rows + query) * header.cols);
-    rows.push({ row, seen: Array.from({ length: cols }, (_, key) => codes[key] > 0) });
+    rows.push({ row, visibleKeys: Array.from({ length: cols }, (_, key) => codes[key] > 0) });
   }
   return rows;
 }
 
-const chanceOf = ({ seen }) => 1 / seen.filter(Boolean).length;
+const chanceOf = ({ visibleKeys }) => 1 / visibleKeys.filter(Boolean).length;
 
 /**
  * The heads in which a query gives a key the largest weights, the strongest first; those behind the
@@ -42,10 +42,10 @@ const chanceOf = ({ seen }) => 1 / seen.filter(Boolean).length;
 export function headsOfPair(weights, query, key) {
   const rows = rowsOf(weights, query);
   if (!rows) return null;
-  const looks = rows.flatMap((row, head) =>
-    row.seen[key] ? [{ head, key, weight: row.row[key], chance: chanceOf(row) }] : []);
-  looks.sort((a, b) => b.weight - a.weight || a.head - b.head);
-  return looks.slice(0, MAX_LOOKS).filter(({ weight, chance }, rank) => !rank || weight > chance);
+  const candidates = rows.flatMap((row, head) =>
+    row.visibleKeys[key] ? [{ head, key, weight: row.row[key], chance: chanceOf(row) }] : []);
+  candidates.sort((a, b) => b.weight - a.weight || a.head - b.head);
+  return candidates.slice(0, MAX_LOOKS).filter(({ weight, chance }, rank) => !rank || weight > chance);
 }
 
 /**
@@ -60,15 +60,15 @@ export function keysOf(weights, query) {
   const rows = rowsOf(weights, query);
   if (!rows) return null;
   const { header, body } = weights.shown;
-  const looks = rows.map((row, head) => {
+  const candidates = rows.map((row, head) => {
     const key = Array.from(row.row).reduce((best, weight, at) => (weight > row.row[best] ? at : best), 0);
     return { head, key, weight: row.row[key], chance: chanceOf(row) };
   });
   const isOfText = header.query_labels.length === header.key_labels.length;
   const sinks = loneRows(body, header.cols);
   const tells = ({ key }) => !header.key_special[key] && key >= sinks && !(isOfText && key === query);
-  const telling = looks.filter(tells);
-  const ranked = (telling.length ? telling : looks).sort((a, b) => b.weight - a.weight || a.head - b.head);
+  const telling = candidates.filter(tells);
+  const ranked = (telling.length ? telling : candidates).sort((a, b) => b.weight - a.weight || a.head - b.head);
   const first = ranked.filter((look, at) => ranked.findIndex(({ key }) => key === look.key) === at);
   return first.filter(({ weight, chance }) => weight > chance).slice(0, MAX_LOOKS);
 }

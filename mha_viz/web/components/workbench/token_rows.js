@@ -44,14 +44,14 @@ export class TokenRows {
     this.list.setAttribute("aria-label", `Heads by their largest weight from ${token}`);
     this.list.style.maxHeight = height ? `${height}px` : "";
     const ranked = rows.filter(({ weights }) => weights).map((row) => ({ ...row, ...strongestKey(row.weights) }));
-    ranked.sort((one, other) => other.weight - one.weight || one.head - other.head);
-    const looks = JSON.stringify([header.id, query, scale, theme, ranked.map(({ head, label, weight }) => [head, label, weight]), this.list.clientWidth]);
-    if (looks !== this.drawn) {
+    ranked.sort((first, second) => second.weight - first.weight || first.head - second.head);
+    const fingerprint = JSON.stringify([header.id, query, scale, theme, ranked.map(({ head, label, weight }) => [head, label, weight]), this.list.clientWidth]);
+    if (fingerprint !== this.drawn) {
       this.list.replaceChildren(...ranked.map((row) => tokenRowElement(row, header)));
       for (const [at, button] of [...this.list.children].entries()) {
         paintStrip(button.querySelector("canvas"), ranked[at].weights, scale, theme);
       }
-      this.drawn = looks;
+      this.drawn = fingerprint;
     }
     for (const button of this.list.children) button.setAttribute("aria-pressed", String(Number(button.dataset.head) === chosen));
   }

@@ -1,25 +1,25 @@
 // @ts-check
 // Tokens that are chosen together, as spans: first and last of each row of neighbours.
 
-import { placeOf } from "./token_axes.js";
+import { positionOf } from "./token_axes.js";
 
 /** Places of the chosen tokens on an axis. @type {(spans: [number, number][], axis: any) => Set<number>} */
-export function placesOf(spans, axis) {
+export function positionsOf(spans, axis) {
   const tokens = spans.flatMap(([first, last]) => Array.from({ length: last - first + 1 }, (_, i) => first + i));
-  return new Set(tokens.map((token) => placeOf(axis, token)).filter((place) => place >= 0));
+  return new Set(tokens.map((token) => positionOf(axis, token)).filter((position) => position >= 0));
 }
 
-/** Spans of a chosen pair, which the first token chosen with it joins; that of `place` is left out. @type {(axis: any, pair: { query: number, key: number }, place: number) => [number, number][]} */
-export function spansOf(axis, { query, key }, place) {
-  const places = new Set([query, key].filter((at) => at >= 0 && at !== place));
-  return [...places].reduce((spans, at) => toggled(spans, axis, at), /** @type {[number, number][]} */ ([]));
+/** Spans of a chosen pair, which the first token chosen with it joins; that of `place` is left out. @type {(axis: any, pair: { query: number, key: number }, position: number) => [number, number][]} */
+export function spansOf(axis, { query, key }, position) {
+  const positions = new Set([query, key].filter((at) => at >= 0 && at !== position));
+  return [...positions].reduce((spans, at) => toggled(spans, axis, at), /** @type {[number, number][]} */ ([]));
 }
 
-/** Spans with the token of a place, or without it where it was among them. @type {(spans: [number, number][], axis: any, place: number) => [number, number][]} */
-export function toggled(spans, axis, place) {
-  const places = placesOf(spans, axis);
-  if (!places.delete(place)) places.add(place);
-  const tokens = [...places].sort((a, b) => a - b).map((at) => [axis.groups[at][0], axis.groups[at].at(-1)]);
+/** Spans with the token of a place, or without it where it was among them. @type {(spans: [number, number][], axis: any, position: number) => [number, number][]} */
+export function toggled(spans, axis, position) {
+  const positions = positionsOf(spans, axis);
+  if (!positions.delete(position)) positions.add(position);
+  const tokens = [...positions].sort((a, b) => a - b).map((at) => [axis.groups[at][0], axis.groups[at].at(-1)]);
   return tokens.reduce(joinedTo, []);
 }
 

@@ -31,9 +31,9 @@ export class Tour {
     this.text = make("p", "text");
     this.text.setAttribute("aria-live", "polite");
     const button = (name, act) => {
-      const made = Object.assign(make("button", "button", name), { type: "button" });
-      made.addEventListener("click", act);
-      return made;
+      const buttonElement = Object.assign(make("button", "button", name), { type: "button" });
+      buttonElement.addEventListener("click", act);
+      return buttonElement;
     };
     this.skip = button("Skip", () => this.end());
     this.back = button("Back", () => this.go(this.at - 1));
@@ -89,21 +89,21 @@ export class Tour {
     const { title, tell, last } = STEPS[this.at];
     this.count.textContent = `${this.at + 1} of ${STEPS.length}`;
     this.title.textContent = title;
-    const told = tell(this.bench);
-    if (this.text.textContent !== told) this.text.textContent = told;
+    const explanation = tell(this.bench);
+    if (this.text.textContent !== explanation) this.text.textContent = explanation;
     this.back.hidden = this.at === 0;
     this.next.textContent = last ? `Switch ${this.bench.name(this.bench.chosen)} off` : "Next";
-    this.place();
+    this.moveCard();
   }
 
   /** Keeps ring and card where the page has moved what they belong to. */
   follow() {
     if (this.at < 0) return;
-    this.place();
+    this.moveCard();
     requestAnimationFrame(() => this.follow());
   }
 
-  place() {
+  moveCard() {
     const box = STEPS[this.at].target(this.bench)?.getBoundingClientRect();
     this.ring.hidden = !box || !box.width;
     if (!box || !box.width) return;
@@ -142,9 +142,9 @@ function type(bench, tries = TRIES) {
 
 /** The first head whose label is seen at once in its tile, and the label; else the chosen head. */
 function labelled(bench) {
-  const { known, settings } = bench;
+  const { notes, settings } = bench;
   for (const kind of KINDS) {
-    const head = known?.kinds.findIndex((own) => own.includes(kind)) ?? -1;
+    const head = notes?.kinds.findIndex((labels) => labels.includes(kind)) ?? -1;
     if (head >= 0) return { head, title: settings.kinds?.[kind] ?? kind };
   }
   return { head: bench.chosen, title: "" };
@@ -173,7 +173,7 @@ const STEPS = [
   },
   {
     title: "All heads",
-    target: ({ places }) => places.grid,
+    target: ({ panels }) => panels.grid,
     act: (bench) => bench.chooseHead(labelled(bench).head),
     tell: (bench) => {
       const { layers, heads } = bench.payload.header;
@@ -184,13 +184,13 @@ const STEPS = [
   },
   {
     title: "One head",
-    target: ({ places }) => places.head,
+    target: ({ panels }) => panels.head,
     act: (bench) => bench.choose({ show: "heatmap" }),
     tell: (bench) => `${bench.name(bench.chosen)}, enlarged. Each row is a token that looks at the tokens above the columns; its weights sum to 1.`,
   },
   {
     title: "A pair of tokens",
-    target: ({ places }) => places.head?.querySelector(".sentence") ?? places.head,
+    target: ({ panels }) => panels.head?.querySelector(".sentence") ?? panels.head,
     act: (bench) => {
       const pair = strongestPair(bench);
       if (pair) bench.choosePair(pair);
@@ -203,7 +203,7 @@ const STEPS = [
   },
   {
     title: "Switch it off",
-    target: ({ places }) => places.head?.querySelector(".about"),
+    target: ({ panels }) => panels.head?.querySelector(".about"),
     tell: (bench) => `With ${bench.name(bench.chosen)} switched off, its output is zero. What the model predicts then stands below the sentence.`,
     last: true,
   },

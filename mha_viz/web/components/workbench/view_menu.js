@@ -120,9 +120,9 @@ export class ViewMenu {
 
   /** Labels with how many heads have each, as far as that is known. @returns {Record<string, string>} */
   kinds() {
-    const { ranking, known, settings } = this.bench;
+    const { ranking, notes, settings } = this.bench;
     const titles = Object.entries(settings.kinds ?? {});
-    return Object.fromEntries(titles.map(([kind, title]) => [kind, known ? `${title} (${ranking.withLabel(kind).length})` : title]));
+    return Object.fromEntries(titles.map(([kind, title]) => [kind, notes ? `${title} (${ranking.withLabel(kind).length})` : title]));
   }
 
   /** What heads can be sorted by now. @returns {Record<string, string>} */

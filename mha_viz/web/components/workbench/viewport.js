@@ -20,14 +20,14 @@ export const holdsAll = (outer, inner) =>
 
 /**
  * What two parts share; null where that is nothing.
- * @param {Viewport} one
- * @param {Viewport} other
+ * @param {Viewport} first
+ * @param {Viewport} second
  * @returns {Viewport | null}
  */
-export function overlapOf(one, other) {
-  const [top, left] = [Math.max(one.top, other.top), Math.max(one.left, other.left)];
-  const rows = Math.min(one.top + one.rows, other.top + other.rows) - top;
-  const cols = Math.min(one.left + one.cols, other.left + other.cols) - left;
+export function overlapOf(first, second) {
+  const [top, left] = [Math.max(first.top, second.top), Math.max(first.left, second.left)];
+  const rows = Math.min(first.top + first.rows, second.top + second.rows) - top;
+  const cols = Math.min(first.left + first.cols, second.left + second.cols) - left;
   return rows > 0 && cols > 0 ? { top, left, rows, cols } : null;
 }
 

@@ -30,7 +30,7 @@ class Workbench {
     this.divider = new Divider(this.root, data.guide ? document : this.root, () => this.redraw());
     this.root.append(this.message, line.root, prediction.root, grid.root, this.divider.root, head.root, score.root);
     parent.append(this.root);
-    this.bench.places = { grid: grid.root, head: head.root, score: score.root };
+    this.bench.panels = { grid: grid.root, head: head.root, score: score.root };
     this.picture = `picture ${data.name}`;
     this.listen();
   }
@@ -57,7 +57,7 @@ class Workbench {
     try {
       bench.adopt(payload);
       bench.payloadId = this.data.payload;
-      bench.known = byId.get(`${this.data.payload} notes`)?.header ?? (same ? bench.known : null);
+      bench.notes = byId.get(`${this.data.payload} notes`)?.header ?? (same ? bench.notes : null);
       bench.measured = byId.get(`${this.data.payload} facts`)?.header ?? (same ? bench.measured : null);
       bench.twins = byId.get(`${this.data.payload} twins`)?.header.twins ?? (same ? bench.twins : null);
       bench.prediction = byId.get(`${this.data.payload} prediction`)?.header ?? (same ? bench.prediction : null);

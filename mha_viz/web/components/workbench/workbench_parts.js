@@ -3,7 +3,7 @@
 
 import { make } from "../shared/shared.js";
 
-let made = 0;
+let checkCount = 0;
 
 /**
  * A row of choices of which one is taken.
@@ -87,7 +87,7 @@ export function check(name, help, take) {
   const label = make("label", "check");
   const box = make("input");
   box.type = "checkbox";
-  box.id = `mha-check-${made++}`;
+  box.id = `mha-check-${checkCount++}`;
   label.htmlFor = box.id;
   label.title = help;
   box.addEventListener("change", () => take(box.checked));

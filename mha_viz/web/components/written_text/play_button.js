@@ -38,7 +38,7 @@ export class Player {
     this.timer = 0;
     this.at = 0;
     this.last = 0;
-    this.what = "";
+    this.action = "";
     /** @type {any} hands a step to Python */
     this.emit = null;
     this.wish = matchMedia("(prefers-reduced-motion: reduce)");
@@ -49,10 +49,10 @@ export class Player {
     this.wish.addEventListener("change", this.wished);
   }
 
-  update({ at, last, what }, emit) {
+  update({ at, last, what: action }, emit) {
     this.at = at;
     this.last = last;
-    this.what = what;
+    this.action = action;
     this.emit = emit;
     clearTimeout(this.timer);
     if (this.playing && at >= last) this.pause(); // the last value came sooner than was known
@@ -63,7 +63,7 @@ export class Player {
   draw() {
     const label = labelOf(this.playing, this.wish.matches);
     this.button.textContent = label;
-    this.button.setAttribute("aria-label", `${label}: ${this.what}`);
+    this.button.setAttribute("aria-label", `${label}: ${this.action}`);
   }
 
   press() {
@@ -85,12 +85,12 @@ export class Player {
 
   /** Stays where it is, and says so: now the address may be written. */
   pause() {
-    this.rest();
+    this.halt();
     this.emit({ to: this.at, playing: false });
   }
 
   /** Stays where it is, without a word. */
-  rest() {
+  halt() {
     clearTimeout(this.timer);
     this.playing = false;
     this.draw();

@@ -21,8 +21,8 @@ export function percent(share) {
  * @returns {string}
  */
 export function spoken(token, coming) {
-  const what = coming ? "next" : token.branched ? "chosen by you" : "written";
-  return `${token.text}, ${percent(token.probability)}, ${what}: show what else might stand here`;
+  const origin = coming ? "next" : token.branched ? "chosen by you" : "written";
+  return `${token.text}, ${percent(token.probability)}, ${origin}: show what else might stand here`;
 }
 
 /**

@@ -16,14 +16,14 @@ class WrittenText {
     this.controls.append(this.back);
     this.player = new Player(this.controls);
     this.step = this.control("Step", () => this.move(1));
-    this.said = make("span", "said");
-    this.said.setAttribute("role", "status");
-    this.controls.append(this.step, this.said);
+    this.status = make("span", "said");
+    this.status.setAttribute("role", "status");
+    this.controls.append(this.step, this.status);
     this.pieces = make("div", "pieces");
     this.pieces.setAttribute("role", "group");
     this.pieces.setAttribute("aria-label", "Written tokens");
-    this.others = make("div", "others");
-    this.root.append(this.controls, this.pieces, this.others);
+    this.alternatives = make("div", "others");
+    this.root.append(this.controls, this.pieces, this.alternatives);
     parent.append(this.root);
     /** @type {number | null} the token that is looked at; null is the one that comes next */
     this.selected = null;
@@ -48,26 +48,26 @@ class WrittenText {
     if (this.selected !== null && this.selected >= tokens.length) this.selected = null;
     this.back.disabled = tokens.length === 0;
     this.step.disabled = tokens.length >= last;
-    this.said.textContent = data.said;
-    this.player.update({ at: tokens.length, last, what: "write on" }, (step) => emit("step", step));
+    this.status.textContent = data.said;
+    this.player.update({ at: tokens.length, last, "what": "write on" }, (step) => emit("step", step));
     this.draw();
   }
 
   draw() {
     const { tokens, coming } = this.data;
     const focused = this.pieces.contains(this.root.getRootNode().activeElement);
-    const places = [...tokens.keys(), ...(coming ? [null] : [])];
-    const buttons = places.map((place) => this.piece(place));
+    const positions = [...tokens.keys(), ...(coming ? [null] : [])];
+    const buttons = positions.map((position) => this.piece(position));
     this.pieces.replaceChildren(...buttons);
-    if (focused) buttons[places.indexOf(this.selected)]?.focus();
+    if (focused) buttons[positions.indexOf(this.selected)]?.focus();
     this.drawOthers();
   }
 
-  piece(place) {
-    const token = place === null ? this.data.coming : this.data.tokens[place];
-    const button = tokenButton(token, place === null, place === this.selected);
+  piece(position) {
+    const token = position === null ? this.data.coming : this.data.tokens[position];
+    const button = tokenButton(token, position === null, position === this.selected);
     button.addEventListener("click", () => {
-      this.selected = place;
+      this.selected = position;
       this.draw();
     });
     return button;
@@ -76,7 +76,7 @@ class WrittenText {
   drawOthers() {
     const { tokens, coming, drawing } = this.data;
     const token = this.selected === null ? coming : tokens[this.selected];
-    this.others.hidden = !token;
+    this.alternatives.hidden = !token;
     if (!token) return;
     const title = make("p", "title");
     title.append(make("bdi", "token", token.text), placed(token, this.selected === null, drawing));
@@ -86,16 +86,16 @@ class WrittenText {
       button.addEventListener("click", () => this.branch(token.position, other.id));
       return button;
     }));
-    this.others.replaceChildren(title, choices);
+    this.alternatives.replaceChildren(title, choices);
   }
 
   move(by) {
-    this.player.rest();
+    this.player.halt();
     this.emit("step", { to: this.data.tokens.length + by, playing: false });
   }
 
   branch(at, id) {
-    this.player.rest();
+    this.player.halt();
     this.selected = null;
     this.emit("branch", { at, id });
   }
