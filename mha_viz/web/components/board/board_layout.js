@@ -13,7 +13,7 @@ const LABELS = 130; // pixels of labels beside the cells, about
 /** @typedef {import("../workbench/viewport.js").Viewport} Viewport */
 
 /**
- * How many panels stand in a row: all where there is room for them, in rows of equal length.
+ * The number of panels in a row: all where there is room for them, else rows of equal length.
  * @param {number} width
  * @param {number} count
  * @param {number} positions on the longer axis
@@ -26,7 +26,7 @@ export function columnsOf(width, count, positions) {
 }
 
 /**
- * The layout that all panels have: cells of one size, at the same place.
+ * The layout that all panels have: cells of one size, at the same point.
  * @param {{ width: number, room: number }} size of the board; the height that pictures in one row have
  * @param {any[]} panels with labels of both axes
  * @param {Viewport} view
@@ -49,7 +49,7 @@ export function boardLayout({ width, room }, panels, view) {
 /**
  * The part of both axes that is shown.
  * @param {{ rows: number, cols: number }} size
- * @param {number[][]} window first and last place of both axes; empty for all
+ * @param {number[][]} window first and last position of both axes; empty for all
  * @returns {Viewport}
  */
 export function shownOf({ rows, cols }, window) {

@@ -63,7 +63,7 @@ export class MatrixPainter {
     return outside ? null : screenBox;
   }
 
-  /** Writes at a place in pixels. */
+  /** Write a text at a point in pixels. */
   write(text, x, y, pixels, { colour = PALETTE.ink[this.theme], align = "left", weight = 400, alpha = 1, halo = false, base = "alphabetic" } = {}) {
     const { context } = this;
     context.globalAlpha = alpha;

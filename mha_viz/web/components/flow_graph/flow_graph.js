@@ -167,7 +167,7 @@ class FlowGraph {
     else this.send(spot);
   }
 
-  /** Tell which node is pinned: it, or the one that a part passes. */
+  /** Send a node to be pinned. */
   sendPin(node) {
     const { model } = this;
     if (!model.header.signed || !node || node.kind === BIAS) return;

@@ -1,5 +1,5 @@
 // @ts-check
-// Where the nodes, names and lines of a flow graph lie, and what lies at a point. Knows sizes only.
+// The layout of a flow graph's nodes, names and lines, and the item at a point. Knows sizes only.
 
 import { BIAS, MLP, SOURCE } from "./flow_model.js";
 
@@ -20,7 +20,7 @@ const SCREENS = 5; // that a picture with names may be wide, where it is scrolle
 const EMPTY = 22; // between positions with nothing below
 
 /** A straight line that belongs to a part, or to a node (row -1). @typedef {{ row: number, node: number, kind: number, x0: number, y0: number, x1: number, y1: number, flow: number, size: number }} Line */
-/** kind: of a part, or 0 for a residual position; size: as it is drawn, up to 1. @typedef {{ kind: number, state: number, head: number, rows: number[], x: number, y: number, flow: number, size: number, label?: string }} Node */
+/** kind: of a part, or 0 for a residual state; state: its number; size: as drawn, up to 1. @typedef {{ kind: number, state: number, head: number, rows: number[], x: number, y: number, flow: number, size: number, label?: string }} Node */
 /** @typedef {import("./flow_model.js").FlowModel} Model */
 /** @typedef {import("./flow_model.js").Subgraph} Subgraph */
 
@@ -37,7 +37,7 @@ const widthOf = (name) => LETTER * [...cutName(name)].length + 9;
 const sumOf = (numbers) => numbers.reduce((sum, number) => sum + number, 0);
 
 /**
- * How wide columns of tokens and how high layers are: nodes have names where these fit, and layers
+ * Widths of columns and heights of layers: nodes have names where these fit, and layers
  * are as high as the names below their positions.
  * @param {number} width that there is, in CSS pixels
  * @param {Model} model
@@ -106,7 +106,7 @@ function rowsOf(nodes, column, isNamed, folded) {
   return rows;
 }
 
-/** How far below a position the first row of its heads is: below its MLP and its biases. */
+/** Pixels from a state down to the first row of its heads, which is below its MLP and biases. */
 function firstRow(nodes) {
   if (nodes.some(({ kind }) => kind === MLP)) return 48;
   return nodes.some(({ kind }) => kind === BIAS) ? 38 : 22;
@@ -131,7 +131,7 @@ function levelsOf(model, sums, rows, isNamed) {
 }
 
 /**
- * Nodes and lines of what is kept.
+ * Nodes and lines of a subgraph.
  * @param {Model} model
  * @param {Subgraph} subgraph
  * @param {ReturnType<typeof flowLayout>} layout
@@ -165,12 +165,12 @@ export function flowItems(model, subgraph, layout) {
   return { nodes, lines };
 }
 
-/** The point of a residual position. */
+/** The point of a residual state. */
 function pointOf(model, layout, state) {
   return { x: layout.x(state % model.tokens), y: layout.y(Math.floor(state / model.tokens)) };
 }
 
-/** The heads, MLPs and biases of each sum, by its position: what a part passes on its way. */
+/** The heads, MLPs and biases that write to each residual state. */
 function innerNodes(model, subgraph) {
   /** @type {Map<number, any[]>} */
   const sums = new Map();
@@ -193,7 +193,7 @@ function innerNodes(model, subgraph) {
   return sums;
 }
 
-/** The same with the points where they lie: heads side by side under their sum, the others aside. */
+/** The same with their points: heads side by side under their state, MLPs and biases beside it. */
 function placedNodes(model, layout) {
   const placed = [];
   for (const [state, nodes] of layout.sums) {

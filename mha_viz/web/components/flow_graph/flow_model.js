@@ -5,7 +5,7 @@ export const SOURCE = 1; // a part that comes through a head
 export const MLP = 2;
 export const BIAS = 3;
 
-/** What is drawn; flows of a signed graph are logits. @typedef {{ rows: number[], flow: Float64Array, through: Float64Array, reached: Uint8Array, cut: number }} Subgraph */
+/** The parts that are drawn; flows of a signed graph are logits. @typedef {{ rows: number[], flow: Float64Array, through: Float64Array, reached: Uint8Array, cut: number }} Subgraph */
 
 export class FlowModel {
   /**
@@ -35,7 +35,7 @@ export class FlowModel {
     return this.header.signed ? this.share.reduce((most, share) => Math.max(most, Math.abs(share)), 1e-30) : 1;
   }
 
-  /** What a part's head is called. @param {number} row */
+  /** The name of a part's head. @param {number} row */
   headOf(row) {
     return this.header.names?.[`${this.layerOf(row)}.${this.head[row]}`] ?? `H${this.head[row]}`;
   }
@@ -59,19 +59,19 @@ export class FlowModel {
     });
   }
 
-  /** The number of a residual position. @type {(level: number, token: number) => number} */
+  /** The number of the residual state at a level and token. @type {(level: number, token: number) => number} */
   stateAt(level, token) {
     return level * this.tokens + token;
   }
 
-  /** Where a part comes from; -1 for what begins here: biases, and MLPs of a signed graph. @param {number} row */
+  /** The state that a part reads; -1 for biases, and MLPs of a signed graph. @param {number} row */
   sourceOf(row) {
     if (this.kind[row] === BIAS || (this.header.signed && this.kind[row] === MLP)) return -1;
     const token = this.kind[row] === SOURCE ? this.key[row] : this.query[row];
     return this.stateAt(this.level[row] - this.header.step, token);
   }
 
-  /** Where a part leads. @param {number} row */
+  /** The state that a part writes to. @param {number} row */
   targetOf(row) {
     return this.stateAt(this.level[row], this.query[row]);
   }

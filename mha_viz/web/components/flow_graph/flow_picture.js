@@ -76,7 +76,7 @@ export class FlowPicture {
     return item;
   }
 
-  /** What is seen of the picture: the canvas is as wide as its place, and stays in it. */
+  /** The visible part of the picture: the canvas is as wide as its frame. */
   paint() {
     const { high } = this.layout;
     const { context } = clearCanvas(this.graph, this.scroller.clientWidth, high);
@@ -122,7 +122,7 @@ export class FlowPicture {
 
   // -- nodes and lines ------------------------------------------------------------------------------
 
-  /** The node of a position, or the one that a part passes; undefined where it passes none. */
+  /** The node of a state, or the one that a part passes; undefined where it passes none. */
   nodeOf(spot) {
     const { nodes } = this.items;
     if ("row" in spot) return nodes.find((node) => node.rows.includes(spot.row));
@@ -139,7 +139,7 @@ export class FlowPicture {
     return itemAt(this.items, x + this.scroller.scrollLeft, y);
   }
 
-  /** What a node or a line stands for: of a head that takes from several tokens, its largest part. */
+  /** The state or part of a node or a line; of a head that reads several tokens, its largest part. */
   spotOf(item) {
     const { nodes, lines } = this.items;
     const line = "line" in item ? lines[item.line] : null;

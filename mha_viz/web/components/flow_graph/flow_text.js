@@ -55,7 +55,7 @@ export function nodeText(model, subgraph, node) {
   return [`${token} ${level % 2 ? "behind attention of" : "before"} L${Math.floor(level / 2)}`, flow];
 }
 
-/** How much is followed, and how much was cut. @type {(model: Model, subgraph: Subgraph) => string} */
+/** Shares of the flow that are drawn and that the threshold cut. @type {(model: Model, subgraph: Subgraph) => string} */
 export function subgraphText(model, subgraph) {
   if (model.header.signed) return predictionText(model, subgraph.rows.length);
   const token = model.header.labels[model.header.position];
@@ -63,7 +63,7 @@ export function subgraphText(model, subgraph) {
   return `${parts}; ${percent(1 - subgraph.cut)} of “${token}” followed, ${percent(subgraph.cut)} cut`;
 }
 
-/** How much of a prediction a graph holds. @type {(model: Model, edges: number) => string} */
+/** The part of a prediction that the graph explains. @type {(model: Model, edges: number) => string} */
 function predictionText(model, edges) {
   const { held: explained, value, rest: biases, name } = model.header.signed;
   const behind = biases ? `; biases behind the last layer add ${signed(biases)}` : "";

@@ -3,10 +3,10 @@
 
 import { SOURCE } from "./flow_model.js";
 
-/** A residual position or a part (by its row). @typedef {{ state: number } | { row: number }} Spot */
+/** A residual state or a part (by its row). @typedef {{ state: number } | { row: number }} Spot */
 
 /**
- * Where a key leads: down from a position to its largest part, and from a part to where it comes
+ * The next spot for a key: down from a state to its largest part, and from a part to where it comes
  * from; up from a part to where it leads, and from a position to the part that takes most of it;
  * sideways among the parts of one sum, or among positions of one height.
  * @param {import("./flow_model.js").FlowModel} model
@@ -45,7 +45,7 @@ function fromState(model, subgraph, state, key) {
   return null;
 }
 
-/** The parts of a sum that are kept, largest first. @returns {number[]} */
+/** The parts of the subgraph that write to a state, largest first. @returns {number[]} */
 export function partsInto(model, subgraph, state) {
   return largestFirst(subgraph, subgraph.rows.filter((row) => model.targetOf(row) === state));
 }
@@ -55,7 +55,7 @@ export function largestFirst(subgraph, rows) {
 }
 
 /**
- * The row whose head a click on a spot means; -1 where it means none.
+ * The row of the head that a spot belongs to; -1 where it belongs to none.
  * @param {import("./flow_model.js").FlowModel} model
  * @param {Spot} spot
  */

@@ -104,7 +104,7 @@ class NumberTable {
   // -- one cell -----------------------------------------------------------------------------------
 
   /**
-   * Says what a [row, column] holds, beside it, and gives the lines of it.
+   * Show the number of a [row, column] beside it, and return the lines.
    * @param {number[]} cell
    * @returns {string[]}
    */
@@ -137,7 +137,7 @@ class NumberTable {
   }
 
   /**
-   * Where the cell of a [row, column] lies in the window.
+   * The box of a [row, column] in the window.
    * @param {number[]} cell
    */
   box([row, column]) {

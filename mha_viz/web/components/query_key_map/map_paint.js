@@ -60,7 +60,7 @@ export function pixelOf(hex) {
   return (0xff000000 | (blue << 16) | (green << 8) | red) >>> 0;
 }
 
-/** Where a place in [0, 1] of a map lies on a canvas that is so wide, as `mapPainter` paints it. */
+/** The pixel of a coordinate in [0, 1] on a canvas that is so wide, as `mapPainter` paints it. */
 export function onCanvas(coordinate, width, radius) {
   const margin = Math.ceil(radius * 1.4) + 1;
   return margin + coordinate * (width - 1 - 2 * margin);

@@ -10,7 +10,7 @@ export function readiness() {
   return globalThis[name];
 }
 
-/** Notes that something is on its way to the page, or that it has come. @param {string} name @param {boolean} isPending */
+/** Note that a payload or run is under way, or that it has arrived. @param {string} name @param {boolean} isPending */
 export function setPending(name, isPending) {
   const { pending, onChange } = readiness();
   if (pending.has(name) === isPending) return;
@@ -19,7 +19,7 @@ export function setPending(name, isPending) {
   onChange();
 }
 
-/** Notes that the server has been asked for a run: the page waits for the next one's end. */
+/** Note that a run was requested: the page waits for the end of the next one. */
 export function expectRun() {
   const state = readiness();
   const name = `run ${(state.requests += 1)}`;

@@ -39,7 +39,7 @@ export function themeOf(element) {
 }
 
 /**
- * Where a weight lies on the colour scale, in [0, 1].
+ * The position of a weight on the colour scale, in [0, 1].
  * @param {number} weight
  * @param {string} scale "linear", "log" or "sqrt"
  * @returns {number}
@@ -162,7 +162,7 @@ export function formatShort(value) {
   return value === null || !Number.isFinite(value) ? "–" : formatNumber(value, { digits: 2 });
 }
 
-/** A place in an order: "3rd". @type {(rank: number) => string} */
+/** An ordinal number: "3rd". @type {(rank: number) => string} */
 export function ordinal(rank) {
   const teen = rank % 100 >= 11 && rank % 100 <= 13;
   return `${rank}${teen ? "th" : ({ 1: "st", 2: "nd", 3: "rd" }[rank % 10] ?? "th")}`;
@@ -171,7 +171,7 @@ export function ordinal(rank) {
 // -- elements -------------------------------------------------------------------------------------
 
 /**
- * Name of a layer by the model's own number, which is not its place where some have no attention.
+ * Name of a layer by the model's own number, which differs from its index where some layers have no attention.
  * @type {(about: { layer_numbers?: number[] }, layer: number) => string}
  */
 export const layerName = (about, layer) => `L${about.layer_numbers?.[layer] ?? layer}`;

@@ -6,7 +6,7 @@ import { colourAt, formatNumber } from "../shared/shared.js";
 /* global PALETTE */
 
 const UNIT = 65534; // steps of a coordinate: 1 is the longer side of a panel's points
-const PALEST = 0.3; // place on the scale of colours of the smallest number: the first ones are as pale as paper
+const PALEST = 0.3; // position of the smallest number on the colour scale: the first ones are as pale as paper
 const SHADES = 24; // of numbers
 
 export class SpaceModel {
@@ -21,7 +21,7 @@ export class SpaceModel {
     this.coordinates = new Int16Array(buffer, 4 * this.size, count);
   }
 
-  /** Where a token lies in a panel, from its middle. @type {(panel: number, token: number) => [number, number]} */
+  /** A token's coordinates in a panel, from its middle. @type {(panel: number, token: number) => [number, number]} */
   pointOf(panel, token) {
     const at = 2 * (panel * this.size + token);
     return [this.coordinates[at] / UNIT, this.coordinates[at + 1] / UNIT];
@@ -54,7 +54,7 @@ export class SpaceModel {
     return best;
   }
 
-  /** What is said of a token: itself, its place, its colour, and its text. @param {number} token */
+  /** A token in words: itself, its position, its colour, and its text. @param {number} token */
   linesOf(token) {
     const { tokens, text, position, texts, colour } = this.header;
     const value = colour.names.length ? colour.names[this.values[token]] : formatNumber(this.values[token]);

@@ -58,7 +58,7 @@ class TokenSpaces {
     for (const canvas of [points, marks]) canvas.setAttribute("aria-hidden", "true");
     stage.append(points, marks);
     for (const kind of ["pointermove", "pointerdown"]) stage.addEventListener(kind, (event) => this.point(at, event));
-    // A click has whole pixels: it opens what the pointer has marked, not what is next to a rounded place.
+    // A click has whole pixels: it opens what the pointer has marked, not what is next to a rounded point.
     stage.addEventListener("click", () => this.token >= 0 && this.open(this.token));
     const up = make("span", "up", panel.axes[1]);
     box.append(make("b", "", panel.name), up, stage, make("span", "across", panel.axes[0]));

@@ -103,7 +103,7 @@ export class Bench {
     this.extras = new HeadExtras(this.weights, () => this.notify());
   }
 
-  /** Tokens chosen in another text, of which Python has not heard yet, are none of this one's. */
+  /** Drop tokens that were chosen in another text and not sent yet. */
   forgetTokens() {
     for (const name of ["query", "key", "window", "tokens"]) {
       delete this.unsent[name];
@@ -248,7 +248,7 @@ export class Bench {
   // -- tokens ---------------------------------------------------------------------------------------
 
   /**
-   * What is asked of the axes; nothing where Python has made them.
+   * Options of the axes; none where Python has already reduced them.
    * @returns {import("./token_axes.js").Wish}
    */
   get wish() {
@@ -262,7 +262,7 @@ export class Bench {
     };
   }
 
-  /** The chosen query and key as places on the axes that are shown; -1 for none. */
+  /** The chosen query and key as positions on the axes that are shown; -1 for none. */
   get pair() {
     const { queries, keys } = this.weights.axes;
     const { query, key } = this.view;
@@ -273,7 +273,7 @@ export class Bench {
   }
 
   /**
-   * Chooses places on the axes that are shown; -1 lets go.
+   * Choose positions on the axes that are shown; -1 clears the choice.
    * @param {{ query?: number, key?: number }} pair
    */
   choosePair({ query, key }) {
@@ -289,7 +289,7 @@ export class Bench {
     return positionsOf(this.view.tokens ?? [], this.weights.axes.keys);
   }
 
-  /** Adds the token of a place to those that are chosen together, or takes it away. @type {(position: number) => void} */
+  /** Add the token at a position to those that are chosen together, or remove it. @type {(position: number) => void} */
   toggleAmong(position) {
     const { keys } = this.weights.axes;
     const chosen = this.view.tokens?.length ? this.view.tokens : spansOf(keys, this.pair, position);
@@ -303,7 +303,7 @@ export class Bench {
     this.choose({ query: -1, key: -1, window: [], tokens: [], sort: sort === AMONG ? "" : sort });
   }
 
-  /** How much they look at each other in the chosen head; null while it is not known. */
+  /** How much they attend to each other in the chosen head; null until its weights have come. */
   get weightAmong() {
     return this.view.sort === AMONG ? this.ranking.fact?.values[this.chosen] ?? null : null;
   }
@@ -317,7 +317,7 @@ export class Bench {
   }
 
   /**
-   * The part of the axes that is shown, as places on them; null for all of it.
+   * The part of the axes that is shown, in positions; null for all of it.
    * @returns {import("./viewport.js").Viewport | null}
    */
   get part() {
@@ -330,7 +330,7 @@ export class Bench {
     return isAll(part, this.weights.size) ? null : part;
   }
 
-  /** Chooses places on the axes that are shown; null shows all. @type {(part: import("./viewport.js").Viewport | null) => void} */
+  /** Show a part of the axes; null shows all. @type {(part: import("./viewport.js").Viewport | null) => void} */
   choosePart(part) {
     const { queries, keys } = this.weights.axes;
     const ends = ({ groups }, first, count) => [groups[first][0], groups[first + count - 1].at(-1)];

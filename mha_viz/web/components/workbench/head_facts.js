@@ -31,14 +31,14 @@ export function unusualOf(facts, head, most) {
   return unusual.sort((a, b) => b.far - a.far).slice(0, most);
 }
 
-/** Tell whether at most 5 % of all values are as high, or at most 5 % as low; equal ones share a place. */
+/** Tell whether at most 5 % of all values are as high, or at most 5 % as low; equal ones share a rank. */
 function isExtreme(values, value) {
   const high = values.filter((other) => other >= value).length;
   const low = values.filter((other) => other <= value).length;
   return Math.min(high, low) <= EXTREME * values.length;
 }
 
-/** A value's place among all, counted from the nearer end. */
+/** A value's rank among all, counted from the nearer end. */
 export function rankAmong(values, value) {
   const above = values.filter((other) => other > value).length;
   const below = values.filter((other) => other < value).length;
@@ -66,7 +66,7 @@ function median(values) {
 }
 
 /**
- * The largest weights of a head, as places in its rows and columns.
+ * The largest weights of a head, by row and column.
  * @param {Float32Array} weights row by row
  * @param {number} columns
  * @param {number} most

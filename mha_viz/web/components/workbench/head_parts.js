@@ -95,7 +95,7 @@ export function mosaic(coarse, regions, part) {
   return { codes, rows, cols, pooled: true };
 }
 
-/** A part's place in another one. @type {(part: Viewport, other: Viewport) => Viewport} */
+/** A part in the rows and columns of another one. @type {(part: Viewport, other: Viewport) => Viewport} */
 const within = (part, other) => ({ ...part, top: part.top - other.top, left: part.left - other.left });
 
 /**

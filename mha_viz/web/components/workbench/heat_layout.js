@@ -21,7 +21,7 @@ export function heatLayout(width, height, view, queries, keys) {
   const top = TITLE + Math.min(longest(keys) * LETTER * 0.87 + 12, 0.26 * height, 100);
   // Slanted labels of the last columns reach over the edge of the cells.
   const right = Math.min(0.5 * (top - TITLE), 50);
-  // Above 0 even where there is no room yet: places are divided by it.
+  // Above 0 even where there is no room yet: coordinates are divided by it.
   const cell = Math.max(Math.min((width - left - right) / view.cols, (height - top - 4) / view.rows), 0.01);
   return {
     left, top, cell, view,
@@ -76,7 +76,7 @@ export function windowBetween({ left, top, cell, view }, from, to) {
   return { top: topmost, left: leftmost, rows, cols };
 }
 
-/** Which place a weight takes among those of its row: 1 for the largest; equal ones share it. */
+/** The rank of a weight in its row: 1 for the largest; equal ones share it. */
 export function rankInRow(row, weight) {
   let rank = 1;
   for (const other of row) if (other > weight) rank++;

@@ -128,7 +128,7 @@ export class HeatView {
     placeTip(this.tip, this.root, x, y);
   }
 
-  /** A cell's weight and its place in its row, as text. */
+  /** A cell's weight and its rank in its row, as text. */
   described(row, column) {
     const { header } = this.scene;
     const { code, weight, line, pool, exact } = this.scene.cell(row, column);
@@ -164,7 +164,7 @@ export class HeatView {
   /**
    * Shows a part at once. It is chosen when no further step follows.
    * @param {Viewport} view
-   * @param {boolean} [isDragging] a hand holds it: it is chosen when the hand lets go
+   * @param {boolean} [isDragging] whether a drag goes on: the part is chosen at its end
    */
   move(view, isDragging = false) {
     this.moving = view;
@@ -184,14 +184,14 @@ export class HeatView {
     setPending("zoom", false);
   }
 
-  /** A point of the element in places of the head, between cells, too. */
+  /** A point of the element in rows and columns of the head, with fractions. */
   pointAt(x, y) {
     const { left, top, cell, view } = this.picture.layout;
     const along = (at, start, first, count) => first + Math.min(Math.max((at - start) / cell, 0), count);
     return { row: along(y, top, view.top, view.rows), column: along(x, left, view.left, view.cols) };
   }
 
-  /** Zooms about a place, or about the cell that is pointed at, else about the middle. */
+  /** Zoom about a point, or about the cell that is pointed at, else about the middle. */
   zoom(factor, about = null) {
     const { view, hover } = this;
     const middle = { row: view.top + view.rows / 2, column: view.left + view.cols / 2 };

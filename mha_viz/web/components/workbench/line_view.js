@@ -91,7 +91,7 @@ export class LineView {
     return [this.name(finding.head), ` ${finding.text}: `, amount];
   }
 
-  /** @param {{ query: number, key: number }} pair places on the axes that are shown */
+  /** @param {{ query: number, key: number }} pair positions on the axes that are shown */
   ofTokens({ query, key }) {
     const { weights } = this.bench;
     const ranked = key < 0 ? keysOf(weights, query) : headsOfPair(weights, query, key);

@@ -1,5 +1,5 @@
 // @ts-check
-// How the scores of one head arise: queries, keys, their products and what the softmax makes of them.
+// Scores of one head: queries, keys, their products and the weights after the softmax.
 // Knows arrays only.
 
 /**

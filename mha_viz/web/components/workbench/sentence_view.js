@@ -36,7 +36,7 @@ export class SentenceView {
 
   /**
    * @param {any} scene header, pair, part (what the axes show; null for all), row(query) -> weights or
-   * null, scale, theme, mean, among (a set of places), weightAmong (of them in this head; null while
+   * null, scale, theme, mean, among (a set of positions), weightAmong (of them in this head; null while
    * it is not known), weight (of the pair, in words)
    */
   draw(scene) {

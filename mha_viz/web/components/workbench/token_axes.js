@@ -6,7 +6,7 @@ const NOTHING = 1e-6; // a row's mass below this is a softmax's rounding; scaled
 
 /**
  * @typedef {{ groups: number[][], left: number[], labels: string[], special: number[], segments: number[] }} Axis
- * `groups`: for each place on the axis the tokens of the payload that stand there. `left`: all
+ * `groups`: for each position on the axis the tokens of the payload at it. `left`: all
  * tokens that were not left out, those of the other sentence, too.
  * @typedef {{ words?: boolean, no_special?: boolean, no_first?: boolean, between?: string }} Wish
  * `between`: "ab" shows what sentence A looks at in sentence B, and so on; "" all.
@@ -42,7 +42,7 @@ export function tokenAxis(header, side, wish) {
   };
 }
 
-/** The number of the sentence that stands on an axis. @type {(between: string, side: string) => number} */
+/** The number of the sentence on an axis. @type {(between: string, side: string) => number} */
 const wantedOf = (between, side) => (between[side === "query" ? 0 : 1] === "a" ? 0 : 1);
 
 /** Whether these axes differ from the payload's own. @type {(wish: Wish) => boolean} */
@@ -76,7 +76,7 @@ export function onAxes(weights, columns, queries, keys) {
 }
 
 /**
- * A head's codes on other axes. A cell is masked where all that it stands for is.
+ * A head's codes on other axes. A cell is masked where all cells that it merges are.
  * @param {Uint8Array} codes of all tokens
  * @param {number} columns
  * @param {Axis} queries
@@ -94,13 +94,13 @@ export function codesOnAxes(codes, columns, queries, keys, weights, out) {
   });
 }
 
-/** The byte that stands for a weight that can be seen, as payload.py writes it. @type {(weight: number) => number} */
+/** The code of a weight that is not masked, as payload.py writes it. @type {(weight: number) => number} */
 export function codeOf(weight) {
   return Math.min(255, Math.max(1, Math.floor(255 * Math.sqrt(weight) + 0.5)));
 }
 
-/** The place on an axis at which a token of the payload stands; -1 where it was left out. @type {(axis: Axis, token: number) => number} */
+/** The position on an axis of a token of the payload; -1 where it was left out. @type {(axis: Axis, token: number) => number} */
 export const positionOf = (axis, token) => axis.groups.findIndex((group) => group.includes(token));
 
-/** The first token of the payload at a place on an axis; -1 beyond its end. @type {(axis: Axis, position: number) => number} */
+/** The first token of the payload at a position on an axis; -1 beyond its end. @type {(axis: Axis, position: number) => number} */
 export const tokenAt = (axis, position) => axis.groups[position]?.[0] ?? -1;

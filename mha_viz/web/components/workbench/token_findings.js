@@ -12,7 +12,7 @@ const MAX_LOOKS = 3; // heads that are named
 /**
  * The rows of one query in all heads; null while a long text's have not come.
  * @param {import("./bench_weights.js").BenchWeights} weights
- * @param {number} query its place on the axes that are shown
+ * @param {number} query its position on the axes that are shown
  * @returns {{ row: ArrayLike<number>, visibleKeys: boolean[] }[] | null}
  */
 function rowsOf(weights, query) {
@@ -35,7 +35,7 @@ const chanceOf = ({ visibleKeys }) => 1 / visibleKeys.filter(Boolean).length;
  * The heads in which a query gives a key the largest weights, the strongest first; those behind the
  * first are above chance. None where the query cannot see the key, null while nothing is known.
  * @param {import("./bench_weights.js").BenchWeights} weights
- * @param {number} query place on the axes that are shown
+ * @param {number} query position on the axes that are shown
  * @param {number} key likewise
  * @returns {Look[] | null}
  */
@@ -53,7 +53,7 @@ export function headsOfPair(weights, query, key) {
  * the key has the largest weight of the row. Heads that look at the query itself, at a special token
  * or at the first token of a text read from left to right are named only where there are no others.
  * @param {import("./bench_weights.js").BenchWeights} weights
- * @param {number} query place on the axes that are shown
+ * @param {number} query position on the axes that are shown
  * @returns {Look[] | null}
  */
 export function keysOf(weights, query) {

@@ -1,5 +1,5 @@
 // @ts-check
-// Where every head looks from one token: a row a head, a column a token, the strongest first.
+// Attention of every head from one token: a row a head, a column a token, the strongest first.
 
 import { clearCanvas, colourAt, make, scaleWeight, tokenElement } from "../shared/shared.js";
 /* global PALETTE */
@@ -35,7 +35,7 @@ export class TokenRows {
   }
 
   /**
-   * @param {any} scene header, query (its place), rows (head, name, label, weights over the keys or
+   * @param {any} scene header, query (its position), rows (head, name, label, weights over the keys or
    * null), chosen, scale, theme, height (of the list; undefined for none)
    */
   draw({ header, query, rows, chosen, scale, theme, height }) {

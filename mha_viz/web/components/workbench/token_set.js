@@ -9,13 +9,13 @@ export function positionsOf(spans, axis) {
   return new Set(tokens.map((token) => positionOf(axis, token)).filter((position) => position >= 0));
 }
 
-/** Spans of a chosen pair, which the first token chosen with it joins; that of `place` is left out. @type {(axis: any, pair: { query: number, key: number }, position: number) => [number, number][]} */
+/** Spans of a chosen pair, which the first token chosen with it joins; without the token at `position`. @type {(axis: any, pair: { query: number, key: number }, position: number) => [number, number][]} */
 export function spansOf(axis, { query, key }, position) {
   const positions = new Set([query, key].filter((at) => at >= 0 && at !== position));
   return [...positions].reduce((spans, at) => toggled(spans, axis, at), /** @type {[number, number][]} */ ([]));
 }
 
-/** Spans with the token of a place, or without it where it was among them. @type {(spans: [number, number][], axis: any, position: number) => [number, number][]} */
+/** Spans with the token at a position added, or removed where they had it. @type {(spans: [number, number][], axis: any, position: number) => [number, number][]} */
 export function toggled(spans, axis, position) {
   const positions = positionsOf(spans, axis);
   if (!positions.delete(position)) positions.add(position);

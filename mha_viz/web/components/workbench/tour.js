@@ -7,7 +7,7 @@ import { formatWeight, make } from "../shared/shared.js";
 
 const OPENING = "The king (who was old and tired) smiled, said nothing, and went to bed."; // the page's own
 const TYPED = "The old dog saw the young dog, and the young dog saw the old cat.";
-const CLEAR = 10; // pixels between what is told of and the card
+const CLEAR = 10; // pixels between the ring and the card
 const HEADER = "68px"; // of the page, which lies over what is scrolled
 const [TRIES, POLL, SETTLED] = [40, 100, 1500]; // of a busy server; ms between a try and a look at what came of it
 const KINDS = ["previous_token", "next_token", "duplicate", "induction", "self"]; // seen at once in a tile
@@ -96,7 +96,7 @@ export class Tour {
     this.moveCard();
   }
 
-  /** Keeps ring and card where the page has moved what they belong to. */
+  /** Move ring and card with the part of the page that they belong to. */
   follow() {
     if (this.at < 0) return;
     this.moveCard();
@@ -123,8 +123,8 @@ export class Tour {
 const sentenceBox = () => /** @type {HTMLTextAreaElement | null} */ (document.querySelector('textarea[aria-label="Sentence"]'));
 
 /**
- * Types a sentence in place of the one that the page began with; nobody's own is lost. A run that is
- * under way puts back what stood there: so it waits for the page's rest, and looks again afterwards.
+ * Type over the page's opening sentence only, so that no sentence of a visitor is lost. A run that is
+ * under way puts back what stood there: so it waits until the page is idle, and looks again afterwards.
  */
 function type(bench, tries = TRIES) {
   const box = sentenceBox();

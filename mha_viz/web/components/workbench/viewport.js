@@ -1,8 +1,8 @@
 // @ts-check
 // The part of a head that is shown, as arithmetic: zooming about a point, panning, keeping inside.
-// Knows places on two axes only.
+// Knows positions on two axes only.
 
-/** Rows and columns of a head. While a hand moves them they lie between places. @typedef {{ top: number, left: number, rows: number, cols: number }} Viewport */
+/** Rows and columns of a head; fractions while they are dragged. @typedef {{ top: number, left: number, rows: number, cols: number }} Viewport */
 /** How many rows and columns a head has. @typedef {{ rows: number, cols: number }} Size */
 
 const CLOSEST = 4; // rows and columns that are shown at least
@@ -19,7 +19,7 @@ export const holdsAll = (outer, inner) =>
   outer.top + outer.rows >= inner.top + inner.rows && outer.left + outer.cols >= inner.left + inner.cols;
 
 /**
- * What two parts share; null where that is nothing.
+ * The overlap of two parts; null where there is none.
  * @param {Viewport} first
  * @param {Viewport} second
  * @returns {Viewport | null}
@@ -36,7 +36,7 @@ export function overlapOf(first, second) {
  * unless an edge of the head is in the way.
  * @param {Viewport} part
  * @param {number} factor
- * @param {{ row: number, column: number }} about in places: 0.5 is the middle of the first one
+ * @param {{ row: number, column: number }} about in cells: 0.5 is the middle of the first one
  * @param {Size} size
  * @returns {Viewport}
  */
@@ -52,7 +52,7 @@ export function zoomedAbout(part, factor, about, size) {
 }
 
 /**
- * The part that lies so many rows and columns further.
+ * The part moved by so many rows and columns.
  * @param {Viewport} part
  * @param {number} down
  * @param {number} across
@@ -61,7 +61,7 @@ export function zoomedAbout(part, factor, about, size) {
 export const panned = (part, down, across, size) =>
   keptInside({ ...part, top: part.top + down, left: part.left + across }, size);
 
-/** The part of that size nearest to a place, with it in the middle if possible. @type {(part: Viewport, at: { row: number, column: number }, size: Size) => Viewport} */
+/** The part of that size around a position, which is in its middle if possible. @type {(part: Viewport, at: { row: number, column: number }, size: Size) => Viewport} */
 export const centred = (part, { row, column }, size) =>
   keptInside({ ...part, top: row - part.rows / 2, left: column - part.cols / 2 }, size);
 
@@ -113,9 +113,9 @@ export function wheelFactor({ deltaY, deltaMode, ctrlKey }) {
 
 /**
  * Places of an axis between two tokens, both included; null where none of them is on it.
- * @param {number[][]} groups the tokens at each place
+ * @param {number[][]} groups the tokens at each position
  * @param {number[]} ends first and last token
- * @returns {[number, number] | null} the first place and their number
+ * @returns {[number, number] | null} the first position and their number
  */
 export function placesBetween(groups, [first, last]) {
   const from = groups.findIndex((group) => group.at(-1) >= first);

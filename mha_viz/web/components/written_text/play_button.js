@@ -75,7 +75,7 @@ export class Player {
     }
   }
 
-  /** On to the next value; the last one ends it. */
+  /** Go to the next value; stop at the last one. */
   go() {
     const to = nextOf(this.at, this.last);
     this.playing = this.playing && to < this.last;
@@ -83,13 +83,13 @@ export class Player {
     this.draw();
   }
 
-  /** Stays where it is, and says so: now the address may be written. */
+  /** Stop, and tell Python: now the address may be written. */
   pause() {
     this.halt();
     this.emit({ to: this.at, playing: false });
   }
 
-  /** Stays where it is, without a word. */
+  /** Stop without telling Python. */
   halt() {
     clearTimeout(this.timer);
     this.playing = false;
