@@ -6,7 +6,6 @@ figures that tell most of what a lab is about, side by side.
 
 import io
 import sys
-from typing import NamedTuple
 
 from PIL import Image, ImageOps
 from playwright.sync_api import Browser, Page
@@ -28,49 +27,13 @@ COLOURS = 48  # of a picture: few, since all of them together are sent with the 
 GAP = 24  # pixels between figures, and around them
 
 
-class Shot(NamedTuple):
-    """The figures of a lab that its picture shows.
-
-    Args:
-        figures: the keys of its figures on the page, from left to right.
-        link: what follows "?" in the address.
-        press: the key of the button that they come after, if they do.
-        width: of the window, in pixels. Charts are as wide as it leaves them, and their letters
-            are the larger in a small picture.
-    """
-
-    figures: tuple[str, ...]
-    link: str = ""
-    press: str = ""
-    width: int = 560
-
-
-SHOTS = {
-    "soft-lookup": Shot(("softmax", "output")),
-    "own-reflection": Shot(("pattern", "arrows")),
-    "two-places": Shot(("few",)),
-    "step-by-step": Shot(("result-matrix",), "step=softmax"),
-    "value-output": Shot(("lengths",)),
-    "convolution": Shot(("both-drawn", "tiles-drawn"), width=1280),
-    "any-pattern": Shot(("pain", "made")),
-    "cost": Shot(("growth",)),
-    "how-heads-learn": Shot(("heads-film",)),
-    "statements": Shot(("verdicts",), width=1100),
-    "find-the-head": Shot(("grid",), width=900),
-    "what-heads-learn": Shot(("summary",), width=1100),
-    "induction-circuit": Shot(("losses",), width=900),
-    "shared-keys": Shot(("same-0", "different-7")),
-    "translation-and-pictures": Shot(("heads", "overlays-drawn"), width=600),
-}
-
-
 def main() -> None:
     """Write the pictures of each lab, one for light pages and one for dark ones."""
     if CHROMIUM is None:
         sys.exit("Taking pictures needs a Chromium on PATH (apt install chromium); none is there.")
-    keys = sys.argv[1:] or list(SHOTS)
-    if unknown := sorted(set(keys) - SHOTS.keys()):
-        sys.exit(f"No lab is called {', '.join(unknown)}; there are {', '.join(SHOTS)}.")
+    keys = sys.argv[1:] or list(BY_KEY)
+    if unknown := sorted(set(keys) - BY_KEY.keys()):
+        sys.exit(f"No lab is called {', '.join(unknown)}; there are {', '.join(BY_KEY)}.")
     with app_and_browser() as (address, browser):
         for key in keys:
             for scheme in SCHEMES:
@@ -79,15 +42,13 @@ def main() -> None:
 
 def taken(address: str, browser: Browser, key: str, scheme: str) -> bytes:
     """The PNG file of a lab as the app shows it now."""
-    shot = SHOTS[key]
-    size = {"width": shot.width, "height": 1000}
+    lab = BY_KEY[key]
+    size = {"width": lab.picture.width, "height": 1000}
     context = browser.new_context(color_scheme=scheme, viewport=size)
     page = context.new_page()
-    open_page(page, f"{address}/{BY_KEY[key].address}?{shot.link}", "h1")
+    open_page(page, f"{address}/{lab.address}?{lab.picture.link}", "h1")
     answer_questions(page)
-    if shot.press:
-        page.locator(f".st-key-{key}-{shot.press} button").click()
-    figures = [_figure(page, f".st-key-{key}-{figure}") for figure in shot.figures]
+    figures = [_figure(page, f".st-key-{key}-{figure}") for figure in lab.picture.figures]
     context.close()
     return small(figures)
 

@@ -44,7 +44,7 @@ def index() -> None:
         for lab in LABS:
             # The style sheet makes all of the card lead to the lab.
             with st.container(border=True, gap="xxsmall", key=f"lab-card-{lab.key}"):
-                st.image(picture(lab, dark=look.dark()), alt=lab.pictured)
+                st.image(picture(lab, dark=look.dark()), alt=lab.picture.alt)
                 label = f"**{LABS.index(lab) + 1}. {lab.title}**"
                 st.page_link(pages[lab.address], label=label)
                 st.caption(f"{lab.about} {layout.plan(lab)}")

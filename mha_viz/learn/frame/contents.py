@@ -22,6 +22,24 @@ class Route:
     labs: tuple[str, ...]
 
 
+@dataclass(frozen=True)
+class Picture:
+    """A lab's picture in the list of labs, as `docs/make_lab_pictures.py` takes it.
+
+    Args:
+        alt: its content, for those who do not see it.
+        figures: the keys of the figures on the lab's page, from left to right.
+        link: the choices behind "?" in the lab's address.
+        width: of the window, in pixels. Charts are as wide as it leaves them, and their letters
+            are the larger in a small picture.
+    """
+
+    alt: str
+    figures: tuple[str, ...]
+    link: str = ""
+    width: int = 560
+
+
 @dataclass(frozen=True, kw_only=True)
 class Lab:
     """One lab.
@@ -34,7 +52,7 @@ class Lab:
         minutes: that it takes, with its questions.
         needs: keys of the labs that it builds on.
         parts: the blocks of the map that it is about, by their keys there.
-        pictured: the content of its picture in the list of labs, for those who do not see it.
+        picture: its picture in the list of labs.
         learned: sentences that a learner now knows, for the end.
         next: what to open next: keys of labs, or names of the app's pages.
         uses_text: whether it runs on the user's sentence and model.
@@ -47,7 +65,7 @@ class Lab:
     minutes: int
     needs: tuple[str, ...]
     parts: tuple[str, ...]
-    pictured: str
+    picture: Picture
     learned: tuple[str, ...]
     next: tuple[str, ...]
     uses_text: bool = False
@@ -113,7 +131,7 @@ START = Lab(  # the page before the labs, with choices of its own and none of th
     minutes=6,
     needs=(),
     parts=(),
-    pictured="",
+    picture=Picture(alt="", figures=()),
     learned=(),
     next=(),
 )
