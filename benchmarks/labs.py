@@ -20,7 +20,7 @@ which the page has drawn everything again; in lab 10 it is the switch of a pictu
 next task or the one before, in lab 12 the answer to its question. Memory is what the process grew
 by while the lab was opened and its control used, with nothing trained or measured; the first lab
 also loads what all share."""
-SLIDERS = {
+SLIDERS = {  # the changed slider of a lab, where it is not the first on the page
     "soft-lookup": "Temperature T",
     "own-reflection": "Tokens",
     "two-places": "Steps",
@@ -90,14 +90,14 @@ def _change(page: Any, lab: Lab, i: int) -> float:
     """Change the lab's control -> seconds until all is drawn."""
     page.evaluate(WATCH, lab.key in BUTTONS)
     before = page.evaluate("location.search")
-    if lab.key in SLIDERS:
-        slider = page.get_by_role("slider", name=SLIDERS[lab.key]).first
+    if lab.key in BUTTONS:
+        page.get_by_text(BUTTONS[lab.key][i % 2], exact=True).first.click()
+    else:
+        slider = page.get_by_role("slider", name=SLIDERS.get(lab.key)).first
         slider.focus()
         # on and on: the browser keeps what it has drawn before
         at_end = slider.evaluate("slider => slider.value === slider.min")
         slider.press("End" if at_end else "ArrowLeft")
-    elif lab.key in BUTTONS:
-        page.get_by_text(BUTTONS[lab.key][i % 2], exact=True).first.click()
     begun = f"(window.began || location.search !== {before!r})"
     done = until_painted(page, f"() => {begun} && {RUNS} === 'notRunning'")
     return (done - page.evaluate("acted")) / 1e3
