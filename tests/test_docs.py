@@ -59,6 +59,9 @@ def links(page: Path) -> set[str]:
 def test_the_page_of_metrics_is_what_the_table_says() -> None:
     hint = "docs/metrics.md is out of date: run python -m docs.make_metrics"
     assert make_metrics.PATH.read_text("utf-8") == make_metrics.render(), hint
+    sources = " ".join(metric.source for metric in METRICS.values())
+    papers = set(re.findall(r"[A-Z]\w+(?: et al\.| and \w+)? \d{4}", sources))
+    assert papers and papers <= make_metrics.references().keys()
 
 
 @pytest.mark.parametrize(

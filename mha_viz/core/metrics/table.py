@@ -36,8 +36,9 @@ if TYPE_CHECKING:
 
 
 def _read_metrics() -> MetricTable:
-    """Read `metrics.toml`, a table for each metric."""
+    """Read `metrics.toml`, a table for each metric, without the papers at its end."""
     entries = tomllib.loads(Path(__file__).with_name("metrics.toml").read_text("utf-8"))
+    del entries["references"]
     table = MetricTable()
     for key, entry in entries.items():
         low, *high = entry.pop("limits")
