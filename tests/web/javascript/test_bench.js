@@ -84,7 +84,7 @@ test("a page that is left tells nothing", () => {
   pause();
   assert.equal(messages.length, 1);
   bench.choose({ layer: 0 });
-  bench.begin();
+  bench.outbox.clear();
   pause();
   assert.equal(messages.length, 1);
   bench.receive({ heard: null, view: { layer: 1 } }, () => {});
@@ -118,7 +118,7 @@ test("a quantity that Python alone knows is waited for", () => {
   assert.equal(bench.ranking.order, null);
   pause();
   const fact = { title: "Induction", values: [0, 1, 2, 3, 4, 5] };
-  bench.receive({ heard: bench.sent, view: { sort: "induction" }, fact });
+  bench.receive({ heard: bench.outbox.messageId, view: { sort: "induction" }, fact });
   assert.deepEqual(bench.ranking.order, [5, 4, 3, 2, 1, 0]);
 });
 

@@ -128,7 +128,7 @@ test("a finished study offers the same head on many texts", () => {
 test("buttons ask Python for a study, and for random weights as a baseline", () => {
   const { bring, button, find } = opened();
   const sent = [];
-  globalThis[Symbol.for("mha_viz.benches")].get("bench").send = (message) => sent.push(message);
+  globalThis[Symbol.for("mha_viz.benches")].get("bench").outbox.send = (message) => sent.push(message);
   bring({ ...DATA, random: false });
   assert.ok(button("Add random weights as a baseline").hidden);
   bring(DATA);

@@ -45,7 +45,7 @@ function opened(view = {}, { settings = {}, bring = {} } = {}) {
   putPayload(scores(page.header.id, 7, bring));
   const rows = () => page.all(".score-rows tr").slice(1);
   const sent = [];
-  globalThis[Symbol.for("mha_viz.benches")].get("bench").send = (message) => sent.push(message);
+  globalThis[Symbol.for("mha_viz.benches")].get("bench").outbox.send = (message) => sent.push(message);
   return { ...page, rows, sent, pair: () => page.find(".score-view").dataset.pair };
 }
 

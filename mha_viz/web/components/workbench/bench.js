@@ -3,9 +3,9 @@
 // here, in the browser; Python hears of it afterwards. Draws nothing.
 
 import { BenchWeights } from "./bench_weights.js";
+import { ChoiceOutbox, inAddress } from "./choice_outbox.js";
 import { HeadExtras } from "./head_extras.js";
 import { AMONG, HeadRanking } from "./head_ranking.js";
-import { setPending } from "../shared/readiness.js";
 import { payloadStore } from "../shared/payload_store.js";
 import { formatCode, formatWeight, headName } from "../shared/shared.js";
 import { positionsOf, spansOf, toggled } from "./token_set.js";
@@ -46,26 +46,9 @@ export class Bench {
     this.listeners = new Set();
     /** Elements that show a part of it, by name. @type {Record<string, HTMLElement>} */
     this.panels = {};
-    this.unsent = {}; // choices that Python does not know
-    this.unconfirmed = {}; // choices sent, and not confirmed yet
-    this.sent = null; // name of the last message to Python
-    this.send = null; // sends one to Python
+    this.outbox = new ChoiceOutbox();
     this.touring = -1; // step of the tour
     this.touched = false; // a head was chosen by hand, and is not in view perhaps
-  }
-
-  /** Start anew: a page that was left has received none of the last choices. */
-  begin() {
-    this.sent = null;
-    this.unsent = {};
-    this.unconfirmed = {};
-    this.notePending();
-  }
-
-  /** The page is not ready while the server has not heard of every choice. */
-  notePending() {
-    const isSent = !this.send || !(Object.keys(this.unsent).length || Object.keys(this.unconfirmed).length);
-    setPending("choices", !isSent);
   }
 
   // -- Python's side --------------------------------------------------------------------------------
@@ -77,14 +60,8 @@ export class Bench {
    */
   receive(settings, send) {
     this.settings = settings;
-    if (send) this.send = send;
-    const heard = this.sent === null || settings.heard === this.sent;
-    if (heard) this.unconfirmed = {};
-    if (heard && !Object.keys(this.unsent).length && settings.view) {
-      this.view = { ...this.view, ...settings.view };
-      this.sent = null;
-    }
-    this.notePending();
+    if (send) this.outbox.send = send;
+    if (this.outbox.confirm(settings)) this.view = { ...this.view, ...settings.view };
   }
 
   /**
@@ -106,8 +83,7 @@ export class Bench {
   /** Drop tokens that were chosen in another text and not sent yet. */
   forgetTokens() {
     for (const name of ["query", "key", "window", "tokens"]) {
-      delete this.unsent[name];
-      delete this.unconfirmed[name];
+      this.outbox.drop(name);
       this.view[name] = this.settings.view?.[name] ?? UNSEEN[name];
     }
   }
@@ -122,12 +98,11 @@ export class Bench {
     const news = Object.entries(values).filter(([name, value]) => String(this.view[name]) !== String(value));
     if (!news.length) return;
     Object.assign(this.view, Object.fromEntries(news));
-    Object.assign(this.unsent, Object.fromEntries(news));
-    this.notePending();
+    this.outbox.add(Object.fromEntries(news));
     this.notify();
     clearTimeout(this.pause);
     const pause = "off" in values ? 0 : PAUSE; // a person waits for what follows a switch
-    this.pause = setTimeout(() => this.report(), pause);
+    this.pause = setTimeout(() => this.outbox.flush(), pause);
     clearTimeout(this.pauseUnseen);
     if (!this.isUnseen && !this.extras.lacks(this)) return;
     const rested = "window" in values; // a picture that is moved has paused before it chooses
@@ -139,19 +114,10 @@ export class Bench {
     return Boolean(this.weights?.pooled) && !this.weights.knows(this.chosen, this.part);
   }
 
-  /** Asks for the exact weights of what is shown; all else that was chosen follows by `report`. */
+  /** Request the exact weights of what is shown; the outbox sends all other choices. */
   requestExact() {
     const values = Object.fromEntries(SHOWN.map((name) => [name, this.view[name]]));
     payloadStore().request?.(inAddress(values));
-  }
-
-  report() {
-    if (!Object.keys(this.unsent).length || !this.send) return;
-    this.sent = Math.random().toString(36).slice(2);
-    // While it is busy, a message pushes out the one before that waits: so it says that, too.
-    this.unconfirmed = { ...this.unconfirmed, ...this.unsent };
-    this.unsent = {};
-    this.send({ id: this.sent, view: inAddress(this.unconfirmed) });
   }
 
   notify() {
@@ -342,12 +308,3 @@ export class Bench {
 /** Whether a text begins with all tokens of the one before it, as one that is being written does. */
 const goesOn = (before, now) =>
   ["query_labels", "key_labels"].every((side) => before[side].every((label, i) => label === now[side][i]));
-
-/** Choices as an address says them: Python reads both with the same functions. */
-const inAddress = (values) => Object.fromEntries(Object.entries(values).map(([name, value]) => [name, inWords(value)]));
-
-function inWords(value) {
-  if (typeof value === "boolean") return value ? "1" : "0";
-  if (Array.isArray(value)) return value.map((pair) => pair.join(".")).join(",");
-  return String(value);
-}

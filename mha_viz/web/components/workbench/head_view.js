@@ -92,7 +92,7 @@ export class HeadView {
     this.compare.title = "Put this head on the board, beside others";
     this.compare.addEventListener("click", () => {
       const { layer, head } = this.bench.view;
-      this.bench.send?.({ leave: "compare", view: { layer: String(layer), head: String(head) } });
+      this.bench.outbox.send?.({ leave: "compare", view: { layer: String(layer), head: String(head) } });
     });
     this.copyLink = copyLinkButton();
     this.about.append(this.title, this.compare, this.switch, this.copyLink, this.badges);

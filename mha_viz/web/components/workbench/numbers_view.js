@@ -22,8 +22,8 @@ export class NumbersView {
     this.unusual = make("div", "unusual");
     this.labels = make("div", "labelled");
     this.compared = segments("Compare with", (among) => bench.choose({ general: among === "texts" }));
-    this.study = this.button("", () => bench.send?.({ leave: "many_texts" }));
-    this.random = this.button("Add random weights as a baseline", () => bench.send?.({ random: true }));
+    this.study = this.button("", () => bench.outbox.send?.({ leave: "many_texts" }));
+    this.random = this.button("Add random weights as a baseline", () => bench.outbox.send?.({ random: true }));
     this.line = make("div", "compared");
     this.line.append(this.compared, this.study, this.random);
     this.line.hidden = true; // until it is known what it offers

@@ -128,7 +128,7 @@ export class ScoreView {
   /** Goes where the score is taken apart. */
   explain() {
     const { query, key } = this.pairShown;
-    this.bench.send?.({ leave: "why", view: { query: String(query), key: String(key) } });
+    this.bench.outbox.send?.({ leave: "why", view: { query: String(query), key: String(key) } });
   }
 
   close() {}

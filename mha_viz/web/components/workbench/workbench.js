@@ -19,7 +19,7 @@ const BELOW = 14; // pixels that stay free at the window's lower edge
 class Workbench {
   constructor(parent, data) {
     this.bench = benchOf(data.name);
-    this.bench.begin();
+    this.bench.outbox.clear();
     this.root = make("div", "workbench");
     this.message = make("div", "mha message");
     this.message.setAttribute("role", "status");
