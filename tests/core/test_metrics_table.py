@@ -48,24 +48,23 @@ def test_only_the_head_that_attends_to_nothing_is_not_defined() -> None:
             assert values.isfinite().all()
 
 
-def test_the_table_leaves_out_what_does_not_apply() -> None:
-    everywhere = {
-        "entropy",
-        "normalized_entropy",
-        "mutual_information",
-        "confidence",
-        "keys_for_mass",
-    }
-    everywhere |= {"first_token"}
-    anywhere = everywhere | {"distance", "self_token"}
-    neighbours = anywhere | {"previous_token", "next_token"}
-    assert set(metrics.head_table(random_pattern())) == neighbours
-    assert set(metrics.head_table(random_pattern(), ids=torch.arange(N))) == neighbours
-    assert set(metrics.head_table(random_pattern(1))) == anywhere
-    assert set(applied(random_pattern(5, KEYS))) == everywhere | {
-        "special_token",
-        "separator_token",
-    }
+@pytest.mark.parametrize(
+    ("shape", "facts", "met"),
+    [
+        ((), {}, {"self", "neighbours"}),
+        ((), {"ids": torch.arange(N)}, {"self", "neighbours"}),  # no token occurs twice
+        ((1,), {}, {"self"}),
+        ((5, KEYS), applied, {"special"}),
+    ],
+    ids=("alone", "with ids", "one token", "cross-attention"),
+)
+def test_the_table_leaves_out_what_does_not_apply(shape, facts, met) -> None:
+    pattern = random_pattern(*shape)
+    table = applied(pattern) if facts is applied else metrics.head_table(pattern, **facts)
+    wanted = [key for key in PATTERN_METRICS if metrics.METRICS[key].needs <= met | {"allowed"}]
+    assert list(table) == wanted
+    assert {"entropy", "first_token"} <= table.keys() and "induction" not in table
+    assert ("distance" in table, "next_token" in table) == ("self" in met, "neighbours" in met)
 
 
 def test_a_key_of_before_is_refused_with_the_one_of_now() -> None:
