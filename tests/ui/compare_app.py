@@ -12,7 +12,7 @@ from mha_viz.ui.state.views import TITLES
 from mha_viz.web.payload import decode, unpack
 from tests.ui.opening import open_tables, opened
 
-SECTIONS = ("board", "similar", "models", "diversity", "flow")  # as links call what they open
+SECTIONS = (*(key for key in TITLES["sections"] if key != "more"), *TITLES["more"])
 TEXT = "The old dog slept while the young cat watched the old dog."
 OTHER = "The old cat slept while a dog watched."
 MODELS = ("tiny-bert", "tiny-gpt2")
