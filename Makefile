@@ -46,7 +46,7 @@ NPM := $(shell command -v npm 2>/dev/null)
 NODE_STAMP := $(if $(NPM),node_modules/.installed-$(shell cat package.json package-lock.json | cksum | tr ' ' -))
 
 .DEFAULT_GOAL := help
-.PHONY: help run class test test-all test-extended test-numeric families test-fast journeys check check-javascript javascript format bench soak siege docs notebooks pictures lowest newest newest-tests wheel wheel-try dist clean distclean fuzz mutations mutations-sample
+.PHONY: help run class test test-all test-extended test-numeric families metrics test-fast journeys check check-javascript javascript format bench soak siege docs notebooks pictures lowest newest newest-tests wheel wheel-try dist clean distclean fuzz mutations mutations-sample
 .DELETE_ON_ERROR:
 
 help: ## list the targets
@@ -84,6 +84,11 @@ test-numeric: $(TEST_STAMP) ## the numeric tests again, as on other processors
 
 families: $(TEST_STAMP) ## every text family of transformers against its own weights; writes docs/families.md
 	$(PY) -m tests.families $(ARGS)
+
+metrics: $(TEST_STAMP) ## write what is made of all metrics: docs/metrics.md, stored runs and studies of shipped models
+	$(PY) -m docs.make_metrics
+	$(PY) -m models.store_first_run
+	$(PY) -m models.store_sample_studies
 
 ROUNDS ?= 100
 ROUND_LOG := build/journeys.log
