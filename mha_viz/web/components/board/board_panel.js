@@ -32,7 +32,7 @@ export class BoardPanel {
     this.note = Object.assign(make("input", "note"), { type: "text", maxLength: 200, placeholder: "Note" });
     this.note.addEventListener("change", () => out.edit({ action: "note", text: this.note.value }));
     this.buttons = Object.entries(BUTTONS).map(([action, [text, name]]) => {
-      const button = Object.assign(make("button", `button ${action}`, text), { type: "button", title: name });
+      const button = Object.assign(make("button", `button ${action}`, text), { title: name });
       button.addEventListener("click", () => out.edit({ action }));
       return button;
     });

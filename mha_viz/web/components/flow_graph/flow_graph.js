@@ -7,7 +7,7 @@ import { FlowPicture } from "./flow_picture.js";
 import { nodeText, partText, percent, subgraphText } from "./flow_text.js";
 import { headRow, walkFlow } from "./flow_walk.js";
 import { unpack } from "../shared/payload_store.js";
-import { endOf, make, viewOf } from "../shared/shared.js";
+import { endOf, make, makeButton, viewOf } from "../shared/shared.js";
 
 const TICKS = 200; // steps of the slider, each the same factor
 const MOST = 0.5; // the largest threshold
@@ -37,13 +37,10 @@ class FlowGraph {
     this.cut = make("div", "cut");
     this.files = make("div", "files");
     for (const kind of ["PNG", "SVG"]) {
-      const button = make("button", "button", kind);
-      button.type = "button";
-      button.addEventListener("click", () => this.picture.save(kind, this.cut.textContent));
+      const button = makeButton("button", kind, () => this.picture.save(kind, this.cut.textContent));
       this.files.append(button);
     }
     this.fold = make("button", "button fold");
-    this.fold.type = "button";
     this.fold.addEventListener("click", () => {
       this.isFolded = !this.isFolded;
       this.show();

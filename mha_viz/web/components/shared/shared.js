@@ -191,9 +191,17 @@ export const headName = (about, head) => `${layerName(about, Math.floor(head / a
  */
 export function make(tag, name, text) {
   const element = document.createElement(tag);
+  if (tag === "button") element.setAttribute("type", "button"); // it submits no form
   if (name) element.className = name;
   if (text !== undefined) element.textContent = text;
   return element;
+}
+
+/** A button with a class and a text. @type {(name: string, text: string, act: (event: any) => void) => any} */
+export function makeButton(name, text, act) {
+  const button = make("button", name, text);
+  button.addEventListener("click", act);
+  return button;
 }
 
 /**

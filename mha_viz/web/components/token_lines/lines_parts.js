@@ -46,7 +46,6 @@ export function drawHeads(legend, names, colours, pressed, toggle) {
   legend.replaceChildren(
     ...names.map((name, head) => {
       const button = make("button", "head");
-      button.type = "button";
       button.setAttribute("aria-pressed", String(pressed.has(head)));
       const swatch = make("span", "swatch");
       swatch.style.background = colours[head];

@@ -8,7 +8,7 @@ const COPY_TITLE = "Copy link";
 
 /** @returns {HTMLButtonElement} */
 export function copyLinkButton() {
-  const button = Object.assign(make("button", "button copy-link", COPY_TITLE), { type: "button" });
+  const button = make("button", "button copy-link", COPY_TITLE);
   button.title = "Copy link to what is shown";
   button.addEventListener("click", async () => {
     const isCopied = await copy(globalThis.location.href);

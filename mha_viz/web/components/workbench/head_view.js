@@ -13,7 +13,7 @@ import { PairsView } from "./pairs_view.js";
 import { sumParts } from "./score_view.js";
 import { SentenceView } from "./sentence_view.js";
 import { chooseIn, segments } from "./workbench_parts.js";
-import { make, themeOf } from "../shared/shared.js";
+import { make, makeButton, themeOf } from "../shared/shared.js";
 import { TokenLines } from "../token_lines/token_lines.js";
 import { brushed } from "./viewport.js";
 /* global PALETTE */
@@ -69,9 +69,7 @@ export class HeadView {
     this.bar = make("div", "heat-bar");
     this.cells = segments("Cells show", (kind) => this.bench.choose({ weighted: kind === "shares" }));
     this.cells.title = SHARES;
-    this.how = make("button", "button how", "How this score arises");
-    this.how.type = "button";
-    this.how.addEventListener("click", () => this.bench.panels.score?.scrollIntoView({ block: "nearest" }));
+    this.how = makeButton("button how", "How this score arises", () => this.bench.panels.score?.scrollIntoView({ block: "nearest" }));
     this.sum = make("span", "sum");
     this.live = make("div", "live");
     this.wait = make("div", "wait");
@@ -81,14 +79,11 @@ export class HeadView {
     this.wait.setAttribute("role", "status");
     this.title = make("h2", "name");
     this.badges = make("div", "labels");
-    this.twin = make("button", "button twin");
-    this.twin.type = "button";
-    this.twin.addEventListener("click", () => this.bench.chooseHead(this.twinOf));
+    this.twin = makeButton("button twin", "", () => this.bench.chooseHead(this.twinOf));
     this.shows = segments("Picture", (show) => this.bench.choose({ show }));
     this.about = make("div", "about");
-    this.switch = Object.assign(make("button", "button switch"), { type: "button" });
-    this.switch.addEventListener("click", () => this.bench.toggleOff(this.bench.chosen));
-    this.compare = Object.assign(make("button", "button compare", "+ Compare"), { type: "button" });
+    this.switch = makeButton("button switch", "", () => this.bench.toggleOff(this.bench.chosen));
+    this.compare = make("button", "button compare", "+ Compare");
     this.compare.title = "Put this head on the board, beside others";
     this.compare.addEventListener("click", () => {
       const { layer, head } = this.bench.view;

@@ -16,7 +16,7 @@ export class LineView {
     this.root = make("div", "mha line-view");
     this.words = make("p", "words");
     this.words.setAttribute("role", "status"); // a screen reader hears what a choice shows
-    this.more = Object.assign(make("button", "button", "More"), { type: "button", hidden: true });
+    this.more = Object.assign(make("button", "button", "More"), { hidden: true });
     this.more.setAttribute("aria-expanded", "false");
     this.next = make("p", "next");
     this.root.append(this.words, this.more, this.next);
@@ -115,7 +115,7 @@ export class LineView {
   }
 
   name(head) {
-    const button = Object.assign(make("button", "head-name", this.bench.name(head)), { type: "button" });
+    const button = make("button", "head-name", this.bench.name(head));
     button.dataset.head = head;
     return button;
   }

@@ -4,7 +4,7 @@
 import { LEAST_HEADS, unusualOf } from "./head_facts.js";
 import { GeneralView } from "./general_view.js";
 import { chooseIn, segments } from "./workbench_parts.js";
-import { clearCanvas, formatNumber, make, themeOf } from "../shared/shared.js";
+import { clearCanvas, formatNumber, make, makeButton, themeOf } from "../shared/shared.js";
 /* global PALETTE */
 
 const UNUSUAL = 6; // quantities that are named
@@ -22,8 +22,8 @@ export class NumbersView {
     this.unusual = make("div", "unusual");
     this.labels = make("div", "labelled");
     this.compared = segments("Compare with", (among) => bench.choose({ general: among === "texts" }));
-    this.study = this.button("", () => bench.outbox.send?.({ leave: "many_texts" }));
-    this.random = this.button("Add random weights as a baseline", () => bench.outbox.send?.({ random: true }));
+    this.study = makeButton("button", "", () => bench.outbox.send?.({ leave: "many_texts" }));
+    this.random = makeButton("button", "Add random weights as a baseline", () => bench.outbox.send?.({ random: true }));
     this.line = make("div", "compared");
     this.line.append(this.compared, this.study, this.random);
     this.line.hidden = true; // until it is known what it offers
@@ -33,12 +33,6 @@ export class NumbersView {
     this.wait = make("div", "numbers-wait", "Computing the numbers …");
     this.wait.setAttribute("role", "status");
     this.root.append(this.labels, this.unusual, this.line, this.wait, this.general.root, this.table, this.notes);
-  }
-
-  button(text, act) {
-    const buttonElement = Object.assign(make("button", "button", text), { type: "button" });
-    buttonElement.addEventListener("click", act);
-    return buttonElement;
   }
 
   /** @type {(head: number) => void} */

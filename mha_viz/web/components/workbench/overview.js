@@ -3,7 +3,7 @@
 // buttons that zoom.
 
 import { paintCells } from "../shared/grid_paint.js";
-import { clearCanvas, make } from "../shared/shared.js";
+import { clearCanvas, make, makeButton } from "../shared/shared.js";
 
 const MAP = 132; // pixels of the longer side
 const READABLE_TOKENS = 24; // of a head that nobody needs to zoom into; the wheel and "+" still do
@@ -14,11 +14,7 @@ export class Overview {
   constructor(out) {
     this.out = out;
     this.root = make("div", "overview");
-    const button = (text, factor) => {
-      const buttonElement = Object.assign(make("button", "button", text), { type: "button" });
-      buttonElement.addEventListener("click", () => out.zoom(factor));
-      return buttonElement;
-    };
+    const button = (text, factor) => makeButton("button", text, () => out.zoom(factor));
     this.nearer = button("Zoom in", 0.5);
     this.farther = button("Zoom out", 2);
     this.showAll = button("Show all", 0);

@@ -2,7 +2,7 @@
 // What the model predicts without the heads that are switched off, beside what it predicts with all.
 // Nothing is drawn while no head is off.
 
-import { formatNumber, make } from "../shared/shared.js";
+import { formatNumber, make, makeButton } from "../shared/shared.js";
 
 const MAX_NAMED = 4; // heads that are named
 
@@ -15,8 +15,7 @@ export class PredictionView {
     this.words = make("div", "words");
     this.words.setAttribute("role", "status");
     this.bars = make("div", "bars");
-    this.allOn = Object.assign(make("button", "button"), { type: "button" });
-    this.allOn.addEventListener("click", () => bench.choose({ off: [] }));
+    this.allOn = makeButton("button", "", () => bench.choose({ off: [] }));
     const top = make("div", "top");
     top.append(this.words, this.allOn);
     this.root.append(top, this.bars);

@@ -20,7 +20,7 @@ export class ScoreView {
     this.root.setAttribute("aria-label", "How a score arises");
     this.title = make("h3", "title");
     this.note = make("span", "note");
-    this.why = Object.assign(make("button", "button", "Why this head looks there"), { type: "button" });
+    this.why = make("button", "button", "Why this head looks there");
     this.why.title = "Opens what earlier parts wrote to this query and this key";
     this.why.addEventListener("click", () => this.explain());
     this.top = make("div", "score-top");

@@ -1,7 +1,7 @@
 // @ts-check
 // The heads that are chosen together in the grid (Ctrl and a click), and what can be done with them.
 
-import { make } from "../shared/shared.js";
+import { make, makeButton } from "../shared/shared.js";
 
 export class Selection {
   /** @param {import("./bench.js").Bench} bench */
@@ -9,13 +9,8 @@ export class Selection {
     this.bench = bench;
     this.root = make("div", "selection");
     this.names = make("span", "names");
-    const button = (title, act) => {
-      const buttonElement = Object.assign(make("button", "button", title), { type: "button" });
-      buttonElement.addEventListener("click", act);
-      return buttonElement;
-    };
-    this.switchOff = button("Switch off", () => bench.switchOff(this.heads));
-    this.root.append(this.names, this.switchOff, button("Clear", () => bench.choose({ heads: [] })));
+    this.switchOff = makeButton("button", "Switch off", () => bench.switchOff(this.heads));
+    this.root.append(this.names, this.switchOff, makeButton("button", "Clear", () => bench.choose({ heads: [] })));
   }
 
   /** Numbers of the selected heads, with the chosen one. */

@@ -1,7 +1,7 @@
 // @ts-check
 // The tokens of the text, written out. Each is tinted by how much the chosen one looks at it.
 
-import { canHover, colourAt, formatWeight, inkOn, make, scaleWeight, tokenElement } from "../shared/shared.js";
+import { canHover, colourAt, formatWeight, inkOn, make, makeButton, scaleWeight, tokenElement } from "../shared/shared.js";
 /* global PALETTE */
 
 // A Mac opens its menu on Control and a click.
@@ -15,12 +15,8 @@ export class SentenceView {
     this.words = make("div", "words");
     this.words.setAttribute("role", "group");
     this.hint = make("span", "hint");
-    this.mean = make("button", "button", "Mean of all heads");
-    this.mean.type = "button";
-    this.mean.addEventListener("click", () => this.out.all(this.mean.getAttribute("aria-pressed") !== "true"));
-    this.clear = make("button", "button", "Clear selection");
-    this.clear.type = "button";
-    this.clear.addEventListener("click", () => this.out.clear());
+    this.mean = makeButton("button", "Mean of all heads", () => this.out.all(this.mean.getAttribute("aria-pressed") !== "true"));
+    this.clear = makeButton("button", "Clear selection", () => this.out.clear());
     this.under = make("div", "under");
     this.under.append(this.hint, this.clear, this.mean); // the mean, which comes first, stays where it is
     this.root.append(this.words, this.under);
@@ -53,7 +49,6 @@ export class SentenceView {
     this.anchor = null; // the word that was clicked last: with Shift, a part begins there
     const word = (side, label, position) => {
       const button = make("button", "word");
-      button.type = "button";
       Object.assign(button.dataset, { side, "place": position });
       button.append(tokenElement(label, header[`${side}_special`][position]));
       return button;

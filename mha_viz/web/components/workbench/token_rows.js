@@ -1,7 +1,7 @@
 // @ts-check
 // Attention of every head from one token: a row a head, a column a token, the strongest first.
 
-import { clearCanvas, colourAt, make, scaleWeight, tokenElement } from "../shared/shared.js";
+import { clearCanvas, colourAt, make, makeButton, scaleWeight, tokenElement } from "../shared/shared.js";
 /* global PALETTE */
 
 const STRIP_HEIGHT = 14; // pixels of a head's cells
@@ -14,8 +14,7 @@ export class TokenRows {
   constructor(choose, leave) {
     this.root = make("div", "token-rows");
     this.title = make("div", "title");
-    this.back = Object.assign(make("button", "button", "Show tiles"), { type: "button" });
-    this.back.addEventListener("click", leave);
+    this.back = makeButton("button", "Show tiles", leave);
     this.list = make("div", "list");
     this.list.setAttribute("role", "group");
     this.list.addEventListener("click", (event) => {
@@ -66,7 +65,6 @@ function strongestKey(weights) {
 
 function tokenRowElement({ head, name, label, key, weight }, header) {
   const button = make("button", "row");
-  button.type = "button";
   button.dataset.head = head;
   const end = make("span", "end");
   end.append(tokenElement(header.key_labels[key], header.key_special[key]), make("b", "", weight.toFixed(2)));

@@ -3,7 +3,7 @@
 // head, enlarges it, pins a pair of tokens, and switches the head off.
 
 import { loneRows, strongestOf } from "./head_facts.js";
-import { formatWeight, make } from "../shared/shared.js";
+import { formatWeight, make, makeButton } from "../shared/shared.js";
 
 const OPENING = "The king (who was old and tired) smiled, said nothing, and went to bed."; // the page's own
 const TYPED = "The old dog saw the young dog, and the young dog saw the old cat.";
@@ -30,14 +30,9 @@ export class Tour {
     this.title = make("h3", "title");
     this.text = make("p", "text");
     this.text.setAttribute("aria-live", "polite");
-    const button = (name, act) => {
-      const buttonElement = Object.assign(make("button", "button", name), { type: "button" });
-      buttonElement.addEventListener("click", act);
-      return buttonElement;
-    };
-    this.skip = button("Skip", () => this.end());
-    this.back = button("Back", () => this.go(this.at - 1));
-    this.next = button("Next", () => (this.at < STEPS.length - 1 ? this.go(this.at + 1) : this.leave()));
+    this.skip = makeButton("button", "Skip", () => this.end());
+    this.back = makeButton("button", "Back", () => this.go(this.at - 1));
+    this.next = makeButton("button", "Next", () => (this.at < STEPS.length - 1 ? this.go(this.at + 1) : this.leave()));
     const buttons = make("div", "buttons");
     buttons.append(this.skip, this.back, this.next);
     this.card.append(this.count, this.title, this.text, buttons);

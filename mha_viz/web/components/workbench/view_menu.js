@@ -22,7 +22,7 @@ export class ViewMenu {
   constructor(bench, hasTour) {
     this.bench = bench;
     this.root = make("div", "view-menu");
-    this.button = Object.assign(make("button", "button", "View"), { type: "button" });
+    this.button = make("button", "button", "View");
     this.button.setAttribute("aria-haspopup", "dialog");
     this.panel = make("div", "panel");
     this.panel.setAttribute("role", "dialog");
@@ -55,7 +55,7 @@ export class ViewMenu {
 
   buildGuide(hasTour) {
     const { bench } = this;
-    this.how = Object.assign(make("button", "button", "How to read"), { type: "button" });
+    this.how = make("button", "button", "How to read");
     this.example = new ReadingExample(bench);
     this.how.addEventListener("click", () => {
       this.example.root.hidden = !this.example.root.hidden;
@@ -65,7 +65,7 @@ export class ViewMenu {
     buttons.append(this.how);
     if (hasTour) {
       this.tour = new Tour(bench, () => this.button.focus({ preventScroll: true }));
-      this.start = Object.assign(make("button", "button", "Tour"), { type: "button" });
+      this.start = make("button", "button", "Tour");
       this.start.addEventListener("click", () => {
         this.open(false);
         this.tour.begin();

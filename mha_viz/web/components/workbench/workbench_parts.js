@@ -37,7 +37,6 @@ export function chooseIn(group, titles, chosen) {
     group.dataset.titles = JSON.stringify(titles);
     group.replaceChildren(...Object.entries(titles).map(([value, title]) => {
       const button = make("button", "", title);
-      button.type = "button";
       button.dataset.value = value;
       button.setAttribute("role", "radio");
       return button;

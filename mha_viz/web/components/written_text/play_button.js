@@ -3,7 +3,7 @@
 // been drawn, so that a slow machine shows all of them, more slowly.
 // Nothing moves before a click. Who has asked the system for less motion goes on by a click each.
 
-import { make } from "../shared/shared.js";
+import { make, makeButton } from "../shared/shared.js";
 
 const REST = 300; // ms for which each value is shown at least
 
@@ -29,9 +29,7 @@ export function labelOf(playing, less) {
 export class Player {
   constructor(parent) {
     this.root = make("div", "mha player");
-    this.button = make("button", "press");
-    this.button.type = "button";
-    this.button.addEventListener("click", () => this.press());
+    this.button = makeButton("press", "", () => this.press());
     this.root.append(this.button);
     parent.append(this.root);
     this.playing = false;

@@ -43,7 +43,6 @@ export function placed(token, coming, drawing) {
 /** A button for a token of the text, with its probability. */
 export function tokenButton(token, coming, selected) {
   const button = make("button", coming ? "piece coming" : token.branched ? "piece branched" : "piece");
-  button.type = "button";
   button.append(tokenElement(token.text, token.ends), make("span", "share", percent(token.probability)));
   button.setAttribute("aria-pressed", String(selected));
   button.setAttribute("aria-label", spoken(token, coming));
@@ -53,7 +52,6 @@ export function tokenButton(token, coming, selected) {
 /** A button for a token that might stand there; one that ends the text cannot be chosen. */
 export function otherButton(other, drawing) {
   const button = make("button", "other");
-  button.type = "button";
   button.disabled = other.ends;
   button.style.setProperty("--share", `${100 * other.probability}%`);
   button.append(tokenElement(other.text, other.ends), make("span", "share", percent(other.probability)));

@@ -3,7 +3,7 @@
 // might have stood there. What is written is decided on the server; a click asks for it.
 
 import { Player } from "./play_button.js";
-import { endOf, make, viewOf } from "../shared/shared.js";
+import { endOf, make, makeButton, viewOf } from "../shared/shared.js";
 import { otherButton, placed, tokenButton } from "./written_parts.js";
 
 class WrittenText {
@@ -12,10 +12,10 @@ class WrittenText {
     this.controls = make("div", "controls");
     this.controls.setAttribute("role", "group");
     this.controls.setAttribute("aria-label", "Write");
-    this.back = this.control("Back", () => this.move(-1));
+    this.back = makeButton("press", "Back", () => this.move(-1));
     this.controls.append(this.back);
     this.player = new Player(this.controls);
-    this.step = this.control("Step", () => this.move(1));
+    this.step = makeButton("press", "Step", () => this.move(1));
     this.status = make("span", "said");
     this.status.setAttribute("role", "status");
     this.controls.append(this.step, this.status);
@@ -31,13 +31,6 @@ class WrittenText {
     this.data = null;
     /** @type {any} */
     this.emit = null;
-  }
-
-  control(label, act) {
-    const button = make("button", "press", label);
-    button.type = "button";
-    button.addEventListener("click", act);
-    return button;
   }
 
   /** @param {any} data see mha_viz/ui/widgets/components/written_text.py */
