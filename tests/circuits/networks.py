@@ -10,8 +10,8 @@ from torch import Tensor, nn
 from mha_viz.engine.attention_function import IMPLEMENTATION
 from mha_viz.engine.model import AttentionModel
 from tests.making import checkpoints
-from tests.making.checkpoints import D_HEAD, HEADS, N_CTX, WORDS, spread, tokenizer
-from tests.making.families import FAMILIES, SIZES
+from tests.making.checkpoints import D_HEAD, HEADS, spread, tokenizer
+from tests.making.families import FAMILIES, HEADED, SIZES
 
 LAYERS = 3
 D_MODEL = HEADS * D_HEAD
@@ -49,22 +49,12 @@ def _changed(name: str, **more: Any) -> Any:
     return type(config := FAMILIES[name][0])(**{**config.to_dict(), **more})
 
 
-_LIKE_BERT = dict(
-    hidden_size=D_MODEL, num_attention_heads=HEADS, **{**SIZES, "num_hidden_layers": LAYERS}
-)
+_LIKE_BERT = HEADED | dict(num_hidden_layers=LAYERS)
+_LIKE_BART = _LIKE_BERT | dict(encoder_layers=LAYERS, decoder_layers=2, decoder_start_token_id=0)
 _BART = tf.BartConfig(
-    vocab_size=len(WORDS),
-    d_model=D_MODEL,
-    encoder_layers=LAYERS,
-    decoder_layers=2,
-    encoder_attention_heads=HEADS,
-    decoder_attention_heads=HEADS,
-    encoder_ffn_dim=37,
-    decoder_ffn_dim=37,
-    max_position_embeddings=N_CTX,
-    pad_token_id=0,
-    decoder_start_token_id=0,
+    **_LIKE_BART, decoder_attention_heads=HEADS, encoder_ffn_dim=37, decoder_ffn_dim=37
 )
+_NARROW = _LIKE_BERT | dict(hidden_size=HEADS * 8)  # a width that a rotation divides
 
 NETWORKS = {
     "bert": Family(
@@ -104,23 +94,13 @@ NETWORKS = {
         _of(_rotary(tf.LlamaConfig)), reading=lambda n, i: [n.layers[i].input_layernorm]
     ),
     "phi": Family(  # attention and MLP side by side
-        _of(
-            tf.PhiConfig(
-                **{**SIZES, "num_hidden_layers": LAYERS},
-                hidden_size=HEADS * 8,
-                num_attention_heads=HEADS,
-            )
-        ),
+        _of(tf.PhiConfig(**_NARROW)),
         reading=lambda n, i: [n.layers[i].input_layernorm],
     ),
     "modernbert": Family(  # its first layer has no norm before attention
         _of(
             tf.ModernBertConfig(
-                **{**_LIKE_BERT, "hidden_size": HEADS * 8},
-                bos_token_id=2,
-                cls_token_id=2,
-                eos_token_id=3,
-                sep_token_id=3,
+                **_NARROW, bos_token_id=2, cls_token_id=2, eos_token_id=3, sep_token_id=3
             )
         ),
         reading=lambda n, i: [n.layers[i].attn_norm] if i else [],

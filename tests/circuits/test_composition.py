@@ -14,7 +14,7 @@ from mha_viz.circuits.composition.head_pairs import composition
 from mha_viz.engine.attention_function import IMPLEMENTATION
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import ArgumentError, NotKeptError
-from tests.circuits.networks import NETWORKS, build, in_order
+from tests.circuits.networks import NETWORKS, SIZES, build, in_order
 from tests.families import tiny
 from tests.making.checkpoints import spread, tokenizer
 
@@ -122,6 +122,9 @@ def test_an_unknown_kind_is_refused() -> None:
         composition(mv.load("tiny-gpt2"), "q")
 
 
+GROUPED = SIZES | dict(hidden_size=24, num_attention_heads=4, num_key_value_heads=2)
+
+
 def built(config: tf.PretrainedConfig) -> AttentionModel:
     """A random network of a family, with our attention."""
     network = tf.AutoModel.from_config(config, attn_implementation=IMPLEMENTATION)
@@ -129,16 +132,7 @@ def built(config: tf.PretrainedConfig) -> AttentionModel:
 
 
 def test_normed_queries_and_keys_are_refused_but_values_are_not() -> None:
-    config = tf.Qwen3Config(
-        vocab_size=13,
-        hidden_size=20,
-        intermediate_size=37,
-        num_hidden_layers=2,
-        num_attention_heads=4,
-        num_key_value_heads=2,
-        head_dim=6,
-    )
-    model = built(config)
+    model = built(tf.Qwen3Config(**GROUPED, head_dim=6))
     for kind in "QK":
         with pytest.raises(NotKeptError):
             composition(model, kind)
@@ -146,17 +140,7 @@ def test_normed_queries_and_keys_are_refused_but_values_are_not() -> None:
 
 
 def test_sums_of_another_kind_are_refused() -> None:
-    config = tf.GraniteConfig(
-        vocab_size=13,
-        hidden_size=24,
-        intermediate_size=37,
-        num_hidden_layers=2,
-        num_attention_heads=4,
-        num_key_value_heads=2,
-        residual_multiplier=0.3,
-        pad_token_id=0,
-    )
-    model = built(config)
+    model = built(tf.GraniteConfig(**GROUPED, residual_multiplier=0.3))
     with pytest.raises(NotKeptError):
         composition(model)
 

@@ -38,95 +38,42 @@ BERT_LIKE = dict(
     max_position_embeddings=67,
     pad_token_id=0,
 )
-GPT_LIKE = dict(vocab_size=VOCABULARY, bos_token_id=2, eos_token_id=3, pad_token_id=0)
-LLAMA_LIKE = dict(
-    BERT_LIKE,
-    num_attention_heads=6,
-    num_key_value_heads=3,
-    hidden_size=6 * D_HEAD,
-    head_dim=D_HEAD,
-    bos_token_id=2,
-    eos_token_id=3,
+ENDS = dict(bos_token_id=2, eos_token_id=3)
+GPT_LIKE = dict(vocab_size=VOCABULARY, pad_token_id=0, **ENDS)
+WITH_ENDS = BERT_LIKE | ENDS
+LLAMA_LIKE = WITH_ENDS | dict(
+    num_attention_heads=6, num_key_value_heads=3, hidden_size=6 * D_HEAD, head_dim=D_HEAD
 )
+# Sizes have the same names in all configs: transformers keeps each under the family's own.
 SINGLE = {
     "bert": tf.BertConfig(**BERT_LIKE),
-    "roberta": tf.RobertaConfig(**BERT_LIKE, bos_token_id=2, eos_token_id=3),
-    "distilbert": tf.DistilBertConfig(
-        vocab_size=VOCABULARY,
-        dim=HEADS * D_HEAD,
-        n_layers=LAYERS,
-        n_heads=HEADS,
-        hidden_dim=37,
-        max_position_embeddings=67,
-        pad_token_id=0,
-    ),
+    "roberta": tf.RobertaConfig(**WITH_ENDS),
+    "distilbert": tf.DistilBertConfig(**BERT_LIKE, hidden_dim=37),
     "albert": tf.AlbertConfig(**BERT_LIKE, embedding_size=11),
     "electra": tf.ElectraConfig(**BERT_LIKE, embedding_size=11),
-    "mpnet": tf.MPNetConfig(**{**BERT_LIKE, "pad_token_id": 1}),
+    "mpnet": tf.MPNetConfig(**BERT_LIKE | dict(pad_token_id=1)),
     "deberta-v2": tf.DebertaV2Config(
-        **BERT_LIKE,
-        relative_attention=True,
-        pos_att_type="p2c|c2p",
-        max_relative_positions=17,
+        **BERT_LIKE, relative_attention=True, pos_att_type="p2c|c2p", max_relative_positions=17
     ),
     "modernbert": tf.ModernBertConfig(
-        **BERT_LIKE,
-        bos_token_id=2,
-        cls_token_id=2,
-        eos_token_id=3,
-        sep_token_id=3,
-        local_attention=6,
-        global_attn_every_n_layers=2,
+        **WITH_ENDS, cls_token_id=2, sep_token_id=3, local_attention=6, global_attn_every_n_layers=2
     ),
-    "gpt2": tf.GPT2Config(
-        **GPT_LIKE,
-        n_embd=HEADS * D_HEAD,
-        n_layer=LAYERS,
-        n_head=HEADS,
-        n_positions=67,
-    ),
-    "gpt2-scaled": tf.GPT2Config(
-        **GPT_LIKE,
-        n_embd=HEADS * D_HEAD,
-        n_layer=LAYERS,
-        n_head=HEADS,
-        n_positions=67,
-        scale_attn_by_inverse_layer_idx=True,
-    ),
+    "gpt2": tf.GPT2Config(**WITH_ENDS),
+    "gpt2-scaled": tf.GPT2Config(**WITH_ENDS, scale_attn_by_inverse_layer_idx=True),
     "gpt_neo": tf.GPTNeoConfig(
-        **GPT_LIKE,
-        hidden_size=HEADS * D_HEAD,
-        num_layers=4,
-        num_heads=HEADS,
+        **WITH_ENDS | dict(num_hidden_layers=4, intermediate_size=None),
         window_size=5,
         attention_types=[[["global", "local"], 2]],
-        max_position_embeddings=67,
     ),
-    "opt": tf.OPTConfig(
-        **GPT_LIKE,
-        hidden_size=HEADS * D_HEAD,
-        word_embed_proj_dim=HEADS * D_HEAD,
-        ffn_dim=37,
-        num_hidden_layers=LAYERS,
-        num_attention_heads=HEADS,
-        max_position_embeddings=67,
-    ),
-    "gpt_neox": tf.GPTNeoXConfig(
-        **GPT_LIKE,
-        hidden_size=HEADS * D_HEAD,
-        num_hidden_layers=LAYERS,
-        num_attention_heads=HEADS,
-        intermediate_size=37,
-        max_position_embeddings=67,
-        rotary_pct=1.0,
-    ),
+    "opt": tf.OPTConfig(**WITH_ENDS, word_embed_proj_dim=HEADS * D_HEAD, ffn_dim=37),
+    "gpt_neox": tf.GPTNeoXConfig(**WITH_ENDS, rotary_pct=1.0),
     "llama": tf.LlamaConfig(**LLAMA_LIKE),
     "mistral": tf.MistralConfig(**LLAMA_LIKE, sliding_window=5),
     "qwen3": tf.Qwen3Config(**LLAMA_LIKE),
     "gemma": tf.GemmaConfig(**LLAMA_LIKE),
     "gemma2": tf.Gemma2Config(**LLAMA_LIKE, sliding_window=5, query_pre_attn_scalar=19),
     "gpt_oss": tf.GptOssConfig(  # its experts' matrices need widths that are multiples of 4
-        **{**LLAMA_LIKE, "intermediate_size": 40},
+        **LLAMA_LIKE | dict(intermediate_size=40),
         sliding_window=5,
         num_local_experts=2,
         num_experts_per_tok=1,
@@ -135,44 +82,23 @@ SINGLE = {
     ),
 }
 FALLBACK = {"mpnet", "deberta-v2", "gpt_neo"}
-CAUSAL = {
-    "gpt2",
-    "gpt2-scaled",
-    "gpt_neo",
-    "opt",
-    "gpt_neox",
-    "llama",
-    "mistral",
-    "qwen3",
-    "gemma",
-    "gemma2",
-    "gpt_oss",
-}
+CAUSAL = {*SINGLE} - {"bert", "roberta", "distilbert", "albert", "electra", "mpnet"}
+CAUSAL -= {"deberta-v2", "modernbert"}
 PAIRED = {
     "t5": tf.T5Config(
-        vocab_size=VOCABULARY,
-        d_model=23,
+        **BERT_LIKE | dict(hidden_size=23, max_position_embeddings=None),
         d_kv=D_HEAD,
         d_ff=37,
-        num_layers=LAYERS,
         num_decoder_layers=2,
-        num_heads=HEADS,
         decoder_start_token_id=0,
-        pad_token_id=0,
     ),
     "bart": tf.BartConfig(
-        vocab_size=VOCABULARY,
-        d_model=HEADS * D_HEAD,
+        **WITH_ENDS,
         encoder_layers=LAYERS,
         decoder_layers=2,
-        encoder_attention_heads=HEADS,
         decoder_attention_heads=HEADS,
         encoder_ffn_dim=37,
         decoder_ffn_dim=41,
-        max_position_embeddings=67,
-        pad_token_id=0,
-        bos_token_id=2,
-        eos_token_id=3,
         decoder_start_token_id=3,
     ),
 }

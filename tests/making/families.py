@@ -13,16 +13,11 @@ SIZES = dict(
     pad_token_id=0,
     max_position_embeddings=N_CTX,
 )
+# Sizes have the same names in all configs: transformers keeps each under the family's own.
+HEADED = SIZES | dict(hidden_size=HEADS * D_HEAD, num_attention_heads=HEADS)
 FAMILIES = {
     "distilbert": (
-        tf.DistilBertConfig(
-            vocab_size=len(WORDS),
-            dim=HEADS * D_HEAD,
-            n_layers=2,
-            n_heads=HEADS,
-            hidden_dim=37,
-            max_position_embeddings=N_CTX,
-        ),
+        tf.DistilBertConfig(**HEADED, hidden_dim=37),
         lambda network, layer: network.transformer.layer[layer].attention.out_lin,
     ),
     "llama": (  # three key heads for six query heads, of a width that is not d_model / n_heads
@@ -32,29 +27,16 @@ FAMILIES = {
         lambda network, layer: network.layers[layer].self_attn.o_proj,
     ),
     "opt": (
-        tf.OPTConfig(
-            vocab_size=len(WORDS),
-            hidden_size=HEADS * D_HEAD,
-            word_embed_proj_dim=HEADS * D_HEAD,
-            ffn_dim=37,
-            num_hidden_layers=2,
-            num_attention_heads=HEADS,
-            pad_token_id=0,
-            max_position_embeddings=N_CTX,
-        ),
+        tf.OPTConfig(**HEADED, word_embed_proj_dim=HEADS * D_HEAD, ffn_dim=37),
         lambda network, layer: network.decoder.layers[layer].self_attn.out_proj,
     ),
     "t5": (
         tf.T5Config(
-            vocab_size=len(WORDS),
-            d_model=23,
+            **HEADED | dict(hidden_size=23, max_position_embeddings=None),
             d_kv=D_HEAD,
             d_ff=37,
-            num_layers=2,
             num_decoder_layers=3,
-            num_heads=HEADS,
             decoder_start_token_id=0,
-            pad_token_id=0,
         ),
         lambda network, layer: network.encoder.block[layer].layer[0].SelfAttention.o,
     ),
