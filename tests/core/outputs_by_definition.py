@@ -1,4 +1,4 @@
-"""What tests of heads' outputs share: random z and W_O, and the outputs written out in full."""
+"""What tests of heads' outputs share: random W_O, and the outputs written out in full."""
 
 import math
 
@@ -6,13 +6,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
-LAYERS, HEADS, N, D_HEAD, D_MODEL = 2, 3, 11, 5, 17
+from tests.core import patterns
+from tests.core.patterns import HEADS, LAYERS
+
+N, D_HEAD, D_MODEL = 11, 5, 17
 Weights = tuple[Tensor, ...]
 
 
-def random_z(query: int = N, d_head: int = D_HEAD, seed: int = 13) -> Tensor:
-    dice = torch.Generator().manual_seed(seed)
-    return torch.randn(LAYERS, HEADS, query, d_head, generator=dice) + 0.5
+def random_z(query: int = N, d_head: int = D_HEAD) -> Tensor:
+    return patterns.random_z(query, d_head)
 
 
 def weights(d_head: int = D_HEAD, d_model: int = D_MODEL, seed: int = 7) -> Weights:

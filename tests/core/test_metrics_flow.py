@@ -15,17 +15,14 @@ from mha_viz.core.metrics.flow import (
     value_weighted,
 )
 from mha_viz.errors import ArgumentError, DTypeError, ShapeError
+from tests.core import patterns
 from tests.making.comparing import close
 
 LAYERS, HEADS, N, D_VALUE, D_MODEL = 3, 5, 7, 11, 13
 
 
-def random_pattern(layers: int = LAYERS, n: int = N, causal: bool = False, seed: int = 3) -> Tensor:
-    generator = torch.Generator().manual_seed(seed)
-    raw = torch.randn(layers, HEADS, n, n, generator=generator) * 2
-    if causal:
-        raw = raw.masked_fill(torch.ones(n, n, dtype=torch.bool).triu(1), -torch.inf)
-    return raw.softmax(-1)
+def random_pattern(layers: int = LAYERS, n: int = N, causal: bool = False) -> Tensor:
+    return patterns.random_pattern(n, causal=causal, seed=3, layers=layers, heads=HEADS)
 
 
 def two_layers() -> Tensor:

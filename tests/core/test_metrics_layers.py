@@ -4,29 +4,23 @@ import math
 
 import pytest
 import torch
-from torch import Tensor
 
 from mha_viz.core.metrics import layers
 from mha_viz.core.metrics.outputs import variance
 from tests.core.outputs_by_definition import (
     HEADS,
     LAYERS,
-    N,
     materialised,
     random_z,
     rank,
     weights,
 )
+from tests.core.patterns import random_pattern
 from tests.making.comparing import close
 
 
-def random_pattern(query: int = N, key: int = 7, seed: int = 13, heads: int = HEADS) -> Tensor:
-    dice = torch.Generator().manual_seed(seed)
-    return (torch.randn(LAYERS, heads, query, key, generator=dice) * 2).softmax(-1)
-
-
 def test_pattern_coverage_agrees_with_the_svd_of_all_rows() -> None:
-    pattern = random_pattern(query=11)
+    pattern = random_pattern(11, 7)
     found, stacked = layers.pattern_coverage(pattern), pattern.double().numpy()
     close(found.together, [rank(layer.reshape(-1, 7)) for layer in stacked])
     close(found.apart, [sum(map(rank, layer)) for layer in stacked])

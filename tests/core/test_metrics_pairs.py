@@ -8,19 +8,31 @@ import torch
 from torch import Tensor
 
 from mha_viz.core.metrics import output_pairs, pairs
+from tests.core import patterns
 from tests.core.formulas import cka
-from tests.core.pair_inputs import (
-    ALL,
-    HEADS,
-    OF_PATTERN,
-    OF_Z,
-    N,
-    inputs,
-    random_pattern,
-    random_z,
-)
 from tests.core.pairs_by_definition import hellinger, jensen_shannon, looped
 from tests.making.comparing import close
+
+LAYERS, HEADS, N, KEYS, D_HEAD = 3, 5, 11, 7, 13
+ALL = LAYERS * HEADS
+OF_PATTERN = (pairs.hellinger, pairs.jensen_shannon)
+OF_Z = (
+    *(output_pairs.correlation, output_pairs.redundancy),
+    *(output_pairs.cka, output_pairs.cka_biased),
+)
+
+
+def random_pattern(query: int = N, key: int = KEYS, seed: int = 13) -> Tensor:
+    return patterns.random_pattern(query, key, seed=seed, layers=LAYERS, heads=HEADS)
+
+
+def random_z(query: int = N, d_head: int = D_HEAD) -> Tensor:
+    return patterns.random_z(query, d_head, LAYERS, HEADS)
+
+
+def inputs(function: Callable[..., Tensor]) -> Tensor:
+    return random_pattern() if function in OF_PATTERN else random_z()
+
 
 # -- each against its definition ---------------------------------------------------------------
 
@@ -53,6 +65,37 @@ def test_a_head_whose_tokens_are_all_equally_unlike_has_no_cka() -> None:
     z[0, 1] = torch.eye(7)  # what is left of K off its diagonal is one number
     got = output_pairs.cka(z)
     assert got[1].isnan().all() and got[0, 2:].isfinite().all()
+
+
+@pytest.mark.parametrize("value", [0.0, 0.1, -3.0])
+@pytest.mark.parametrize("function", OF_Z)
+def test_a_constant_head_has_no_likeness_that_is_defined(
+    function: Callable[..., Tensor], value: float
+) -> None:
+    z = random_z(101)
+    z[1, 2] = value
+    matrix, at = function(z), HEADS + 2
+    others = [i for i in range(ALL) if i != at]
+    assert matrix[others][:, others].isfinite().all()
+    if function is output_pairs.redundancy and value != 0:  # which is not centred
+        assert matrix.isfinite().all()
+    else:
+        assert matrix[at].isnan().all() and matrix[:, at].isnan().all()
+
+
+@pytest.mark.parametrize(
+    "function", [output_pairs.correlation, output_pairs.cka, output_pairs.cka_biased]
+)
+def test_a_head_that_differs_by_rounding_alone_has_no_likeness(
+    function: Callable[..., Tensor],
+) -> None:
+    z = random_z()
+    z[1, 2] = 9.0 + 1e-6 * torch.randn(z.shape[-2:])
+    z[0, 1] = 9.0 + 1e-4 * torch.randn(z.shape[-2:])
+    got, place = function(z), HEADS + 2
+    others = torch.arange(len(got)) != place
+    assert got[place].isnan().all() and got[others][:, others].isfinite().all()
+    close(got[others][:, others], function(z.double())[others][:, others], atol=2e-2)
 
 
 @pytest.mark.parametrize("function", OF_Z)
