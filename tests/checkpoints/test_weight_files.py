@@ -1,4 +1,4 @@
-"""Files of weights: damaged, pickled, missing, or named outside of their folder."""
+"""Files of a checkpoint: damaged; and weights pickled, missing or outside of their folder."""
 
 import json
 import pickle
@@ -23,21 +23,41 @@ def test_truncated_weights(folder, tmp_path, cut):
         mv.load(str(bad))
 
 
-@pytest.mark.parametrize(
-    "content",
-    [
+CONFIG, WEIGHTS, INDEX = "config.json", "model.safetensors", "model.safetensors.index.json"
+DAMAGED: dict[tuple[str, str], list[bytes | str]] = {  # by file and message
+    (WEIGHTS, "cannot be read as safetensors"): [
         b"garbage" * 1000,
         struct.pack("<Q", 2**63) + b"{}",
         pickle.dumps({"a": 1}),
-        struct.pack("<Q", 2**25) + b"{}".ljust(2**25),
+        struct.pack("<Q", 2**25) + b"{}".ljust(2**25),  # a header longer than any
         struct.pack("<Q", 4_000_000) + b"[" * 4_000_000,
     ],
-    ids=["garbage", "huge header", "renamed pickle", "header longer than any", "lists in lists"],
+    (INDEX, r"index\.json of bad cannot be read"): [
+        *("", "[]", '{"weight_map": []}', '{"weight_map": {"a": [1]}}'),
+    ],
+    (INDEX, "lacks 'model-00002"): ['{"weight_map": {"a": "model-00002-of-00002.safetensors"}}'],
+    ("adapter_config.json", "adapter for another model"): ['{"base_model_name_or_path": "/etc"}'],
+    ("tokenizer.json", "no usable tokenizer"): ["[" * 100_000, '{"version": "1.0", "model": 3}'],
+    ("generation_config.json", r"generation_config\.json of bad is not JSON"): [
+        '{"eos_token_id": [1' + "0" * 30 + "]}"
+    ],
+    (CONFIG, r"config\.json of bad"): [
+        *("", "{", "[]", '{"model_type": 7}', "[" * 100_000, '{"a":' * 50_000, "\ufeff{}"),
+        '{"model_type": "bert", "hidden_size": ' + "9" * 5000 + "}",
+    ],
+    (CONFIG, "not JSON"): [b'{"model_type": "b\xff"}'],
+}
+
+
+@pytest.mark.parametrize(
+    ("file", "message", "content"),
+    [(*at, content) for at, contents in DAMAGED.items() for content in contents],
+    ids=lambda value: ascii(value[:20]),
 )
-def test_weights_that_are_no_safetensors(folder, tmp_path, content):
+def test_a_damaged_file_is_refused_at_once(folder, tmp_path, file, message, content):
     bad = copy(folder, tmp_path / "bad")
-    (bad / "model.safetensors").write_bytes(content)
-    with bounded(2), pytest.raises(BrokenCheckpointError, match="cannot be read as safetensors"):
+    (bad / file).write_bytes(content.encode() if isinstance(content, str) else content)
+    with bounded(2), pytest.raises(BrokenCheckpointError, match=message):
         mv.load(str(bad))
 
 
@@ -63,13 +83,6 @@ def test_no_weights(folder, tmp_path):
         mv.load(str(copy(folder, tmp_path / "bad", drop="*.safetensors")))
 
 
-def test_an_adapter_is_no_model(folder, tmp_path):
-    bad = copy(folder, tmp_path / "bad")
-    (bad / "adapter_config.json").write_text('{"base_model_name_or_path": "/etc"}')
-    with pytest.raises(BrokenCheckpointError, match="adapter for another model"):
-        mv.load(str(bad))
-
-
 @pytest.mark.parametrize("outside", ["../outside.safetensors", "/", "..", "a/../../x", "..\\x"])
 def test_an_index_that_leads_out_of_the_folder(folder, tmp_path, outside):
     weights = (folder / "model.safetensors").read_bytes()
@@ -80,20 +93,4 @@ def test_an_index_that_leads_out_of_the_folder(folder, tmp_path, outside):
     index["weight_map"] = dict.fromkeys(index["weight_map"], outside)
     (bad / "model.safetensors.index.json").write_text(json.dumps(index))
     with pytest.raises(UnsafeCheckpointError, match="outside of the folder"):
-        mv.load(str(bad))
-
-
-@pytest.mark.parametrize("index", ["", "[]", '{"weight_map": []}', '{"weight_map": {"a": [1]}}'])
-def test_an_index_that_is_none(folder, tmp_path, index):
-    bad = copy(folder, tmp_path / "bad")
-    (bad / "model.safetensors.index.json").write_text(index)
-    with pytest.raises(BrokenCheckpointError, match=r"index\.json of bad cannot be read"):
-        mv.load(str(bad))
-
-
-def test_an_index_that_names_a_missing_part(folder, tmp_path):
-    bad = copy(folder, tmp_path / "bad")
-    index = '{"weight_map": {"a": "model-00002-of-00002.safetensors"}}'
-    (bad / "model.safetensors.index.json").write_text(index)
-    with pytest.raises(BrokenCheckpointError, match="lacks 'model-00002"):
         mv.load(str(bad))

@@ -6,7 +6,7 @@ import transformers as tf
 
 import mha_viz as mv
 from tests.making.checkpoints import OTHER, TEXT, WORDS, tokenizer
-from tests.making.families import build
+from tests.making.families import HEADED, build
 
 
 @pytest.mark.parametrize(
@@ -29,15 +29,7 @@ def test_a_long_text_is_cut_and_the_record_says_by_how_much(name, special, n_ctx
 
 @pytest.mark.parametrize("pad", [0, 5])
 def test_n_ctx_of_roberta_leaves_out_the_positions_up_to_its_padding(pad):
-    config = tf.RobertaConfig(
-        vocab_size=len(WORDS),
-        hidden_size=35,
-        num_hidden_layers=2,
-        num_attention_heads=5,
-        intermediate_size=37,
-        max_position_embeddings=31,
-        pad_token_id=pad,
-    )
+    config = tf.RobertaConfig(**HEADED | dict(pad_token_id=pad))
     model = mv.wrap(tf.RobertaModel(config), tokenizer(pairs=False))
     assert len(model.trace("cat " * 99).tokens) == model.n_ctx == 31 - pad - 1
 

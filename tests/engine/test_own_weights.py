@@ -9,17 +9,10 @@ from mha_viz.engine.run import check_own_weights
 from mha_viz.errors import AttentionUnavailableError
 from mha_viz.text.tokens import encode
 from tests.making.checkpoints import D_HEAD, HEADS, N_CTX, WORDS, spread, tokenizer
+from tests.making.families import HEADED
 
 WIDTH = HEADS * D_HEAD + HEADS  # even, as LED's decoder wants it
-BERT_LIKE = dict(
-    vocab_size=len(WORDS),
-    hidden_size=WIDTH,
-    num_hidden_layers=2,
-    num_attention_heads=HEADS,
-    intermediate_size=37,
-    max_position_embeddings=2 * N_CTX,
-    pad_token_id=0,
-)
+BERT_LIKE = HEADED | dict(hidden_size=WIDTH, max_position_embeddings=2 * N_CTX)
 SAMPLE_TOKENS = 13  # of the text that a backend is chosen by, in this vocabulary
 
 

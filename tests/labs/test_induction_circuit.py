@@ -123,18 +123,23 @@ def test_many_paths_at_once_are_those_of_hooks_on_the_eager_model(model, found):
     )
 
 
-def test_the_cut_of_one_reader_is_made_up_for_and_that_of_all_is_not(found):
-    table = lab.cuts(found).set_index("cut")
-    assert table.loss["Nothing"] == found.second_loss and table.more["Nothing"] == 0
-    one, every = (
-        table.more[f"Best writer → {whose}, keys"] for whose in ("best reader", "all readers")
-    )
-    assert abs(one) < 0.1 * every
-    others = table.more["All others of that layer → all readers, keys"]
-    assert every > 1 > 10 * abs(others)
-    heads = [(0, head) for head in range(8) if (0, head) not in found.writers]
-    expected = lab.loss_with_cut(found, heads, list(found.readers))
-    assert others + found.second_loss == near(expected)
+def test_cuts_are_the_losses_of_the_heads_that_they_name_and_one_reader_is_made_up_for(found):
+    writers, readers = list(found.writers), list(found.readers)
+    others = [(writers[0][0], head) for head in range(8) if (writers[0][0], head) not in writers]
+    expected = [
+        found.second_loss,
+        lab.loss_with_cut(found, writers[:1], readers[:1]),
+        lab.loss_with_cut(found, writers[:1], readers),
+        lab.loss_with_cut(found, writers, readers),
+        lab.loss_with_cut(found, writers[:1], readers, "query"),
+        lab.loss_with_cut(found, others, readers),
+    ]
+    table = lab.cuts(found)
+    assert table.loss.tolist() == pytest.approx(expected)
+    nothing, one, every, *_, others_alone = table.more
+    assert table.more.tolist() == pytest.approx([loss - expected[0] for loss in expected])
+    assert nothing == 0 and abs(one) < 0.1 * every and every > 1 > 10 * abs(others_alone)
     by_sender = lab.cut_by_sender(found)
+    assert len(by_sender.more) == 8
     assert (0, int(by_sender.more.argmax())) == found.writers[0]
     assert by_sender.more[found.writers[0][1]] == pytest.approx(every)

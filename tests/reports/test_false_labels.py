@@ -18,14 +18,8 @@ from tests.making.every_family import FAMILIES as EVERY
 
 BUDGET = 0.005  # of the heads, for each label
 SEEDS, SCALES, LENGTHS = range(2), (1.0, 3.0, 10.0), (2, 3, 4, 8, 20, 64)
-SIZES = dict(
-    GPT_LIKE,
-    hidden_size=64,
-    num_hidden_layers=2,
-    num_attention_heads=8,
-    intermediate_size=64,
-    max_position_embeddings=64,
-)
+SIZES = GPT_LIKE | dict(hidden_size=64, num_hidden_layers=2, num_attention_heads=8)
+SIZES |= dict(intermediate_size=64, max_position_embeddings=64)
 ROTARY = dict(SIZES, num_key_value_heads=4, head_dim=8)
 FAMILIES = {
     "plain": tf.BertConfig(**SIZES),

@@ -18,23 +18,19 @@ from tests.making.families import FAMILIES
 from tests.ui import one_search  # noqa: F401
 from tests.ui.compare_app import MODELS, TEXT
 
-SIZES = dict(vocab_size=len(WORDS), intermediate_size=9, max_position_embeddings=31)
+
+def sizes(n_layers: int, n_heads: int, width: int = 8) -> dict[str, int]:
+    both = dict(num_hidden_layers=n_layers, num_attention_heads=n_heads, hidden_size=width)
+    return both | dict(vocab_size=len(WORDS), intermediate_size=9, max_position_embeddings=31)
 
 
 def bert(n_layers: int, n_heads: int, **options: object) -> tf.BertConfig:
-    sizes = dict(hidden_size=8, num_hidden_layers=n_layers, num_attention_heads=n_heads)
-    return tf.BertConfig(**SIZES, **sizes, **options)
+    return tf.BertConfig(**sizes(n_layers, n_heads), **options)
 
 
 def deberta() -> tf.DebertaV2Config:
-    return tf.DebertaV2Config(
-        **SIZES,
-        hidden_size=20,
-        num_hidden_layers=2,
-        num_attention_heads=4,
-        relative_attention=True,
-        pos_att_type="p2c|c2p",
-    )
+    apart = dict(relative_attention=True, pos_att_type="p2c|c2p")
+    return tf.DebertaV2Config(**sizes(2, 4, 20), **apart)
 
 
 @pytest.fixture(autouse=True)
