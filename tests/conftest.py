@@ -98,7 +98,6 @@ _EXTENDED = [
         "test_docs.py",
         "test_extras.py",
         "test_gallery.py",
-        "test_lab_notebooks.py",
         "test_notebooks.py",
         "test_package.py",
         "test_site.py",

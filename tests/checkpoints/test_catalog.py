@@ -9,7 +9,7 @@ from huggingface_hub import constants
 
 import mha_viz as mv
 from mha_viz.checkpoints import catalog, hub, hub_cache
-from mha_viz.checkpoints.catalog import find_model, list_models
+from mha_viz.checkpoints.catalog import SUGGESTED, find_model, list_models, suggested
 from mha_viz.errors import (
     ArgumentError,
     BrokenCheckpointError,
@@ -173,3 +173,10 @@ def test_shipped_models_are_in_the_package_or_beside_the_source(monkeypatch, tmp
     assert catalog.shipped_folder() == tmp_path / "models"
     (tmp_path / "mha_viz" / "shipped_models").mkdir(parents=True)
     assert catalog.shipped_folder() == tmp_path / "mha_viz" / "shipped_models"
+
+
+def test_what_is_here_is_not_suggested_by_its_older_name_either():
+    names = [one.name for one in suggested({"gpt2", "FacebookAI/roberta-base", "mine/gpt2"})]
+    assert "openai-community/gpt2" not in names and "FacebookAI/roberta-base" not in names
+    assert len(names) == len(SUGGESTED) - 2
+    assert len(suggested({"mine/gpt2", "tiny-bert"})) == len(SUGGESTED)

@@ -16,6 +16,7 @@ from mha_viz.checkpoints.tokenizer_limits import (
     check_written,
     growth,
 )
+from mha_viz.checkpoints.tokenizer_patterns import PatternError, check_pattern
 from mha_viz.errors import UnsafeCheckpointError
 from tests.making.checkpoints import copy
 from tests.making.small_tokenizers import BUILD, make
@@ -166,3 +167,19 @@ def test_a_tokenizer_that_makes_hundreds_of_tokens_of_a_character(monkeypatch):
     monkeypatch.setattr(type(tokenizer), "__call__", lambda *_: {"input_ids": [0] * 100_000})
     with pytest.raises(UnsafeCheckpointError, match=r"100,000 tokens of .* makes a few"):
         check_reading("bad", tokenizer)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "loops"),
+    [("a+", 0), ("a*b+", 1), ("a+b*c?", 0), ("a+(?:b|c)", 1), ("(?:a+b)?", 1), ("a+(?!b)", 1)],
+)
+def test_check_pattern_counts_repeats_before_what_can_fail(pattern: str, loops: int) -> None:
+    assert check_pattern(pattern).loops == loops
+
+
+@pytest.mark.parametrize(
+    "pattern", ["a+a+b", "a*(?:b*c|d)", "(?:a+){2}b", "(?=a+)a+b", "a+(?:b+c)?d"]
+)
+def test_check_pattern_of_two_repeats_before_what_can_fail_is_refused(pattern: str) -> None:
+    with pytest.raises(PatternError, match="repeats without end come before what can fail"):
+        check_pattern(pattern)

@@ -1,7 +1,10 @@
 """The same model with random weights: its architecture, its seeds, and what it leaves alone."""
 
+import dataclasses
+import pickle
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from typing import Any
 
 import pytest
 import torch
@@ -9,7 +12,8 @@ import torch.nn.modules.module as registration
 
 import mha_viz as mv
 from mha_viz.checkpoints import untrained_copy as module
-from mha_viz.checkpoints.untrained_copy import untrained_copy
+from mha_viz.checkpoints.untrained_copy import assemble, disassemble, untrained_copy
+from mha_viz.corpus.store.manifest import model_identity
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import ArgumentError, UnsafeCheckpointError
 from tests.making.checkpoints import TEXT
@@ -126,3 +130,31 @@ def test_a_seed_below_zero(models, monkeypatch):
     monkeypatch.setattr(module, "built", lambda *_: pytest.fail("went on"))
     with pytest.raises(ArgumentError, match="seed must be 0 or more, got -1"):
         untrained_copy(models["bert"], seed=-1)
+
+
+def sent(model: Any) -> Any:
+    return assemble(pickle.loads(pickle.dumps(disassemble(model))))
+
+
+@pytest.mark.parametrize("name", ["tiny-bert", "tiny-gpt2", "tiny-llama"])
+def test_what_arrives_is_the_same_model(name: str) -> None:
+    for model in (mv.load(name), untrained_copy(mv.load(name))):
+        there = sent(model)
+        assert model_identity(there) == model_identity(model)
+        text = "The cat sat on the mat."
+        assert torch.equal(there.trace(text).pattern, model.trace(text).pattern)
+
+
+def test_its_limits_and_its_precision_travel_with_it() -> None:
+    model = mv.load("tiny-bert", dtype="bfloat16")
+    model.cut_texts(100_000)
+    there = sent(model)
+    assert there.n_ctx == model.n_ctx < 128 and there.dtype == torch.bfloat16
+
+
+def test_a_network_that_its_config_does_not_build_is_refused() -> None:
+    parts = disassemble(mv.load("tiny-bert"))
+    weights = dict(parts.weights)
+    weights.popitem()
+    with pytest.raises(ArgumentError, match="BertForMaskedLM, which its config alone does not"):
+        assemble(dataclasses.replace(parts, weights=weights))

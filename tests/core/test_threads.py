@@ -6,7 +6,7 @@ import time
 import pytest
 import torch
 
-from mha_viz.core.cancellation import cancellation
+from mha_viz.core.cancellation import cancellation, check_cancelled
 from mha_viz.core.threads import in_threads
 from tests.waiting import PATIENCE
 
@@ -61,3 +61,15 @@ def test_work_that_is_abandoned_leaves_its_rest_undone() -> None:
 def test_a_fault_is_that_of_its_part() -> None:
     with pytest.raises(ZeroDivisionError):
         list(in_threads(lambda part: 1 / part, [1, 0, 2]))
+
+
+def test_inner_check_is_called_after_outer_check() -> None:
+    calls = []
+    with cancellation(lambda: calls.append("outer")):
+        with cancellation(lambda: calls.append("inner")):
+            check_cancelled()
+        with cancellation(None):
+            check_cancelled()
+        check_cancelled()
+    check_cancelled()
+    assert calls == ["outer", "inner", "outer"]

@@ -8,6 +8,7 @@ import pytest
 import torch
 from scipy.stats import false_discovery_control, norm
 
+from mha_viz.corpus.treebank.parts_of_speech import PARTS, expected_by_kind, kinds, weight_by_kind
 from mha_viz.corpus.treebank.relations import (
     ALL,
     OFFSETS,
@@ -15,12 +16,14 @@ from mha_viz.corpus.treebank.relations import (
     TO_HEAD,
     RelationTarget,
     as_tensors,
+    head_vs_tree,
     offset_hits,
     relation_hits,
     relation_scores,
     relation_targets,
 )
-from tests.making.trees import sample, tree
+from mha_viz.errors import ArgumentError
+from tests.making.trees import plain_words, sample, tree
 
 CAT = tree("The/DET/3/det old/ADJ/3/amod cat/NOUN/4/nsubj slept/VERB/0/root ././4/punct")
 
@@ -180,3 +183,71 @@ def test_fewer_units_than_ten_or_words_than_twenty_say_nothing():
         found = relation_scores(counts, in_units({(("offset", 1),): [0] * n_units}, n_units, n))
         assert found["beats"].tolist() == [known] == (~found["q"].isna()).tolist()
     assert relation_scores(in_units({head(0): [3] * 12}), in_units(offsets))["p"][0] < 0.001
+
+
+@pytest.mark.parametrize("number", [3, 40, 111])
+def test_a_tree_s_arcs_are_followed_where_the_strongest_other_word_is_right(bert, number):
+    sentence = sample()[number]
+    record = bert.trace(sentence.text, keep=("pattern",))
+    words = plain_words(record.pattern[1, 0].numpy(), record.tokens, sentence)
+    strongest = {}
+    for query, row in enumerate(words):
+        others = [(weight, key) for key, weight in enumerate(row) if key != query]
+        strongest[query] = max(others)[1]
+    found = head_vs_tree(record, sentence, 1, 0)
+    assert {look.query: look.key for look in found.looks} == strongest
+    for look in found.looks:
+        assert look.weight == pytest.approx(words[look.query, look.key], rel=1e-4)
+    assert [(arc.dependent, arc.head, arc.relation) for arc in found.arcs] == [
+        (i, word.head, word.deprel) for i, word in enumerate(sentence.words) if word.head >= 0
+    ]
+    for arc in found.arcs:
+        assert arc.to_head == (strongest[arc.dependent] == arc.head)
+        assert arc.to_dependent == (strongest[arc.head] == arc.dependent)
+
+
+def test_another_text_or_a_head_that_is_not_there_is_refused(bert):
+    first, second = sample()[:2]
+    record = bert.trace(first.text)
+    for given, sentence, layer in (
+        (record, second, 0),
+        (record.merge_words(), first, 0),
+        (record, first, 9),
+    ):
+        with pytest.raises(ArgumentError):
+            head_vs_tree(given, sentence, layer, 0)
+
+
+SENTENCE = tree("The/DET/2/det cat/NOUN/3/nsubj saw/VERB/0/root the/DET/5/det fog/NOUN/3/obj")
+KIND = torch.from_numpy(kinds(SENTENCE, torch.ones(5, dtype=torch.bool)))
+DET, NOUN, VERB = (PARTS.index(name) for name in ("DET", "NOUN", "VERB"))
+
+
+def test_unknown_parts_of_speech_are_x_and_unread_words_are_none():
+    sentence = tree("a/QUX/0/root b/NOUN/1/dep")
+    found = kinds(sentence, torch.tensor([True, False]))
+    assert found[0].argmax() == PARTS.index("X") and found.sum() == 1
+
+
+def test_weights_are_summed_by_kind():
+    words = torch.rand(2, 3, 5, 5, dtype=torch.float64)
+    found = weight_by_kind(words, KIND)
+    assert found[..., NOUN, DET] == pytest.approx(words[..., [1, 1, 4, 4], [0, 3, 0, 3]].sum(-1))
+    assert found.sum((-1, -2)) == pytest.approx(words.sum((-1, -2)))
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_even_attention_is_what_is_expected(causal):
+    even = torch.ones(1, 5, 5) / 5
+    if causal:
+        even = torch.ones(1, 5, 5).tril() / torch.arange(1, 6)[:, None]
+    even = 0.7 * even  # the rest went to special tokens
+    found = expected_by_kind(even, KIND, causal=causal)
+    assert found == pytest.approx(weight_by_kind(even, KIND))
+
+
+def test_each_row_of_what_is_expected_has_the_weight_that_there_is():
+    words = torch.rand(2, 5, 5, dtype=torch.float64)
+    found = expected_by_kind(words, KIND, causal=False)
+    assert found.sum(-1) == pytest.approx(weight_by_kind(words, KIND).sum(-1))
+    assert found[:, VERB, NOUN] == pytest.approx(words[:, 2].sum(-1) * 2 / 5)

@@ -6,15 +6,25 @@ import gc
 import gzip
 import io
 import os
+import random
 import tempfile
 import threading
+from collections import Counter
+from collections.abc import Iterator
+from itertools import chain, combinations, cycle, islice
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from scipy import stats
 
+from mha_viz.corpus.sources import sampling
+from mha_viz.corpus.sources.readers import ending_of, passages
+from mha_viz.corpus.sources.reading import OpenFile
+from mha_viz.corpus.sources.sampling import SeenTexts, fair_sample
 from mha_viz.corpus.sources.source import Source, open_source
 from mha_viz.errors import ArgumentError, SourceError
+from tests.corpus.test_readers import as_parquet
 
 
 def texts(source: Source) -> list[str]:
@@ -137,3 +147,118 @@ def test_a_useless_file_or_folder_is_told_in_one_sentence(tmp_path: Path) -> Non
         texts(open_source(tmp_path))
     with pytest.raises(ArgumentError, match="sample=0"):
         open_source(table, sample=0)
+
+
+def drawn(n: int, size: int, seed: int) -> tuple[int, ...]:
+    return tuple(fair_sample(iter(range(n)), size, seed))
+
+
+def test_every_choice_is_equally_likely() -> None:
+    found = Counter(drawn(7, 3, seed) for seed in range(1400))
+    choices = list(combinations(range(7), 3))
+    assert set(found) == set(choices)  # in order, too
+    assert stats.chisquare([found[choice] for choice in choices]).pvalue > 0.01
+
+
+def test_every_place_of_a_long_stream_is_equally_likely() -> None:
+    found = Counter(number // 50 for seed in range(50) for number in drawn(1000, 40, seed))
+    assert stats.chisquare([found[part] for part in range(20)]).pvalue > 0.01
+
+
+def test_a_seed_draws_the_same_and_a_larger_sample_contains_the_smaller() -> None:
+    assert drawn(1000, 50, 3) == drawn(1000, 50, 3) != drawn(1000, 50, 4)
+    assert set(drawn(1000, 50, 3)) < set(drawn(1000, 80, 3))
+    assert drawn(5, 50, 3) == (0, 1, 2, 3, 4)
+
+
+def test_seen_texts_are_those_of_a_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also when most of them have been merged into sorted runs."""
+    monkeypatch.setattr(sampling, "_RECENT", 7)
+    drawn = [f"{random.Random(i).randrange(400)} cats" for i in range(1_009)]
+    seen, known = SeenTexts(), set[str]()
+    for text in drawn:
+        assert seen.add(text) == (text not in known)
+        known.add(text)
+    assert len(seen._runs) <= 7 and sum(map(len, seen._runs)) > 300
+
+
+def test_source_leaves_copies_out_and_counts_them() -> None:
+    source = open_source(["One.", " One. ", "Two.", "", "one.", "Two.", "One."])
+    for _ in range(2):
+        assert [(item.number, item.text) for item in source] == [
+            (0, "One."),
+            (1, "Two."),
+            (2, "one."),
+        ]
+        assert (source.n_duplicates, source.n_skipped) == (3, 1)
+
+
+def test_sample_draws_different_texts() -> None:
+    source = open_source([f"Text {i % 13}." for i in range(1_009)], sample=13, seed=3)
+    assert len({item.text for item in source}) == 13
+
+
+class Counted(io.RawIOBase):
+    """A file without end, which counts what was asked of it."""
+
+    def __init__(self, lines: Iterator[bytes]) -> None:
+        self.lines, self.n_read, self.begin = lines, 0, b""
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
+        while len(self.begin) < len(buffer):
+            self.begin += next(self.lines)
+        taken, self.begin = self.begin[: len(buffer)], self.begin[len(buffer) :]
+        buffer[:] = taken
+        self.n_read += len(taken)
+        return len(taken)
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        return offset  # every part of it is like every other
+
+
+@pytest.mark.parametrize(
+    ("name", "line"),
+    [
+        ("a.txt", b"One.\n"),
+        ("a.jsonl", b'{"text": "One."}\n'),
+        ("a.json", b'{"text": "One."},\n'),
+        ("a.csv", b'"text"\n'),
+    ],
+)
+def test_of_an_endless_file_no_more_than_its_beginning_is_read(name: str, line: bytes) -> None:
+    file = Counted(chain([b"["] if name == "a.json" else [], cycle([line])))
+    found = passages(OpenFile(io.BufferedReader(file), name, None, pytest.fail), ending_of(name))
+    assert len(list(islice(found, 1000))) == 1000
+    assert file.n_read < 300_000
+
+
+def test_of_a_line_without_end_no_more_than_a_part_is_held() -> None:
+    file = Counted(iter([b"x" * 2**16] * 200 + [b"\n"] + [b"One.\n"] * 2**16))
+    skipped: list[tuple[str, str]] = []
+    found = passages(
+        OpenFile(io.BufferedReader(file), "a", None, lambda *skip: skipped.append(skip)), ""
+    )
+    assert next(found).text == "One."
+    assert [place for place, _ in skipped] == ["a:1"]
+
+
+def test_of_a_parquet_file_no_more_than_a_row_group_is_read() -> None:
+    class Asked(io.BytesIO):
+        n_read = 0
+
+        def read(self, size: int | None = -1) -> bytes:
+            got = super().read(size)
+            self.n_read += len(got)
+            return got
+
+    texts = [f"{i:08} " * 50 for i in range(20_000)]
+    file = Asked(as_parquet(texts, row_group_size=500, compression="none", use_dictionary=False))
+    found = passages(OpenFile(file, "a.parquet", None, pytest.fail), ".parquet")
+    assert len(list(islice(found, 100))) == 100
+    assert file.n_read < len(file.getvalue()) / 5

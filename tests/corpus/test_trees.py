@@ -1,10 +1,26 @@
-"""CoNLL-U is read as it stands, and what is broken is skipped with its place."""
+"""Trees as CoNLL-U and parsers give them, their words met with tokens; broken ones skipped."""
 
+import numpy as np
 import pytest
+import torch
+from scipy.sparse.csgraph import minimum_spanning_tree
 
+import mha_viz as mv
+from mha_viz.core.record.fields import Token
 from mha_viz.corpus.treebank import trees
+from mha_viz.corpus.treebank.alignment import align_words
 from mha_viz.corpus.treebank.mentions import Mention, read_mentions
-from mha_viz.corpus.treebank.trees import read_conllu, sample_lines
+from mha_viz.corpus.treebank.parsing import (
+    arc_hits,
+    as_tensors,
+    branching_hits,
+    gold_arcs,
+    spanning_trees,
+    tree_words,
+)
+from mha_viz.corpus.treebank.trees import Sentence, Word, read_conllu, sample_lines
+from tests.making.comparing import close
+from tests.making.trees import sample, tree
 
 
 def lines(*rows):
@@ -105,3 +121,112 @@ def test_mentions_may_nest_and_have_more_fields_or_parts():
     miscs.append({"Entity": "(3)1)"})
     found = read_mentions(miscs, [3, 0, 3, -1])
     assert found == (Mention("1", 0, 4, 3), Mention("2", 0, 2, 0), Mention("3", 3, 4, 3))
+
+
+CAT = tree("The/DET/3/det old/ADJ/3/amod cat/NOUN/4/nsubj slept/VERB/0/root ././4/punct")
+EACH = sample()[::15]
+
+
+def covered(sentence):
+    return torch.ones(len(sentence.words), dtype=torch.bool)
+
+
+@pytest.mark.parametrize("n", [2, 3, 7, 12])
+def test_spanning_trees_are_scipys(n):
+    words = np.random.default_rng(n).random((2, 3, n, n))
+    found = spanning_trees(torch.from_numpy(words), torch.tensor([n, n]))
+    assert found.shape == (2, 3, n - 1, 2)
+    for place in np.ndindex(2, 3):
+        both = words[place] + words[place].T
+        expected = minimum_spanning_tree(np.triu(10 - both, 1)).tocoo()
+        pairs = set(zip(expected.row.tolist(), expected.col.tolist(), strict=True))
+        assert {tuple(sorted(arc)) for arc in found[place].tolist()} == pairs
+
+
+def test_words_that_fill_a_tree_up_are_in_none():
+    words = torch.rand(3, 2, 7, 7)
+    together = spanning_trees(words, torch.tensor([7, 4, 1]))
+    assert torch.equal(together[:1], spanning_trees(words[:1], torch.tensor([7])))
+    alone = spanning_trees(words[1:2, :, :4, :4], torch.tensor([4]))
+    assert torch.equal(together[1:2, :, :3], alone)
+    assert not together[1, :, 3:].any() and not together[2].any()
+
+
+def test_equal_weights_give_a_tree_all_the_same():
+    arcs = spanning_trees(torch.zeros(1, 1, 4, 4), torch.tensor([4]))[0, 0]
+    assert arcs.tolist() == [[0, 1], [0, 2], [0, 3]]
+
+
+def found_arcs(words, sentence):
+    """How many of a sentence's arcs are in the tree of one head's (word, word)."""
+    kept = tree_words(sentence, covered(sentence))
+    gold = as_tensors([(sentence, covered(sentence))])
+    assert gold.words.tolist() == [kept]
+    return arc_hits(words[kept][:, kept][None, None], gold).item()
+
+
+def test_arcs_leave_punctuation_and_the_root_out():
+    assert tree_words(CAT, covered(CAT)) == [0, 1, 2, 3]
+    assert gold_arcs(CAT, covered(CAT)) == [(0, 2), (1, 2), (2, 3)]
+    assert branching_hits(CAT, covered(CAT)) == 2
+    assert gold_arcs(CAT, torch.tensor([True, False, True, True, True])) == [(0, 2), (2, 3)]
+
+
+@pytest.mark.parametrize("sentence", EACH)
+def test_a_head_that_looks_at_the_word_before_is_the_branching_baseline(sentence):
+    """Among the words of the tree, for punctuation in between has no arc."""
+    kept = tree_words(sentence, covered(sentence))
+    n = len(sentence.words)
+    words = torch.zeros(n, n)
+    words[kept[1:], kept[:-1]] = 1.0
+    assert found_arcs(words, sentence) == branching_hits(sentence, covered(sentence))
+
+
+def word(form: str, start: int, end: int) -> Word:
+    return Word(form, form, "X", -1, "dep", start, end)
+
+
+def test_weight_to_a_word_is_summed_and_from_a_word_averaged():
+    sentence = tree("walking/VERB/0/root home/ADV/1/advmod")
+    tokens = [
+        Token("[CLS]", 0, is_special=True),
+        Token("walk", 1, 0, 4),
+        Token("##ing", 2, 4, 7),
+        Token("home", 3, 8, 12),
+        Token("[SEP]", 4, is_special=True),
+    ]
+    pattern = torch.rand(2, 3, 5, 5).softmax(-1)
+    words = align_words(tokens, sentence).between_words(pattern)
+    to_home = pattern[:, :, 1:3, 3].mean(-1)
+    to_walking = pattern[:, :, 3, 1] + pattern[:, :, 3, 2]
+    close(words[:, :, 0, 1], to_home)
+    close(words[:, :, 1, 0], to_walking)
+
+
+def test_a_token_of_two_words_is_shared_and_adds_up():
+    sentence = Sentence("dont", (word("do", 0, 2), word("nt", 2, 4)))
+    shares = align_words([Token("don", 1, 0, 3), Token("t", 2, 3, 4)], sentence).shares
+    close(shares, torch.tensor([[2 / 3, 0.0], [1 / 3, 1.0]]))
+
+
+def test_words_that_are_one_token_share_it_evenly():
+    sentence = Sentence("du", (word("de", 0, 2), word("le", 0, 2)))
+    assert align_words([Token("du", 1, 0, 2)], sentence).shares.tolist() == [[0.5], [0.5]]
+
+
+def test_a_word_that_was_cut_off_has_no_weight():
+    sentence = tree("one/NUM/0/root two/NUM/1/dep")
+    alignment = align_words([Token("one", 1, 0, 3)], sentence)
+    assert alignment.covered.tolist() == [True, False]
+    assert alignment.between_words(torch.ones(1, 1, 1)).tolist() == [[[1.0, 0.0], [0.0, 0.0]]]
+
+
+@pytest.mark.parametrize("name", ["tiny-bert", "tiny-gpt2"])
+def test_every_word_of_the_sample_is_covered_and_no_weight_is_lost(name):
+    model = mv.load(name)
+    for sentence in sample()[::12]:
+        tokens = model.trace(sentence.text, keep=("pattern",)).tokens
+        alignment = align_words(tokens, sentence)
+        assert alignment.covered.all()
+        special = torch.tensor([token.is_special for token in tokens])
+        close(alignment.shares.sum(0), (~special).float())

@@ -52,3 +52,13 @@ def test_what_is_wrong_with_a_machine_is_told(
 ) -> None:
     with pytest.raises(mv.errors.StudyError, match=said):
         sent(replace(plan, **change), task)
+
+
+def test_plan_has_untrained_weights_only_where_the_study_compares_with_them(
+    bert: Any,
+) -> None:
+    for baselines in (False, True):
+        settings = Settings(baselines=baselines)
+        plan = Plan.of(bert, settings)
+        assert (plan.untrained is not None) == baselines
+        assert plan.settings == settings

@@ -8,12 +8,14 @@ import torch
 import transformers as tf
 
 import mha_viz as mv
+from mha_viz.core.record.patterns import ComputedPatterns, StoredPatterns
+from mha_viz.engine import loaded_network, recording
 from mha_viz.engine.model import AttentionModel
 from mha_viz.engine.probe import KEEPABLE
 from mha_viz.errors import ArgumentError, AttentionUnavailableError, NotKeptError
-from tests.making.checkpoints import D_HEAD, HEADS, LAYERS, OTHER, TEXT, WORDS, tokenizer
+from tests.making.checkpoints import D_HEAD, HEADS, LAYERS, N_CTX, OTHER, TEXT, WORDS, tokenizer
 from tests.making.comparing import close
-from tests.making.families import build
+from tests.making.families import HEADED, build
 
 # -- arguments -----------------------------------------------------------------------------------
 
@@ -127,3 +129,132 @@ def test_running_out_of_memory_is_told(models, monkeypatch):
     monkeypatch.setattr(model.network.base_model, "forward", forward)
     with pytest.raises(mv.MhaVizError, match="ran out of memory on cpu"):
         model.trace(TEXT)
+
+
+MATRICES = ("W_Q", "W_K", "W_V", "W_O")
+
+
+def test_head_weights_of_shared_heads_are_repeated():
+    model = build("llama")
+    for name in MATRICES:
+        for layer, weight in enumerate(model.head_weights(name)):
+            own = getattr(model.attention_weights(layer), name)
+            assert len(weight) == 6 and len(own) == (3 if name in ("W_K", "W_V") else 6)
+            for head in range(6):
+                assert torch.equal(weight[head], own[head * len(own) // 6])
+
+
+def test_head_weights_of_a_part_and_of_nothing(models):
+    model = build("t5")
+    for part, layers in (("encoder", 2), ("decoder", 3), ("cross", 3)):
+        weights = model.head_weights("W_K", part)
+        assert len(weights) == layers
+        assert torch.equal(weights[1], model.attention_weights(1, part).W_K)
+    assert torch.equal(model.head_weights("W_K")[0], model.head_weights("W_K", "encoder")[0])
+    for name in ("W_X", "b_Q", "", "scale"):
+        with pytest.raises(ArgumentError, match="name must be one of W_Q, W_K, W_V, W_O"):
+            model.head_weights(name)
+    with pytest.raises(ArgumentError, match=r"part\(s\) self, got 'cross'"):
+        models["bert"].head_weights("W_Q", part="cross")
+
+
+def test_head_weights_of_a_family_that_computes_by_itself(models, monkeypatch):
+    monkeypatch.setattr(models["bert"], "backend", "eager")
+    for ask in (models["bert"].head_weights, lambda _: models["bert"].attention_weights(0)):
+        with pytest.raises(AttentionUnavailableError, match="computes its attention by itself"):
+            ask("W_Q")
+
+
+@pytest.mark.parametrize(
+    ("name", "special", "n_ctx"),
+    [("tiny-bert", 2, 128), ("tiny-gpt2", 0, 128), ("tiny-llama", 0, 1024)],
+)
+def test_a_long_text_is_cut_and_the_record_says_by_how_much(name, special, n_ctx):
+    model, text = mv.load(name), "cat " * (n_ctx + 200)
+    assert model.n_ctx == n_ctx
+    record = model.trace(text, keep=("pattern",))
+    whole = len(model.tokenizer(text, add_special_tokens=False)["input_ids"])
+    assert len(record.tokens) == n_ctx
+    (note,) = record.notes
+    assert (
+        f"cut to {n_ctx:,} tokens" in note
+        and f" {whole - n_ctx + special:,} tokens were left out" in note
+    )
+    assert model.trace("cat").notes == ()
+
+
+@pytest.mark.parametrize("pad", [0, 5])
+def test_n_ctx_of_roberta_leaves_out_the_positions_up_to_its_padding(pad):
+    config = tf.RobertaConfig(**HEADED | dict(pad_token_id=pad))
+    model = mv.wrap(tf.RobertaModel(config), tokenizer(pairs=False))
+    assert len(model.trace("cat " * 99).tokens) == model.n_ctx == 31 - pad - 1
+
+
+def test_a_pair_is_two_segments(models):
+    record = models["bert"].trace(TEXT, OTHER)
+    assert [t.segment for t in record.tokens] == [0] * 8 + [1] * 9
+    assert [i for i, t in enumerate(record.tokens) if t.is_special] == [0, 7, 16]
+    assert (record.text, record.text_pair) == (TEXT, OTHER)
+    # The second segment has an embedding of its own: its text read as part of the first is another.
+    assert not torch.allclose(
+        record.pattern[..., :6, :6], models["bert"].trace(TEXT).pattern[..., :6, :6], atol=1e-3
+    )
+    assert models["bert"].accepts_pair
+
+
+def test_the_decoders_text_is_the_records_second_text():
+    record = build("t5").trace(TEXT, OTHER, part="cross")
+    assert (record.text, record.text_pair) == (TEXT, OTHER)
+    typed = [token for token in record.tokens if not token.is_special]
+    assert [OTHER[t.start : t.end] for t in typed] == OTHER.split()
+    assert {t.segment for t in record.tokens} == {1} and {t.segment for t in record.key_tokens} == {
+        0
+    }
+
+
+def test_a_text_that_is_largely_unknown_says_so():
+    model = mv.load("tiny-bert")
+    (note,) = model.trace("北京是中国的首都").notes
+    assert "8 of " in note
+    few = "The old cat sat on the mat beside the red door. 北"
+    pair = model.trace(few, "北京")
+    assert not model.trace(few).notes and not pair.notes  # 3 of 16
+    assert not model.trace("[UNK] [UNK]").notes  # typed, and read as typed
+    assert not mv.load("tiny-gpt2").trace("<|endoftext|> 北京").notes
+    (note,) = mv.predict(model, "北京 [MASK]").notes
+    assert "2 of the 3" in note
+
+
+def test_n_ctx_of_a_family_that_counts_no_positions_is_bounded_by_memory_alone():
+    config = tf.BloomConfig(vocab_size=len(WORDS), hidden_size=20, n_layer=2, n_head=5)
+    model = mv.wrap(tf.BloomModel(config), tokenizer(pairs=False))
+    assert model.n_ctx > 2048
+    assert len(model.trace("cat " * 700).tokens) == 700
+
+
+@pytest.mark.parametrize("n_bytes", [9_000, 20_000, 10**9])
+@pytest.mark.parametrize("name", ["bert", "gpt2"])
+def test_texts_are_cut_to_what_their_record_may_take(folders, name, n_bytes):
+    model = mv.load(str(folders[name]))
+    model.cut_texts(n_bytes)
+    record = model.trace("the cat sat on a mat " * 20, keep=KEEPABLE)
+    assert len(record.tokens) == model.n_ctx <= N_CTX
+    assert sum(getattr(record, kept).nbytes for kept in KEEPABLE) <= n_bytes
+    assert f"was cut to {model.n_ctx} tokens" in record.notes[-1]
+    longer = model.n_ctx + 1
+    assert model.n_ctx == N_CTX or 4 * LAYERS * HEADS * longer * (longer + 4 * D_HEAD) > n_bytes
+
+
+@pytest.mark.parametrize("tiles", [2, 3])
+def test_texts_whose_weights_are_not_stored_are_cut_to_what_is_held(monkeypatch, folders, tiles):
+    monkeypatch.setattr(loaded_network, "TILES", tiles)
+    monkeypatch.setattr(recording, "TILES", tiles)
+    per_token = 4 * LAYERS * HEADS * 4 * D_HEAD
+    model = mv.load(str(folders["gpt2"]))
+    model.cut_texts(13 * per_token + 4 * LAYERS * HEADS * tiles**2)
+    record = model.trace("the cat sat on a mat " * 20, keep=(*KEEPABLE, "tiles"))
+    assert len(record.tokens) == model.n_ctx == 13 < N_CTX
+    assert isinstance(record.patterns, ComputedPatterns)
+    assert record.held_bytes <= 13 * per_token + 4 * LAYERS * HEADS * tiles**2
+    stored = model.trace("the cat sat", keep=KEEPABLE)
+    assert isinstance(stored.patterns, StoredPatterns)

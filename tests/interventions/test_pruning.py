@@ -6,19 +6,24 @@ import pytest
 import torch
 
 import mha_viz as mv
+from mha_viz.core.names import ORDERS as NAMES_OF_ORDERS
 from mha_viz.errors import ArgumentError, AttentionUnavailableError, TextError
 from mha_viz.interventions import pruning as module
 from mha_viz.interventions.importance import head_importance, t_interval
 from mha_viz.interventions.pruning import (
+    DRAWS,
+    IMPORTANCE,
     SAME_TEXTS,
     mean_similarity,
     pruning_curve,
     redundancy_order,
+    remove_heads,
 )
 from mha_viz.interventions.robustness import robustness
 from mha_viz.prediction.replay import losses
 from mha_viz.prediction.targets import ONE_TEXT
 from tests.making.checkpoints import HEADS, LAYERS, OTHER, TEXT
+from tests.making.comparing import close
 from tests.making.families import build
 from tests.making.losses import plain_losses
 
@@ -265,3 +270,39 @@ def test_one_text_and_what_is_no_draw(models):
     for bad in (dict(n_draws=0), dict(tolerance=-0.1), dict(tolerance=float("nan"))):
         with pytest.raises(ArgumentError, match="n_draws must be 1 or more"):
             robustness(models["bert"], TEXT, **bad)
+
+
+SENTENCES = ["The cat sat on the mat."]
+
+
+@pytest.fixture(scope="module")
+def model():
+    return mv.load("tiny-gpt2")
+
+
+def test_it_is_what_each_part_finds_by_itself(model):
+    told = []
+    found = remove_heads(
+        model,
+        SENTENCES,
+        {},
+        steps=2,
+        n_seeds=1,
+        n_draws=4,
+        on_progress=lambda *news: told.append(news),
+    )
+    assert list(found.curves) == list(NAMES_OF_ORDERS)
+    for order, curve in found.curves.items():
+        direct = pruning_curve(model, SENTENCES, order, steps=2, n_seeds=1)
+        close(curve.values, direct.values)
+    draws = robustness(model, SENTENCES, 4)
+    close(found.draws.change, draws.change)
+    in_order = [IMPORTANCE, *NAMES_OF_ORDERS, DRAWS]
+    assert list(dict.fromkeys(part for part, _ in told)) == in_order
+    for (
+        part,
+        share,
+    ) in told:  # some parts count twice: first what puts heads in order, then the loss
+        begin = in_order.index(part) / len(in_order)
+        assert begin <= share <= begin + 1 / len(in_order) + 1e-9
+    assert told[-1] == (DRAWS, 1.0)

@@ -1,5 +1,6 @@
 """Lab 14: the patterns of heads that share their keys, against scipy and by hand."""
 
+import math
 from itertools import combinations
 from math import factorial
 
@@ -10,6 +11,7 @@ from scipy.spatial.distance import jensenshannon
 
 import mha_viz as mv
 from mha_viz.learn.labs.shared_keys import numbers as lab
+from mha_viz.learn.labs.shared_keys import recurrence
 from tests.making.comparing import near
 
 TEXTS = ("My sister sings.", "She ran.", "The thin hungry dog quickly ate our bread.")
@@ -65,3 +67,26 @@ def test_chance_counts_groupings_of_all_layers():
     assert found.as_close == [2, 2]
     sums = [a + b for a in random[0].tolist() for b in random[1].tolist()]
     assert found.chance == near(sum(total <= 7 for total in sums) / 9)
+
+
+@pytest.mark.parametrize("kind", recurrence.KINDS)
+@pytest.mark.parametrize(("n", "d"), [(2, 4), (7, 4), (16, 8), (33, 3)])
+def test_factored_matrix_are_those_of_the_formula(kind, n, d):
+    assert recurrence.reached(kind, n, d).products == recurrence.formula(kind, n, d)
+
+
+def test_paths_are_constant_linear_and_logarithmic():
+    for n in (2, 9, 10, 27, 28):
+        assert recurrence.reached("attention", n, 4).path == 3  # W_V, weights, W_O
+        assert recurrence.reached("recurrent", n, 4).path == n
+        assert recurrence.reached("convolution", n, 4).path == math.ceil(round(math.log(n, 3), 9))
+
+
+def test_what_waits_for_what():
+    for n in (4, 20):
+        assert (
+            recurrence.reached("attention", n, 4).in_turn == 4
+        )  # W_Q or W_K, scores, weights, W_O
+        assert recurrence.reached("recurrent", n, 4).in_turn == n
+        found = recurrence.reached("convolution", n, 4)
+        assert found.in_turn == found.layers == found.path

@@ -1,9 +1,12 @@
 """Circuits of edges: where parts stand, and what lines and middles tell."""
 
+import numpy as np
 import pytest
 
+import mha_viz as mv
 from mha_viz.errors import ArgumentError
 from mha_viz.plots.edge_graph import edge_graph
+from tests.making.comparing import close
 
 EDGES = [("embedding", "L0 H2 value", -3.0), ("L0 H2", "L1 H0 key", -1.5), ("MLP 1", "logits", 0.5)]
 
@@ -47,3 +50,16 @@ def test_what_is_no_edge_is_refused() -> None:
         edge_graph([], 2, 3)
     with pytest.raises(ArgumentError, match="must join"):
         edge_graph([("<b>", "logits", 1.0)], 2, 3)
+
+
+TEXTS = ["The cat <b>sat</b> $x$.", "A %{x} dog."]
+
+
+def test_dots_lie_where_the_map_says_and_tell_of_their_tokens():
+    found = mv.query_key_map(mv.load("tiny-gpt2"), TEXTS)
+    figure = found.figure(1, 3)
+    for kind, trace in enumerate(figure.data):
+        close(np.stack([trace.x, trace.y], 1), found.points[1, 3, kind])
+    hovers = figure.data[0].hovertext
+    assert hovers[0].startswith("query The, position 0 of text 1; looks at The (1.00)")
+    assert not any("<" in text or "%{" in text for text in hovers)

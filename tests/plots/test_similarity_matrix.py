@@ -1,10 +1,16 @@
 """The matrix of all pairs of heads and the map: order, clicks, and what is not defined."""
 
+import base64
+import json
+
 import numpy as np
 import pytest
 
+from mha_viz.core.compare.alignment import align, aligned
 from mha_viz.core.compare.twins import classical_mds, head_order
 from mha_viz.errors import ArgumentError, ShapeError
+from mha_viz.plots.difference import difference_heatmap, head_changes
+from mha_viz.plots.frame import MASKED
 from mha_viz.plots.head_map import head_map
 from mha_viz.plots.similarity_matrix import HeadPairs, Marks, similarity_matrix
 from tests.plots.drawn import HOSTILE, clicked, head_names, is_neutral
@@ -97,3 +103,95 @@ def test_the_map_puts_heads_where_they_are() -> None:
     assert np.c_[dots.x, dots.y] == pytest.approx(places[index], abs=0)
     assert list(dots.marker.color) == [i // 5 for i in index]
     assert figure.data[1].customdata == ([1, 2],) and figure.data[1].x[0] == places[7, 0]
+
+
+RNG = np.random.default_rng(11)
+A, B = RNG.random((2, 3, 5)).astype(np.float32)
+
+
+def test_the_difference_is_b_minus_a() -> None:
+    figure = difference_heatmap(A, B, (list("abc"), list("vwxyz")), names=("one", "two"))
+    heat = figure.data[0]
+    assert (heat.z == (B.astype(float) - A).astype(np.float32)).all()
+    assert (heat.customdata[..., 0] == A).all() and (heat.customdata[..., 1] == B).all()
+    assert heat.zmin == -heat.zmax and heat.zmax == pytest.approx(np.abs(B - A).max())
+    sent = json.loads(figure.to_json())["data"][0]["customdata"]
+    assert np.frombuffer(base64.b64decode(sent["bdata"]), dtype=sent["dtype"]).size == 30
+
+
+def test_what_only_one_has_is_hatched_and_keeps_its_value() -> None:
+    pairs = align("the cat sat".split(), "the old cat".split())
+    a, b = (RNG.random((3, 3)) for _ in range(2))
+    left, right = aligned(a, [i for i, _ in pairs]), aligned(b, [j for _, j in pairs])
+    assert pairs == [(0, 0), (None, 1), (1, 2), (2, None)]
+    labels = list("pqrs")
+    figure = difference_heatmap(left, right, (labels, labels), names=("one", "two"))
+    heat, only_a, rising, only_b, falling = figure.data[:5]
+    assert np.isfinite(heat.z).sum() == 4 and heat.hoverongaps is False
+    assert "only in one" in only_a.hovertemplate and "only in two" in only_b.hovertemplate
+    assert np.array_equal(np.isfinite(only_a.z), np.isfinite(left) & np.isnan(right))
+    assert only_a.z[3, 0] == np.float32(a[2, 0]) and only_b.z[1, 0] == np.float32(b[1, 0])
+    assert len(rising.x) == len(falling.x) == 3 * 5
+
+
+def test_a_masked_cell_is_no_difference_of_0() -> None:
+    hidden = ~np.tri(3, dtype=bool)
+    a, b = (np.where(hidden, 0, RNG.random((3, 3))) for _ in range(2))
+    figure = difference_heatmap(a, b, ("abc", "abc"), masked=(hidden, hidden))
+    heat, grey = figure.data[:2]
+    assert np.array_equal(np.isnan(heat.z), hidden) and np.array_equal(np.isfinite(grey.z), hidden)
+    assert MASKED in grey.hovertemplate and "difference" not in grey.hovertemplate
+
+
+def test_what_only_one_may_see_it_has_alone() -> None:
+    """A causal model beside one that sees all: 0 there is no weight that could be compared."""
+    hidden, nothing = ~np.tri(3, dtype=bool), np.zeros((3, 3), dtype=bool)
+    a, b = np.where(hidden, 0, A[:, :3]), B[:, :3]
+    figure = difference_heatmap(a, b, ("abc", "abc"), masked=(hidden, nothing))
+    heat, alone = figure.data[:2]
+    assert np.array_equal(np.isnan(heat.z), hidden)
+    assert "only in B" in alone.hovertemplate and (alone.z[hidden] == b[hidden]).all()
+
+
+def test_heads_that_changed() -> None:
+    change = RNG.random((3, 5))
+    change[1, 2], change[2, 4], change[0, 1] = 9.0, 7.0, np.nan
+    figure = head_changes(change, "Hellinger", selected=(1, 3))
+    assert sorted(clicked(figure)) == [[i, j] for i in range(3) for j in range(5)]
+    for trace in figure.data:
+        if trace.customdata is not None:
+            places = [tuple(place) for place in trace.customdata]
+            assert places == list(zip(trace.y.tolist(), trace.x.tolist(), strict=True))
+            if trace.marker.color is not None:
+                want = [change[place] for place in places]
+                assert trace.marker.color == pytest.approx(np.float32(want))
+            else:
+                assert places == [(0, 1)] and "not defined" in trace.hovertemplate
+    assert "Most: L1 H2 (9), L2 H4 (7)" in figure.layout.title.text
+    assert (figure.data[0].zmin, figure.data[0].zmax) == (0, 9)
+    with pytest.raises(ArgumentError):
+        head_changes(change, selected=(3, 0))
+
+
+def test_hovers_write_a_true_minus_and_names_of_columns_stand_above() -> None:
+    change = np.array([[-0.12345, 0.5], [0.0, np.nan]])
+    heads = head_changes(change, "Loss", "nats", diverging=True)
+    (points,) = [trace for trace in heads.data if trace.hovertext is not None]
+    assert list(points.hovertext) == ["−0.123", "+0.5", "0"]
+    assert "%{hovertext}" in points.hovertemplate
+    both = difference_heatmap(np.eye(2), np.eye(2)[::-1], (["a", "b"], ["c", "d"]))
+    cells = next(trace for trace in both.data if trace.type == "heatmap")
+    assert cells.zhoverformat == "+,.3~r" and "<b>%{z}</b>" in cells.hovertemplate
+    for figure in (heads, both):
+        assert figure.layout.xaxis2.side == "top"
+        assert figure.data[0].colorbar.yanchor == "top" and figure.data[0].colorbar.y < 0
+
+
+def test_text_of_differences_stays_text() -> None:
+    labels = [HOSTILE] * 3
+    holed = np.where(np.eye(3, dtype=bool), np.nan, 0.5)
+    bad = difference_heatmap(
+        holed, np.flip(holed, 0).copy(), (labels, labels), title=HOSTILE, names=(HOSTILE, HOSTILE)
+    )
+    assert is_neutral(bad)
+    assert is_neutral(head_changes(A.astype(float), HOSTILE, HOSTILE))

@@ -1,6 +1,7 @@
 """The Compare page without a browser: its numbers are the library's own, and a click is cheap."""
 
 import base64
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -12,6 +13,7 @@ from mha_viz.core.metrics import attention_flow, attention_rollout
 from mha_viz.core.metrics.layers import capacity, variance_statement
 from mha_viz.core.names import MATRICES
 from mha_viz.core.record import patterns
+from mha_viz.ui.compare import details, scatter
 from tests.making.comparing import close, near
 from tests.ui.compare_app import (
     OTHER,
@@ -156,3 +158,17 @@ def test_chance_is_what_random_matrices_give():
     close(drawn, shown["W_Q"] - level)
     inside = sum(int((shown[matrix] - level >= band["y0"]).sum()) for matrix in MATRICES)
     assert f"same shape: {inside} of 16" in said(app)
+
+
+@pytest.mark.parametrize(("n_tokens", "reason"), [(1, "one_token"), (2, "constant")])
+def test_why_not_blames_the_text_s_length_for_one_token_alone(n_tokens: int, reason: str) -> None:
+    scene = SimpleNamespace(record=SimpleNamespace(tokens=["a"] * n_tokens))
+    assert scatter.TEXTS(f"scatter.{reason}") in scatter._why_not(scene, "redundancy")
+
+
+def test_about_counts_words_of_a_merged_record_and_tokens_of_others() -> None:
+    record = mv.load("tiny-gpt2").trace("Unbelievably, it rains.")
+    merged = record.merge_words()
+    assert len(merged.tokens) < len(record.tokens)
+    assert details._about(record).endswith(f" {len(record.tokens)} tokens")
+    assert details._about(merged).endswith(f" {len(merged.tokens)} words")

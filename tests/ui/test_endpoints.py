@@ -1,6 +1,9 @@
-"""A public server as whoever runs it sees it: its endpoints and its log, with real requests."""
+"""What a server sends: endpoints, log, headers and the page's style, by real requests."""
 
 import asyncio
+import gzip
+import http.client
+import re
 import urllib.error
 import urllib.request
 from collections.abc import Callable
@@ -8,12 +11,15 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
+from starlette.responses import HTMLResponse
+from starlette.testclient import TestClient
 
 from mha_viz.ui.operating.figures import Times
-from mha_viz.ui.server import endpoints, uploads
+from mha_viz.ui.server import endpoints, headers, uploads
+from mha_viz.ui.server.page_style import PROGRESS_BAR, STYLE, PageStyle
 from mha_viz.ui.server.uploads import Uploads
 from tests import waiting
-from tests.ui.serving import OpenPage, served
+from tests.ui.serving import OpenPage, served, serving
 
 TOKEN = "a-token-of-22-letters-"
 MARKER = "Xylophonmarker"
@@ -181,3 +187,73 @@ def test_seconds_are_counted_into_every_bound_above_them():
     ((buckets, total),) = times.table().values()
     assert dict(buckets)[0.05] == 1 and dict(buckets)[0.25] == 2
     assert buckets[-1] == (float("inf"), 3) and total == pytest.approx(99.26)
+
+
+ALWAYS = ("content-security-policy", "referrer-policy", "x-content-type-options")
+HTML = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8", "Accept-Encoding": "gzip"}
+
+
+@pytest.fixture(scope="module")
+def fetched(tmp_path_factory):
+    with serving(tmp_path_factory.mktemp("page_style")) as port:
+
+        def ask(path: str, method: str = "GET", **headers: str):
+            connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+            connection.request(method, path, headers=headers)
+            answer = connection.getresponse()
+            body = answer.read()
+            connection.close()
+            return answer, body
+
+        yield ask
+
+
+@pytest.mark.parametrize("path", ["/media/export.html", "/some/page"])
+def test_a_document_that_is_not_streamlits_page_is_passed_on(path):
+    """A downloaded export is a document of its own, also where a browser opens it as a page."""
+    app = PageStyle(HTMLResponse("<html><body>An export</body></html>"))
+    answer = TestClient(app).get(path, headers=HTML)
+    assert answer.text == "<html><body>An export</body></html>"
+
+
+def test_a_page_brings_its_style_and_its_progress_bar(fetched):
+    page = fetched("/compare", **HTML)[1].decode()
+    assert page.count(STYLE) == page.count(PROGRESS_BAR) == 1
+
+
+def test_all_else_is_passed_on_as_it_is(fetched):
+    answer, body = fetched("/", method="HEAD", **HTML)
+    assert answer.status == 200 and not body
+    answer, page = fetched("/compare", **{"Accept": "*/*", "Accept-Encoding": "gzip"})
+    assert answer.headers["content-encoding"] == "gzip"
+    assert STYLE not in gzip.decompress(page).decode()
+    answer, body = fetched("/_stcore/health", **HTML)
+    assert (answer.status, body) == (200, b"ok")
+
+
+def test_pages_files_and_refusals_have_all_headers(fetched):
+    script = re.search(rb'src="\.(/static/js/index[^"]+)"', fetched("/")[1])[1].decode()
+    for path in ("/", script, "/_stcore/health", "/healthz", "/no-such-page"):
+        answer, _ = fetched(path)
+        assert {name.lower() for name in answer.headers} >= set(ALWAYS), path
+    refused, _ = fetched("/", Host="evil.example")
+    assert refused.status == 403 and {name.lower() for name in refused.headers} >= set(ALWAYS)
+
+
+def test_scripts_are_files_of_the_server_its_blobs_and_the_one_in_its_page():
+    directives = dict(part.split(" ", 1) for part in headers.policy().split("; "))
+    allowed = directives["script-src"].split()
+    assert {"'self'", "blob:"} < set(allowed)
+    assert all(
+        re.fullmatch(r"'sha256-[\w+/]{43}='", one) for one in set(allowed) - {"'self'", "blob:"}
+    )
+    assert "unsafe-eval" not in headers.policy() and "*" not in headers.policy()
+    assert directives["object-src"] == "'none'" and directives["frame-ancestors"] == "'self'"
+
+
+def test_a_frame_is_allowed_where_an_operator_names_its_page():
+    found = headers.headers(("https://huggingface.co", "https://*.example.org"))
+    ancestors = "frame-ancestors 'self' https://huggingface.co https://*.example.org"
+    assert found["Content-Security-Policy"].endswith(ancestors)
+    assert "X-Frame-Options" not in found  # it knows no other hosts
+    assert headers.headers()["X-Frame-Options"] == "SAMEORIGIN"

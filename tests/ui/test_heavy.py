@@ -4,13 +4,17 @@ import threading
 from functools import partial
 
 import pytest
+import torch
+from streamlit.runtime.state.session_state_proxy import SessionStateProxy
 
+from mha_viz.core.metrics.pairs import hellinger
 from mha_viz.interventions import importance as module
 from mha_viz.interventions.importance import head_importance
 from mha_viz.ui.jobs.heavy_queue import Jobs
 from mha_viz.ui.jobs.ticket import SHORT, Work
 from mha_viz.ui.operating.settings import Settings
-from mha_viz.ui.run import heavy
+from mha_viz.ui.run import heavy, memory, page_lock, reporting
+from mha_viz.ui.run.scene import Scene
 from tests.making.comparing import close
 from tests.ui.compare_app import check, said, table
 from tests.ui.why_app import importance_page, press
@@ -89,3 +93,35 @@ def test_equal_work_of_two_visitors_has_one_key_and_other_work_another():
     assert importance(None).key == importance(1.0).key
     other = partial(head_importance, heavy.model_of(GPT2), TEXTS, "gradient")
     assert heavy.work(other, (TEXTS, "gradient")).key != importance(None).key
+
+
+SCENE = Scene("a model", "cpu", "float32", "encoder", "a text", None)
+
+
+class Overtaken(BaseException):
+    """As what Streamlit raises where a run that was overtaken reads its state."""
+
+
+def test_an_overtaken_run_ends_with_its_block_and_leaves_nothing(monkeypatch) -> None:
+    running, ended, contains = [], [], SessionStateProxy.__contains__
+
+    def read(self, key):
+        if running:
+            running.clear()
+            raise Overtaken
+        return contains(self, key)
+
+    def make():
+        running.append(1)
+        found = hellinger(torch.rand(2, 3, 5, 5).softmax(-1))
+        ended.append(1)
+        return found
+
+    monkeypatch.setattr(SessionStateProxy, "__contains__", read)
+    monkeypatch.setattr(page_lock, "PATIENCE", -1.0)
+    with pytest.raises(Overtaken):
+        reporting.cached(SCENE, "a measure", make=make)
+    assert not ended and memory.cache().find((SCENE.key, "a measure")) is None
+    monkeypatch.setattr(SessionStateProxy, "__contains__", contains)
+    found = reporting.cached(SCENE, "a measure", make=make)
+    assert ended and reporting.cached(SCENE, "a measure", make=make) is found

@@ -284,3 +284,23 @@ def test_shared_keys_distances_and_patterns_are_those_of_the_model():
         matrix = drawn[f"L2 H{head}, keys {head // 4}"]
         assert matrix["numbers"] == near(record[2, head].flatten().tolist())
         assert matrix["names"][0] == list(record.labels)
+
+
+KEY = "cost"
+
+
+def test_measured_times_and_bytes_are_those_of_the_settings(monkeypatch):
+    monkeypatch.setattr(measured, "RUNS", 1)
+    settings = dict(time_width="64", time_heads="2", longest="512", measured="1")
+    app = lab(KEY, "lengths", "time-by-heads", **settings)
+    app.button(key=f"{KEY}-start").click().run()
+    check(app)
+    found = app.session_state[f"{KEY}-start-results"][64, 2, 512, 0]
+    shown = table(app, "n", "bytes, calculated")
+    assert list(shown["n"]) == [64, 128, 256, 512]
+    assert list(shown["seconds, weights kept"]) == list(found.seconds["weights"][:4])
+    assert (shown["bytes of the weights, measured"] == shown["bytes, calculated"]).all()
+    counted = costs(Sizes(512, 64, 2)).projections / found.speed
+    assert shown["count: projections (seconds)"].iloc[-1] == pytest.approx(counted)
+    by_heads = table(app, "heads", "bytes of the weights")
+    assert list(by_heads["bytes of the weights"]) == [4 * h * 512**2 for h in (1, 2, 4, 8, 16, 32)]

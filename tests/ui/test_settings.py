@@ -1,5 +1,9 @@
 """Settings of a server: read from a file and the environment, and refused where they make none."""
 
+import re
+from dataclasses import fields
+from pathlib import Path
+
 import pytest
 
 from mha_viz.errors import SettingsError
@@ -83,3 +87,20 @@ def test_a_misspelt_variable_is_no_setting():
 def test_a_file_that_is_not_there_is_named(tmp_path):
     with pytest.raises(SettingsError, match=r"absent\.toml: No such file"):
         read({FILE: str(tmp_path / "absent.toml")})
+
+
+PAGE = Path(__file__).parents[2] / "docs" / "hosting.md"
+
+
+def test_the_table_of_settings_is_that_of_the_code():
+    table = PAGE.read_text("utf-8").split("\n## ")[1]
+    rows = {
+        found[1]: (found[2], found[3])
+        for found in re.finditer(r"^\| `(\w+)` \| ([^|]+) \| ([^|]+) \|", table, re.M)
+    }
+    assert list(rows) == [choice.name for choice in fields(Settings)]
+    for choice in fields(Settings):
+        if "public" in (facts := choice.metadata):
+            public, reach = rows[choice.name]
+            assert public == f"{facts['public']:,.0f}"
+            assert reach == f"{facts['low']:,} to {facts['high']:,}"

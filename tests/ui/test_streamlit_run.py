@@ -10,6 +10,7 @@ from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from streamlit.runtime.app_session import AppSession
 from streamlit.runtime.forward_msg_queue import ForwardMsgQueue
 from streamlit.runtime.scriptrunner import RerunData
+from streamlit.testing.v1 import AppTest
 
 from mha_viz import extras
 from mha_viz.ui.operating import descriptors, malloc_trim, memory_limit, streamlit_run
@@ -98,3 +99,29 @@ def test_is_connected_is_true_of_an_active_session_of_a_server(
     runtime = SimpleNamespace(exists=lambda: server, get_instance=lambda: instance)
     monkeypatch.setattr(streamlit_run, "runtime", runtime)
     assert streamlit_run.is_connected("mine") is expected
+
+
+def _page() -> None:
+    import streamlit as st
+
+    from mha_viz.ui.operating.streamlit_run import end_run
+    from mha_viz.ui.run.ready import fragment, run_mark
+
+    with run_mark():
+        if st.button("again"):
+            st.rerun()
+        fragment(lambda: st.text("part"))()
+        if st.button("stop"):
+            end_run()
+        if st.button("fail"):
+            raise ValueError("a fault")
+
+
+@pytest.mark.parametrize("button", [None, "stop", "fail", "again"])
+def test_run_mark_whole_run_is_counted_once(button: str | None) -> None:
+    page = AppTest.from_function(_page).run()
+    assert page.session_state.session.runs == 1
+    if button is not None:
+        next(each for each in page.button if each.label == button).click()
+    page.run()
+    assert page.session_state.session.runs == 2

@@ -273,3 +273,14 @@ def test_a_corrupted_text_is_made_by_swapping_words_and_an_equal_one_has_no_shar
     assert app.text_input(key="ask_target").max_chars == len(longest)  # a link has it whole
     app.text_input(key="ask_source").set_value(TEXT).run()
     assert not app.exception and "share" not in table(app, "position", "effect")
+
+
+def test_payload_names_model_and_first_text_and_has_a_fact_for_each_head() -> None:
+    texts = ["The cat sat.", "A dog ran home."]
+    heads = mv.query_key_map(mv.load("tiny-gpt2"), texts)
+    header, _ = unpack(payload_of(heads))
+    assert heads.model in header["title"] and texts[0] in header["title"]
+    assert texts[1] not in header["title"]
+    n_heads = int(np.prod(heads.points.shape[:2]))
+    assert header["facts"] and all(len(values) == n_heads for values in header["facts"].values())
+    assert header["tokens"] == len(heads.tokens)

@@ -10,6 +10,7 @@ from mha_viz.errors import JobError
 from mha_viz.ui.jobs import child_process
 from mha_viz.ui.jobs import heavy_queue as lane
 from mha_viz.ui.jobs.calls import Call, import_for
+from mha_viz.ui.jobs.fair_queue import FairQueue
 from mha_viz.ui.jobs.heavy_queue import Jobs
 from mha_viz.ui.jobs.ticket import SHORT, Work
 from mha_viz.ui.operating.settings import Settings
@@ -264,3 +265,16 @@ def test_where_no_process_can_be_started_the_work_is_done_here(monkeypatch):
 def test_only_our_own_functions_go_to_another_process():
     with pytest.raises(ValueError, match=r"os is no module|posix is no module"):
         Call(partial(os.system, "true"))
+
+
+def test_order_take_of_an_earlier_round_leaves_later_arrivals_behind_those_who_wait():
+    order = FairQueue()
+    for thing, session in (("a1", "a"), ("a2", "a"), ("b1", "b")):
+        order.add(thing, session)
+    for thing in ("a1", "a2"):  # out of turn, as short work passes what is heavy
+        order.take(thing)
+    order.add("c1", "c")
+    order.take("b1")
+    order.add("d1", "d")
+    order.add("a3", "a")
+    assert list(order) == ["c1", "d1", "a3"]

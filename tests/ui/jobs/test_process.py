@@ -10,8 +10,8 @@ from functools import partial
 import pytest
 
 from mha_viz.errors import JobError, TextError
-from mha_viz.ui.jobs import calls, process
-from mha_viz.ui.jobs.calls import Call, Cancelled, CancelToken
+from mha_viz.ui.jobs import calls, process, worker
+from mha_viz.ui.jobs.calls import Call, Cancelled, CancelToken, Checkpoint
 from mha_viz.ui.jobs.process import RemoteFault, Workers
 from tests.ui.jobs import calls_for_tests as ours
 from tests.waiting import wait_for
@@ -154,8 +154,8 @@ def test_at_the_end_of_the_server_processes_are_ended_and_not_waited_for(monkeyp
     own = Workers(2, GIB)
     workers = [own._taken(call(ours.goes_on)) for _ in range(2)]
     waits = []
-    for worker in workers:
-        monkeypatch.setattr(worker._process, "wait", lambda *_: waits.append(1))
+    for each in workers:
+        monkeypatch.setattr(each._process, "wait", lambda *_: waits.append(1))
     [end] = ends
     end()
     assert all(gone(worker.pid) for worker in workers) and not waits
@@ -214,3 +214,23 @@ def test_no_process_outlives_its_server(ends):
     )
     assert server.returncode in (0, -signal.SIGKILL)
     assert gone(int(server.stdout.split()[0]))
+
+
+def test_model_of_keeps_one_checkpoint_with_and_without_random_weights(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(worker, "_models", {})
+    loaded: list[Checkpoint] = []
+
+    def load(checkpoint: Checkpoint) -> object:
+        loaded.append(checkpoint)
+        assert all(other.name == checkpoint.name for other in worker._models)
+        return object()
+
+    monkeypatch.setattr(worker, "_loaded", load)
+    plain = Checkpoint("a", "cpu", "float32", 3)
+    random, other = plain._replace(random=True), plain._replace(name="b")
+    models = [worker.model_of(checkpoint) for checkpoint in (plain, random)]
+    assert worker.model_of(plain) is models[0] and loaded == [plain, random]
+    worker.model_of(other)
+    assert list(worker._models) == [other]
