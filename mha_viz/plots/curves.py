@@ -28,8 +28,9 @@ class LineAxes(TypedDict, total=False):
     """Titles, axes and marks of a figure of lines.
 
     `bands` are (low (point,), high (point,)) around the line of the same name, `levels` dotted
-    horizontal and `moments` dotted vertical lines by name. A "log" axis leaves out what is not
-    above 0. `more` is plotly's layout over that of the figure: {"xaxis": ticks([1, 2, 4])}.
+    horizontal lines by name, and `moments` at most two dotted vertical ones. A "log" axis leaves
+    out what is not above 0. `more` is plotly's layout over that of the figure: {"xaxis":
+    ticks([1, 2, 4])}.
     """
 
     title: Required[str]
@@ -67,18 +68,21 @@ def curves(
         if name in axes["bands"]:
             traces.append(_band(x, axes["bands"][name], name, theme.qualitative(dark)[i % 8]))
         traces.append(_line(x, y, name, axes["x_title"]) | frame.series_look(i, 7, dark))
-    below = 56 + (24 * -(-len(lines) // 2) if len(lines) > 1 else 0)
+    levels, moments = axes["levels"], axes["moments"]
+    n_named = len(lines) + len(levels)
+    below = 56 + (24 * -(-n_named // 2) if n_named > 1 else 0)
     dotted = dict(type="line", line=dict(width=1.5, dash="dot", color=theme.ink(dark)))
-    shapes = [dotted | dict(xref="paper", x0=0, x1=1, y0=y, y1=y) for y in axes["levels"].values()]
-    moments = axes["moments"].values()
-    shapes += [dotted | dict(yref="paper", y0=0, y1=1, x0=x, x1=x) for x in moments]
+    across_all = dotted | dict(xref="paper", x0=0, x1=1, showlegend=True)
+    shapes = [across_all | dict(name=plotly_text(n), y0=y, y1=y) for n, y in levels.items()]
+    shapes += [dotted | dict(yref="paper", y0=0, y1=1, x0=x, x1=x) for x in moments.values()]
     across = dict(_axis(axes["x_title"], axes["x_axis"]), showline=True, ticks="outside", ticklen=4)
     power = "power" if axes["y_axis"] == "log" else None
     down = dict(_axis(axes["y_title"], axes["y_axis"]), exponentformat=power)
     layout = dict(height=axes["height"], xaxis=across, yaxis=down, shapes=shapes)
-    layout = frame.merged(layout | dict(annotations=_mark_names(axes, dark)), axes["more"])
-    margins = frame.Margins(above=8, left_side=56, right_side=14, below=below)
-    notes, named = [axes["note"]], len(lines) > 1
+    layout = frame.merged(layout | dict(annotations=_moment_names(axes, dark)), axes["more"])
+    room = dict(above=24, right_side=36) if moments else dict(above=8, right_side=14)
+    margins = frame.Margins(left_side=56, below=below, **room)
+    notes, named = [axes["note"]], n_named > 1
     return frame.headed_figure(traces, dark, axes["title"], notes, 0, layout, margins, named=named)
 
 
@@ -102,23 +106,18 @@ def _line(x: Any, y: Any, name: str, x_title: str) -> Part:
     return frame.markers(x, y, hovers) | dict(name=label, mode=mode)
 
 
-def _mark_names(axes: LineAxes, dark: bool) -> list[Part]:
-    """Return the names of levels, above their right ends, and of moments, beside their tops."""
-    end: Part = dict(xref="paper", xanchor="right", yanchor="bottom")
-    top: Part = dict(yref="paper", xanchor="left", yanchor="top")
-    colour, annotations = theme.muted(dark), []
-    for name, level in axes["levels"].items():
-        coordinate = _annotation_place(level, axes["y_axis"])
-        annotations.append(frame.annotation(plotly_text(name), 1, coordinate, colour, **end))
-    for name, moment in axes["moments"].items():
-        coordinate = _annotation_place(moment, axes["x_axis"])
-        annotations.append(frame.annotation(plotly_text(name), coordinate, 1, colour, **top))
+def _moment_names(axes: LineAxes, dark: bool) -> list[Part]:
+    """Return the names of moments above the picture, where they touch no line, nor each other."""
+    moments = sorted(axes["moments"].items(), key=lambda moment: moment[1])
+    anchors = ("center",) if len(moments) == 1 else ("right", "left")
+    above: Part = dict(yref="paper", yanchor="bottom")
+    annotations = []
+    for (name, x), anchor in zip(moments, anchors, strict=False):
+        # Other than for lines, plotly takes the exponent.
+        coordinate = math.log10(x) if axes["x_axis"] == "log" else x
+        text = plotly_text(name), coordinate, 1, theme.muted(dark)
+        annotations.append(frame.annotation(*text, xanchor=anchor, **above))
     return annotations
-
-
-def _annotation_place(value: float, axis: Axis) -> float:
-    """Return the coordinate of an annotation: other than for lines, plotly takes the exponent."""
-    return math.log10(value) if axis == "log" and value > 0 else value
 
 
 def _band(x: Any, band: tuple[Any, Any], name: str, colour: str) -> Part:

@@ -13,13 +13,15 @@ LINE = {"a": ([1.0, 10.0, 1000.0], [1.0, 100.0, 10.0])}
 
 
 @pytest.mark.parametrize(("axis", "coordinate"), [("linear", 100.0), ("log", 2.0)])
-def test_curves_names_of_levels_and_moments_are_at_their_lines(axis, coordinate):
-    marks = dict(levels={"level": 100.0}, moments={"moment": 100.0})
+def test_curves_names_of_levels_and_moments_touch_no_line(axis, coordinate):
+    marks = dict(levels={"level": 100.0}, moments={"later": 100.0, "earlier": 10.0})
     axes = LineAxes(title="t", x_title="x", y_title="y", x_axis=axis, y_axis=axis, **marks)
     figure = curves(LINE, axes)
-    level, moment = figure.layout.annotations
-    assert (level.y, moment.x) == pytest.approx((coordinate, coordinate))
-    assert figure.layout.shapes[0].y0 == figure.layout.shapes[1].x0 == 100.0
+    earlier, later = figure.layout.annotations  # above the picture, away from each other
+    assert later.x == pytest.approx(coordinate) and later.y == 1 and later.yanchor == "bottom"
+    assert (earlier.text, earlier.xanchor, later.xanchor) == ("earlier", "right", "left")
+    level, moment, _ = figure.layout.shapes
+    assert level.y0 == moment.x0 == 100.0 and level.showlegend and level.name == "level"
 
 
 def test_token_strip_lines_break_in_reading_order_without_overlap():

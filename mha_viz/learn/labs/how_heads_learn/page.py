@@ -113,12 +113,11 @@ def _curves(
 ) -> None:
     """Draw a quantity over the steps; `now` is the step that the film shows."""
     title, unit = TEXTS.labels("aspects")[aspect], TEXTS(f"aspect-units.{aspect}")
-    series, moments, end = lab.series(film, aspect), {}, film.steps[-1]
+    series, moments = lab.series(film, aspect), {}
     if film.formed is not None:
         moments["formed"] = float(film.formed)
     if now is not None:
-        near = film.formed is not None and abs(now - film.formed) < 0.2 * end
-        moments["" if near else "now"] = float(now)  # two names would overlap
+        moments["now"] = float(now)
     charts.lines(
         choices.key("curves" if now is None else "quantity"),
         series,
@@ -127,10 +126,8 @@ def _curves(
         levels={f"{lab.FORMED:g}": lab.FORMED} if aspect == "induction" else {},
         y_axis="log" if aspect in ("gradient", "update") else "linear",
         height=300 + 12 * len(series),
-        more=dict(
-            xaxis=dict(range=[0, 1.08 * end]),  # room for a name beside the last step
-            margin=dict(b=56 + 24 * -(-len(series) // 3)),  # names are short: three in a row
-        ),
+        # Names are short: three in a row.
+        more=dict(margin=dict(b=56 + 24 * -(-len(series) // 3))),
         table={"step": film.steps, **series},
         **TEXTS.lines("curves-figure", title=title, unit=unit, settings=settings, lab=lab),
     )
