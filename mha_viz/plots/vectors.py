@@ -1,5 +1,6 @@
 """The arithmetic of a layer: arrows in a plane, and a layer as a whole."""
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -69,10 +70,10 @@ def arrows(
 
 
 def _text_position(x: float, y: float) -> str:
-    """Return the side on which a name is clear of its arrow."""
-    if abs(y) > abs(x):
-        return "top center" if y > 0 else "bottom center"
-    return "middle right" if x > 0 else "middle left"
+    """Return the side beyond the tip: there a name is clear of its arrow and of the dotted line."""
+    sides = ("middle right", "top right", "top center", "top left")
+    sides += ("middle left", "bottom left", "bottom center", "bottom right")
+    return sides[round(math.atan2(y, x) / (math.pi / 4)) % 8]
 
 
 def _line(tip: np.ndarray, label: str, reach: float, dark: bool) -> Part:

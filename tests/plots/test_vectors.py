@@ -16,6 +16,7 @@ def test_every_vector_is_an_arrow_from_the_origin():
     assert [(a.x, a.y, a.ax, a.ay) for a in figure.layout.annotations] == [
         (x, y, 0, 0) for x, y in VECTORS
     ]
+    assert [tip.textposition for tip in figure.data] == ["top right", "top left", "bottom center"]
     assert "length 2.24" in texts(figure)
     low, high = figure.layout.xaxis.range
     assert -low == high >= 3 and figure.layout.yaxis.range == (low, high)
