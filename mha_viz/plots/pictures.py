@@ -20,7 +20,7 @@ from mha_viz.web.labels import clean, clean_all, plotly_text
 
 MAX_CELLS = 4_096
 _WIDTH, _HEIGHT = 46, 30  # of a cell with a number in it, in pixels
-_LETTER = 7  # about the width of one, in pixels
+_LETTER, _DIGIT = 7, 6.5  # about the width of one, in pixels
 _EDGE, _SLANTED = 8, 44  # pixels beside the cells, and with slanted names above them
 _HEAD = 26  # pixels for a picture's title
 _TINT = 0.75  # the largest share of the weights' colour in a picture under them
@@ -65,9 +65,9 @@ class MatrixLook(TypedDict, total=False):
     `rows` and `columns` name them, where given, in at most `letters`. Without `limits` the scale
     takes what the numbers need, symmetric around 0 where they are `diverging`. `marked` cells (row,
     column) are framed. `note` is shown below row, column and value of a cell under the pointer,
-    with their names in place of {row} and {column}. `cell` is a cell's width; below 30 no numbers
-    are written. Cells become narrower to fit `room` pixels, where that is known and little (a
-    phone).
+    with their names in place of {row} and {column}. `cell` is a cell's width: numbers in narrow
+    cells have one decimal, and cells below 30 pixels have none. Cells become narrower to fit `room`
+    pixels, where that is known and little (a phone).
     """
 
     rows: Sequence[str]
@@ -121,7 +121,7 @@ def number_matrix(values: Any, title: str, look: MatrixLook = _PLAIN) -> Cells:
         look["shape"],
         shown,
         slanted=bool(look["columns"]) and max(map(len, columns)) * _LETTER > cell,
-        texts=[_text(value) for value in numbers.flat] if cell >= 30 else None,
+        texts=_texts(numbers, cell),
         marked=[(int(row), int(column)) for row, column in look["marked"]],
         note=look["note"],
     )
@@ -132,11 +132,20 @@ def short_numbers(numbers: NDArray[np.float64]) -> list[float | None]:
     return [float(f"{n:.6g}") if math.isfinite(n) else None for n in numbers.ravel().tolist()]
 
 
-def _text(value: float) -> str:
+def _texts(numbers: NDArray[np.float64], cell: int) -> list[str] | None:
+    """Write all numbers with two decimals, or with one where two do not fit a cell."""
+    if cell < 30:
+        return None
+    texts = [_text(value, 2) for value in numbers.flat]
+    fits = max(map(len, texts)) * _DIGIT + 2 <= cell
+    return texts if fits else [_text(value, 1) for value in numbers.flat]
+
+
+def _text(value: float, decimals: int) -> str:
     if not np.isfinite(value):
         return "–"
     size = abs(value)
-    short = f"{value:.{2 if size < 9.995 else 1 if size < 99.95 else 0}f}"
+    short = f"{value:.{decimals if size < 9.995 else 1 if size < 99.95 else 0}f}"
     short = short.lstrip("-") if float(short) == 0 else short
     return theme.true_minus(short if len(short) <= 6 else f"{value:.0e}")
 

@@ -120,6 +120,8 @@ def test_every_cell_has_its_number() -> None:
     assert cells.numbers == [0.5, -1.25, 0.001, -0.001, 1234570.0, None]
     long = matrix(np.array([[9.996, -12.34, 123.4]]), "Q").texts
     assert long == ["10.0", "−12.3", "123"]
+    narrow = matrix(VALUES[:1], "Q", cell=30).texts  # two decimals would run into each other
+    assert narrow == ["0.5", "−1.2", "0.0"] and matrix(VALUES, "Q", cell=29).texts is None
     assert json.loads(json.dumps(vars(cells), allow_nan=False))["numbers"][5] is None
 
 
