@@ -38,6 +38,8 @@ test("a matrix has a column for each head, a ranking as many tiles as flow", () 
   const flowing = layoutOf(HEADER, 4, 900);
   assert.deepEqual([flowing.columns, flowing.lines, flowing.count, flowing.flow], [4, 1, 4, true]);
   assert.equal(flowing.left, 0);
+  const phone = (heads) => layoutOf({ layers: 4, heads, rows: 7, cols: 7 }, 0, 358).width <= 358;
+  assert.deepEqual([8, 16].map(phone), [true, false]); // more heads than fit are scrolled
 });
 
 test("tiles have the shape of their pattern", () => {

@@ -7,6 +7,7 @@ const NARROW_GAP = 4;
 const ROW_LABELS = 34;
 const LARGEST = 132;
 const ROOMY = 240; // where the window's height is known, and filled
+const PHONE = 30; // pixels of a tile on a phone that can be told from others, and hit
 const SMALL = 40; // pixels of a tile that still shows something
 const CAPTION = 19; // pixels above a tile for its name
 
@@ -46,9 +47,10 @@ export function layoutOf({ layers, heads, rows, cols }, flow, width, height) {
 
 function matrixSide(width, heads, gap, room) {
   const fit = Math.min(Math.floor((width - ROW_LABELS - 6 - (heads - 1) * gap) / heads), Math.floor(room));
-  // On a phone four tiles and a half: the cut one says that there is more to the right.
+  // On a phone all heads, or four tiles and a half: the cut one says that there is more to the right.
   const half = Math.floor((width - ROW_LABELS) / 4.6) - gap;
-  const smallest = room < Infinity ? 22 : width < 560 ? half : 46;
+  const onPhone = fit < PHONE ? half : PHONE;
+  const smallest = room < Infinity ? 22 : width < 560 ? onPhone : 46;
   return { size: Math.min(Math.max(fit, smallest), room < Infinity ? ROOMY : LARGEST) };
 }
 
