@@ -57,6 +57,11 @@ def test_class_pupil_answers_and_the_bars_show_it(open_page: OpenPage) -> None:
     projector.reload()
     wait_ready(projector)
     expect(projector.get_by_role("switch", name="Projector")).to_be_checked()
+    with next_run(projector):  # a stop that is no lab, and the first page of the app
+        teacher.get_by_role("button", name="Bring the class here").nth(2).click()
+    expect(projector.get_by_text("Predict before you switch heads off")).to_be_visible()
+    show_answer(projector)
+    expect(projector.get_by_label("Sentence", exact=True)).to_have_value(re.compile("Zorval"))
     projector.close()
 
 

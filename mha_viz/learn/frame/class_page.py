@@ -15,7 +15,6 @@ from mha_viz.learn.frame.lesson_plan import STOPS, Stop, link
 from mha_viz.ui.operating import streamlit_run
 from mha_viz.ui.state.class_answers import CODE
 from mha_viz.ui.state.session import session
-from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.exports.share_link import show_link
 from mha_viz.ui.widgets.messages.notices import plain, stop_on_error
 
@@ -28,7 +27,6 @@ _LEADS = "teach"  # the page on which a teacher stays while the class moves on
 
 def draw() -> None:
     """Draw the page: a field for the code, or where the class is and how others join it."""
-    look.projector()
     layout.sidebar()
     st.title("Join the class", anchor=False)
     with stop_on_error():
@@ -154,7 +152,7 @@ def _go() -> None:
     time.sleep(_TICKS)
     stop, moves = classroom.current_stop()
     st.session_state[_ON_THE_WAY] = moves
-    session().page = ""  # so that it opens anew where it is open already
+    session().page = ADDRESS  # no stop is there: each opens anew, also where it is open already
     st.switch_page(session().pages[STOPS[stop - 1].page], query_params=STOPS[stop - 1].params)
 
 
