@@ -54,6 +54,7 @@ else:
     page = st.navigation({"": list(tools.values()), "Learn": list(labs.values())}, position="top")
     selection.on_page_enter(page.url_path)
     streamlit_run.run_after_reconnection()
+    look.projector()
     is_shown = class_page.follow(page.url_path or FIRST)
     try:
         timed = figures.runs.timed(page.url_path or "heads")

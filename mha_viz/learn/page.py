@@ -25,7 +25,6 @@ SIZE = (360, 200)  # pixels; a narrow card shows a picture smaller, and none sho
 
 def index() -> None:
     """Draw the list of all labs, in order."""
-    look.projector()
     layout.sidebar()
     st.title("Learn multi-head attention", anchor=False)
     st.markdown(
@@ -61,7 +60,6 @@ def index() -> None:
 
 def start() -> None:
     """Draw the first page: one sentence on its way through a small model."""
-    look.projector()
     layout.sidebar()
     choices = Choices(START)
     session().shown_problems = []
@@ -101,7 +99,6 @@ def page(lab: Lab) -> Callable[[], None]:
 
     def draw() -> None:
         session().shown_problems = []
-        look.projector()
         layout.sidebar(lab)
         choices = Choices(lab)
         layout.begin(lab)

@@ -16,7 +16,6 @@ from mha_viz.learn.frame import layout
 from mha_viz.learn.frame.contents import BY_KEY, LABS, read_records
 from mha_viz.ui.run import late_imports
 from mha_viz.ui.state import links, selection, views
-from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.messages.notices import plain
 from mha_viz.web.theme import true_minus
 
@@ -93,7 +92,6 @@ _WITHOUT_VIEW = {lab.address for lab in LABS if not lab.uses_text}
 
 def draw() -> None:
     """Draw the page: a search box, terms and quantities in groups, misconceptions."""
-    look.projector()
     layout.sidebar()
     st.title("Glossary", anchor=False)
     st.markdown(

@@ -21,7 +21,6 @@ _PROJECTOR = ":material/open_in_new: Open a window for the projector"
 
 def draw() -> None:
     """Draw the page: the class, its link, and the phases and stops of the lesson."""
-    look.projector()
     layout.sidebar()
     st.title("For teachers", anchor=False)
     with stop_on_error():

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 def page() -> None:
     """Draw the Heads page."""
-    look.projector()
     look.heading("Every attention head, on your sentence")
     _welcome()
     bar, scene = picking.bar_and_scene(_fit)

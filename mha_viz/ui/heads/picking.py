@@ -102,7 +102,6 @@ def sectioned_page(
 
     `sections` imports the module that draws them, once there is what it imports itself.
     """
-    look.projector()
     look.heading(title)
     scene = picked(lambda scene: sections().fit(scene))
     with st.container(key="tabs"):  # page.css underlines the chosen one

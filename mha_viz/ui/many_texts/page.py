@@ -8,7 +8,6 @@ from mha_viz.ui.widgets.messages import notices
 
 def page() -> None:
     """Draw the page Many texts."""
-    look.projector()
     look.heading("Every head over many texts")
     selection.sync_from_url()
     with notices.stop_on_error():

@@ -31,7 +31,6 @@ def page() -> None:
         selection.sync_from_url()
         to_browser(WORDS, True)
         choosing.open_page("heads")
-    look.projector()
     look.heading("Why: what made this, and what tests it")
     scene = picking.picked(lambda scene: _sections().fit(scene), _has_sentence)
     with st.container(key="tabs", horizontal=True, vertical_alignment="center"):
