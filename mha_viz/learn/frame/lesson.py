@@ -91,6 +91,7 @@ def _stop(number: int, stop: Stop) -> None:
             st.page_link(pages[stop.page], label=f"**{stop.title}**", query_params=stop.params)
         st.caption(f"Stop {number}, {stop.minutes} minutes")
         st.markdown(plain(stop.do))
+        st.markdown(f"**Ask:** {plain(question.question)}")
         if classroom.leads():
             is_current = classroom.current_stop().stop == number
             st.button(
@@ -102,8 +103,8 @@ def _stop(number: int, stop: Stop) -> None:
             )
             classroom.answers(stop.vote_key)
             classroom.answer_button(stop.vote_key)
-        st.markdown(f"**Ask:** {plain(question.question)}")
-        st.markdown("\n".join(f"- {plain(option)}" for option in question.options))
+        else:
+            st.markdown("\n".join(f"- {plain(option)}" for option in question.options))
         with st.expander("What is often answered, solutions, sheets"):
             right = question.options[question.right]
             st.markdown(f"**Right:** {plain(right)}. {plain(question.because)}")
