@@ -188,7 +188,7 @@ def layout(dark: bool = False) -> dict[str, Any]:
     axis: dict[str, Any] = dict(
         color=muted(dark), gridcolor=line, linecolor=line, zerolinecolor=line
     )
-    axis |= dict(tickfont=dict(color=ink(dark)), automargin=True)
+    axis |= dict(tickfont=dict(color=ink(dark)), automargin=True, separatethousands=True)
     font = dict(family=FONT, size=13, color=ink(dark))
     hover = dict(bgcolor="#1f2331" if dark else "#ffffff", bordercolor=muted(dark))
     modebar = dict(bgcolor=clear, color=muted(dark), activecolor=ink(dark), orientation="h")
