@@ -15,6 +15,7 @@ from mha_viz.web.labels import clean, plotly_text
 
 # Colour and symbol of each verdict in order: for, against, between, none.
 _LOOKS = ((3, "circle"), (2, "x"), (1, "square"), (7, "line-ew-open"))
+_LETTERS = 54  # of a label: a line that fits a phone
 _LABEL, _LINES = 0.56, 0.3  # of a row's height: above its lines, and for them
 
 
@@ -35,14 +36,13 @@ def both_sides(
     x_title: str,
     *,
     row: int = 42,
-    letters: int = 90,
     dark: bool = False,
 ) -> go.Figure:
     """Draw a row for each claim, in it a line from one side to the other, and the verdict's mark.
 
     `sides` are the names of both sides, `verdicts` all that there are (four at most: for, against,
-    and two that say neither), `row` a row's height in pixels, `letters` the most of a label. A side
-    that is not finite has no mark.
+    and two that say neither), `row` a row's height in pixels. A side that is not finite has no
+    mark.
     """
     if len(verdicts) > len(_LOOKS) or any(
         len({len(part) for part in claim[1:]}) > 1 for claim in claims
@@ -76,7 +76,7 @@ def both_sides(
     finite_ends = np.concatenate([first_values, second_values, [0.0]])
     finite_ends = finite_ends[np.isfinite(finite_ends)]
     corner: frame.Part = dict(xref="paper", xanchor="left", yanchor="top")
-    names = [plotly_text(clean(claim.label, letters)) for claim in claims]
+    names = [plotly_text(clean(claim.label, _LETTERS)) for claim in claims]
     black = theme.ink(dark)
     labels = [frame.annotation(name, 0, i, black, **corner) for i, name in enumerate(names)]
     reach = [min(finite_ends.min() * 1.04, -0.01), max(finite_ends.max() * 1.04, 0.01)]

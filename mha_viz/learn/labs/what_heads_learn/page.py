@@ -155,11 +155,9 @@ def _summary(choices: Choices, findings: Findings) -> None:
                 [f"{name} finds {share}, ahead by {lead} points"],
             )
         )
-    letters = 46 if look.phone() else 90
-    sizes: dict[str, Any] = {"row": 38, "letters": letters, "dark": look.dark()}
     sides, x_title = ("best head", "better of step and random weights"), "share of pairs found"
     figures.show(
-        both_sides(claims, sides, VERDICTS, x_title, **sizes),
+        both_sides(claims, sides, VERDICTS, x_title, row=38, dark=look.dark()),
         key=choices.key("summary"),
         table=pd.DataFrame(rows, columns=list(TEXTS.labels("summary.columns").values())),
         **TEXTS.figure("summary-figure", n_seeds=lab.N_SEEDS),
