@@ -48,6 +48,15 @@ def format_weight(weight: SupportsFloat) -> str:
     return sign + f"{rounded:#.3g}".removesuffix(".")
 
 
+def format_share(share: SupportsFloat, digits: int = 0) -> str:
+    """Write a share as a percentage, with `digits` after the point and a space that does not break.
+
+    >>> format_share(0.538), format_share(-0.0316, 1)
+    ('54\\xa0%', '−3.2\\xa0%')
+    """
+    return true_minus(f"{100 * float(share):.{digits}f}\N{NO-BREAK SPACE}%")
+
+
 def _round(number: float, digits: int) -> float:
     """Round to significant digits, ties away from zero, as JavaScript does."""
     return float(Context(prec=digits, rounding=ROUND_HALF_UP).create_decimal_from_float(number))

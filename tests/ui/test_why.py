@@ -253,7 +253,7 @@ def test_a_saved_graph_opens_where_it_belongs_and_only_there():
     shown = upload(saved.to_bytes())
     assert not app.exception and not app.error
     close(shown["flow"], saved.edges["flow"])
-    assert "30%" in app.info[0].value and "L3 H1 @*" in app.info[0].value
+    assert "30\xa0%" in app.info[0].value and "L3 H1 @*" in app.info[0].value
     app.button(key="close_graph").click().run()
     close(table(app, "source", "through", "flow")["flow"], before["flow"])
     assert len(upload(other.to_bytes())) == len(before)

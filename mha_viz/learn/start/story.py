@@ -6,6 +6,7 @@ from urllib.parse import urlencode
 
 import numpy as np
 
+from mha_viz.core.amounts import format_share
 from mha_viz.core.metrics import EarnedLabel, Label
 from mha_viz.core.reprs import count
 from mha_viz.learn.frame.texts import read_texts
@@ -156,8 +157,7 @@ def _idea(label: str, p: float) -> str:
 
 
 def _percent(share: float) -> str:
-    digits = 0 if share >= 0.1 else 1
-    return f"{100 * share:.{digits}f}\N{NO-BREAK SPACE}%"
+    return format_share(share, 0 if share >= 0.1 else 1)
 
 
 def _why(run: Followed, labels: Labels, values: Mapping[str, Any]) -> str:

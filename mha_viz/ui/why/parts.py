@@ -9,6 +9,7 @@ import streamlit as st
 from mha_viz.circuits.attribution.logit_attribution import LogitAttribution, logit_attribution
 from mha_viz.circuits.attribution.vocabulary import head_tokens, logit_lens
 from mha_viz.circuits.effects.over_pairs import TaskAttribution, task_attribution
+from mha_viz.core.amounts import format_share
 from mha_viz.plots.bars import signed_rows, stacked_shares
 from mha_viz.plots.prediction import token_strip
 from mha_viz.ui.run.scene import Scene
@@ -169,4 +170,4 @@ def guesses(scene: Scene, view: Why, position: int) -> None:
 
 
 def _percent(p: float) -> str:
-    return f"{p:.0%}" if p >= 0.005 else "<1%"
+    return format_share(p) if p >= 0.005 else "< 1 %"

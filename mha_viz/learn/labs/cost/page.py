@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from mha_viz.core.amounts import of_bytes, short
+from mha_viz.core.amounts import format_share, of_bytes, short
 from mha_viz.errors import MhaVizError
 from mha_viz.learn.frame import charts, layout
 from mha_viz.learn.frame.choices import Choices
@@ -270,8 +270,8 @@ def _models(choices: Choices, checkpoint: tuple[str, str, str]) -> None:
         size = TEXTS.choose(choices, "at_bytes", options=BYTES)
     table = rows(n, size, model)
     shares = [
-        words.UNDEFINED if attention is None else f"{short(attention)} ({attention / total:.0%})"
-        for attention, total in zip(table.attention, table.parameters, strict=True)
+        words.UNDEFINED if part is None else f"{short(part)} ({format_share(part / total)})"
+        for part, total in zip(table.attention, table.parameters, strict=True)
     ]
     written = table.transform({"parameters": short, "pattern": of_bytes, "cache": of_bytes})
     names = TEXTS.labels("columns")

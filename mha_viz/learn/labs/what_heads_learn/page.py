@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
+from mha_viz.core.amounts import format_number, format_share, true_minus
 from mha_viz.engine.model import AttentionModel
 from mha_viz.learn.annotated_sentences import KINDS, Relation, distinct_texts, relations
 from mha_viz.learn.frame import layout
@@ -28,7 +29,6 @@ from mha_viz.ui.widgets.exports import figures
 from mha_viz.ui.widgets.messages import words
 from mha_viz.ui.widgets.messages.notices import plain
 from mha_viz.web.labels import head_name
-from mha_viz.web.theme import format_number, true_minus
 
 TEXTS = read_texts(__package__)
 
@@ -141,11 +141,12 @@ def _summary(choices: Choices, findings: Findings) -> None:
     rows, claims = [], []
     for finding in findings.values():
         best, name = finding.best, head_name(*finding.best)
-        share, lead = f"{finding.score[best]:.0%}", _ahead(finding, best)
-        step = true_minus(f"{finding.offset_score:.0%} ({finding.offset:+d})")
+        share, lead = format_share(finding.score[best]), _ahead(finding, best)
+        offset = format_number(finding.offset, signed=True)
+        step = f"{format_share(finding.offset_score)} ({offset})"
         relation, mark = finding.relation, MARKS[finding.verdict]
         counted = mark, relation.kind, relation.title, len(finding.attended.pairs)
-        rows.append((*counted, name, share, step, f"{finding.random_score:.0%}", lead))
+        rows.append((*counted, name, share, step, format_share(finding.random_score), lead))
         claims.append(
             Claim(
                 f"{mark[0]} {name}: {relation.title}",

@@ -1,7 +1,7 @@
 """Texts of a page on screen, which texts.toml in the page's folder declares.
 
 Values fill {placeholders}. {size:number} writes a value as `format_number` does, {size:.2g} with
-two digits; a minus is never a hyphen.
+two digits, {share:.1%} as `format_share` does; a minus is never a hyphen.
 """
 
 import re
@@ -12,7 +12,7 @@ from importlib.resources import files
 from string import Formatter
 from typing import Any, TypedDict, TypeVar, cast
 
-from mha_viz.web.theme import format_number, true_minus
+from mha_viz.core.amounts import format_number, format_share, true_minus
 
 
 class FigureTexts(TypedDict):
@@ -34,6 +34,8 @@ class _Filler(Formatter):
             return format_number(value)
         if digits := re.fullmatch(r"\.([1-3])g", format_spec):
             return format_number(value, digits=int(digits[1]))
+        if digits := re.fullmatch(r"\.([0-3])%", format_spec):
+            return format_share(value, int(digits[1]))
         text = str(super().format_field(value, format_spec))
         return text if isinstance(value, str) else true_minus(text)
 
