@@ -71,8 +71,8 @@ def arrows(
 
 def _text_position(x: float, y: float) -> str:
     """Return the side beyond the tip: there a name is clear of its arrow and of the dotted line."""
-    sides = ("middle right", "top right", "top center", "top left")
-    sides += ("middle left", "bottom left", "bottom center", "bottom right")
+    sides = ["middle right", "top right", "top center", "top left"]
+    sides += ["middle left", "bottom left", "bottom center", "bottom right"]
     return sides[round(math.atan2(y, x) / (math.pi / 4)) % 8]
 
 
