@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 import mha_viz as mv
-from mha_viz.core.amounts import format_number
+from mha_viz.core.amounts import format_number, format_share
 from mha_viz.core.metrics import attention_flow, attention_rollout
 from mha_viz.core.metrics.layers import capacity, variance_statement
 from mha_viz.core.names import MATRICES
@@ -38,7 +38,8 @@ def test_flow_shows_rollout_and_flow(name, upto):
     assert (app.selectbox(key="ask_upto").value, app.selectbox(key="ask_query").value) == (3, n - 1)
     assert not {"query", "upto"} & set(app.query_params)
     row = attention_rollout(record.pattern)[-1].numpy()[-1]
-    assert f"“{record.labels[row.argmax()]}” ({row.max():.0%})" in said(app).replace("\\", "")
+    source = f"“{record.labels[row.argmax()]}” ({format_share(row.max())})"
+    assert source in said(app).replace("\\", "")
     if upto is not None:
         app.selectbox(key="ask_upto").select(upto)
     app.selectbox(key="ask_query").select(3).run()

@@ -5,6 +5,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 
+from mha_viz.core.amounts import format_share
 from mha_viz.core.stored_runs import read
 from mha_viz.learn.annotated_sentences import relations
 from mha_viz.learn.labs.what_heads_learn import numbers
@@ -48,9 +49,9 @@ def test_table_has_the_best_head_and_both_baselines(stored, findings):
     for finding in findings:
         row = shown[shown["From → to"] == finding.relation.title].iloc[0]
         assert row["Best head"] == head_name(*finding.best)
-        assert f"{float(finding.score[finding.best]):.0%}" in row["It finds"]
-        assert f"{finding.offset_score:.0%}" in row["Best step"]
-        assert row["Random weights"] == f"{finding.random_score:.0%}"
+        assert format_share(finding.score[finding.best]) in row["It finds"]
+        assert format_share(finding.offset_score) in row["Best step"]
+        assert row["Random weights"] == format_share(finding.random_score)
         assert finding.verdict in row["Here"]
 
 

@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
+from mha_viz.core.amounts import format_share
 from mha_viz.core.layer_numbers import number_at
 from mha_viz.core.metrics import METRICS, attention_flow
 from mha_viz.core.metrics.flow import check_flow_size, last_rollout
@@ -50,7 +51,7 @@ def draw(scene: Scene, view: Compare) -> None:
     rollout = reporting.cached(scene, "rollout", upto, make=make, size=size)
     row, labels = rollout[query], record.labels
     most = [i for i in np.argsort(-row, kind="stable")[:N_SOURCES] if row[i] > 0]
-    sources = ", ".join(f"“{labels[i]}” ({row[i]:.0%})" for i in most)
+    sources = ", ".join(f"“{labels[i]}” ({format_share(row[i])})" for i in most)
     layer = number_at(words.layer_numbers(), upto)
     values = {"token": labels[query], "layer": layer, "sources": sources}
     st.markdown(words.plain(TEXTS("rollout.sources", **values)))

@@ -8,6 +8,7 @@ import pandas as pd
 import streamlit as st
 import torch
 
+from mha_viz.core.amounts import format_share
 from mha_viz.core.compare import twins as measures
 from mha_viz.core.measure import as_distances
 from mha_viz.core.metrics import METRICS
@@ -190,7 +191,8 @@ def _cover(scene: Scene, view: Compare, apart: np.ndarray) -> None:
     likeness = 1 - apart / _span(view.measure)[1]
     cover = measures.covering_heads(likeness, min(view.clusters, len(likeness)))
     named = [words.head_name(*words.head_at(i, scene)) for i in cover.heads]
-    steps = [f"{name} ({share:.0%})" for name, share in zip(named, cover.covered, strict=True)]
+    shares = map(format_share, cover.covered)
+    steps = [f"{name} ({share})" for name, share in zip(named, shares, strict=True)]
     covering = f"{words.count(len(named), 'head')} that cover{'s' * (len(named) == 1)} what all do"
     st.markdown(f"**{covering}:** {', '.join(steps)}")
     st.caption(TEXTS("similar.cover", title=METRICS[view.measure].title))

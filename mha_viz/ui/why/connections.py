@@ -8,6 +8,7 @@ import streamlit as st
 
 from mha_viz.circuits.composition.head_pairs import KINDS, Composition, composition
 from mha_viz.circuits.composition.ov_circuit import copying_scores, favoured_pairs
+from mha_viz.core.amounts import format_share
 from mha_viz.ui.heads.head_words import of_weights
 from mha_viz.ui.run.scene import Scene
 from mha_viz.ui.state.views import THROUGH, TITLES, Why
@@ -96,7 +97,7 @@ def _favoured(view: Why) -> None:
     favoured = of_weights(view.checkpoint, favoured_pairs, *view.chosen, size=20_000)
     pairs = favoured.pairs[["source", "destination", "strength"]]
     st.dataframe(pairs, hide_index=True, column_config=words.number_columns(pairs))
-    error = "" if favoured.exact else f" ± {favoured.copied_error:.1%}"
+    error = "" if favoured.exact else f" ± {format_share(favoured.copied_error, 1)}"
     st.caption(TEXTS("composition.favoured", favoured=favoured, error=error))
 
 

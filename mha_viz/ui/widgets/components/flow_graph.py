@@ -12,6 +12,7 @@ import streamlit as st
 from mha_viz.circuits.attribution.flow_graph import FlowGraph
 from mha_viz.circuits.attribution.pins import Pin
 from mha_viz.circuits.attribution.signed_graph import PredictionGraph
+from mha_viz.core.amounts import format_share
 from mha_viz.ui.state.faults import guarded
 from mha_viz.ui.state.session import from_browser
 from mha_viz.ui.widgets.components.component import LateComponent, event_of
@@ -52,7 +53,8 @@ def flow_graph(
 ) -> None:
     """Draw a graph, with a slider for its threshold in the browser, and what belongs to it."""
     file = safe_name(f"flow_{graph.model}_{graph.position}", "flow")
-    cut = f"parts below {graph.threshold:.2%} ({graph.cut:.1%} of the state) cut"
+    share = format_share(graph.cut, 1)
+    cut = f"parts below {format_share(graph.threshold, 2)} ({share} of the state) cut"
     labels, choose = (file, NAME, describe(graph), cut), _on_choose(graph, key, on_choose)
     _draw(graph, graph_payload(graph), labels, key, dark, choose=choose)
 
@@ -70,7 +72,7 @@ def prediction_graph(
     file = safe_name(f"graph_{graph.model}_{graph.position}", "graph")
     parts = (graph.held, graph.value - graph.rest)
     explained = "{} of {} logits".format(*(format_number(part, signed=True) for part in parts))
-    share = f"the largest edges, {graph.share:.0%} of all: {explained}"
+    share = f"the largest edges, {format_share(graph.share)} of all: {explained}"
 
     @guarded
     def pin() -> None:
