@@ -83,16 +83,24 @@ test("a number says what it was made of, and the parts make it", () => {
   assert.match(story("weight", last, 2).lines[0], new RegExp(`^${formatNumber(weight)} = softmax of .* among the ${last + 1} scores`));
   assert.match(story("score", last, 2).lines[0], new RegExp(`^${formatNumber(model.score(layer, head, last, 2))} = q · k / √32 = `));
   assert.match(story("score", 0, 2).lines[0], /comes later/);
-  for (const kind of ["query", "key", "value"]) {
-    const [, letter] = story(kind, 1, 3).lines[0].match(/column 3 of W_(\w)/);
-    assert.equal(letter, { query: "Q", key: "K", value: "V" }[kind]);
-    assert.match(story(kind, 1, 3).lines[1], /\(bias\)$/);
+  const { inputs, weights, logits, withAll } = model.arrays;
+  const beginsWithLargest = (parts, products) => {
+    const [factor, other] = parts.replaceAll("−", "-").match(/-?\d[\d.]*(e-?\d+)?/g).map(Number);
+    close(Math.abs(factor * other) / Math.max(...products.map(Math.abs)), 1, 0.02); // of three digits each
+  };
+  for (const [at, kind] of ["query", "key", "value"].entries()) {
+    const [product, parts] = story(kind, 1, 3).lines;
+    assert.equal(product.match(/column 3 of W_(\w)/)[1], "QKV"[at]);
+    assert.match(parts, /\(bias\)$/);
+    const weight = (i) => weights[(at * model.width + i) * model.depth + 3];
+    beginsWithLargest(parts, Array.from({ length: model.width }, (_, i) => inputs[model.width + i] * weight(i)));
   }
-  assert.match(story("z", last, 3).lines[0], /= weights × values: /);
+  const [, sum] = story("z", last, 3).lines[0].split("= weights × values: ");
+  const weightRow = [...model.row("weight", layer, head, last)].slice(0, last + 1);
+  beginsWithLargest(sum, weightRow.map((each, i) => each * model.row("value", layer, head, i)[3]));
   assert.match(story("stream", 2, 9, [0, 0]).lines[0], /\(token “.*”\) \+ .*\(position 2\)$/);
   assert.match(story("attention", last, 4, [layer, 0]).lines[1], /^by head: .*\(H\d\).*\(biases\)$/);
   assert.match(story("guess", 0, 0, [0, 0]).lines[0], /= e\^.* \/ sum of e\^logit/);
-  const { logits, withAll } = model.arrays;
   close(Math.exp(logits[0] - model.header.logTotal), withAll[0], 1e-4);
   for (const kind of ["query", "score", "weight", "z", "value"]) assert.ok(story(kind, last, 1).sources.length, kind);
 });
