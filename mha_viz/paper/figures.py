@@ -114,7 +114,7 @@ def value_map(
 ) -> StudyFigure:
     """Make a map of all heads by values with 95 % intervals; `title` comes with their unit."""
     options: dict[str, Any] = {"selected": selected, "layer_numbers": study.layer_numbers}
-    draw = partial(importance_map, values, *title, low=low, high=high, **options)
+    draw = partial(importance_map, values, *title, interval=(low, high), **options)
     names = [name_in(study, head) for head in np.ndindex(values.shape)]
     columns = {title[0]: values, "Low": low, "High": high}
     table = pd.DataFrame({"Head": names} | {n: column.ravel() for n, column in columns.items()})
@@ -284,8 +284,7 @@ def parts_of_speech(study: Study, head: Head) -> StudyFigure:
 
     def draw(dark: bool = False) -> go.Figure:
         figure = difference_heatmap(
-            expected,
-            weight,
+            (expected, weight),
             (looking, PARTS),
             title=f"Weight from part of speech to part of speech, {name}",
             names=("spread evenly", "this head"),

@@ -61,8 +61,8 @@ def stacked_shares(
     across = frame.named_axis(at[::step].tolist(), shown, (-0.6, n - 0.4), **turned)
     down = dict(zeroline=True, nticks=7, fixedrange=True, title=frame.axis_title(unit))
     layout = dict(barmode="relative", bargap=0.3, xaxis=across, yaxis=down)
-    margins = frame.Margins(above=6, right_side=8, below=74)
-    return frame.headed_figure(traces, dark, title, [], 330, layout, margins, named=True)
+    border = frame.Border(above=6, right_side=8, below=74, legend=True)
+    return frame.headed_figure(traces, dark, title, [], 330, layout, border)
 
 
 def signed_rows(
@@ -90,8 +90,8 @@ def signed_rows(
         xaxis=dict(zeroline=True, nticks=5, fixedrange=True, title=frame.axis_title(unit)),
         yaxis=frame.named_axis(range(len(numbers)), shown, (len(numbers) - 0.4, -0.6), **look),
     )
-    inner, margins = _ROW * len(numbers) + 56, frame.Margins(above=4, below=48)
-    return frame.headed_figure([bars], dark, title, [], inner, layout, margins)
+    inner, border = _ROW * len(numbers) + 56, frame.Border(above=4, below=48)
+    return frame.headed_figure([bars], dark, title, [], inner, layout, border)
 
 
 def share_matrix(
@@ -187,7 +187,7 @@ def histogram_bars(
         ends_of_mark = (mark_position - width, 0.0), (mark_position + width, float(numbers.max()))
         layout["shapes"] = [frame.rectangle(*ends_of_mark, fillcolor=theme.accent(dark))]
     notes = [f"{count(int(numbers.sum()), 'text')}."]
-    return frame.headed_figure([bars], dark, title, notes, 260, layout, frame.Margins(below=46))
+    return frame.headed_figure([bars], dark, title, notes, 260, layout, frame.Border(below=46))
 
 
 def _bars(x: Any, y: Any, width: Any, hovers: list[str], dark: bool) -> Part:
@@ -237,8 +237,8 @@ def change_distribution(
         yaxis=frame.value_axis("draws", fixedrange=True, **down),
         annotations=[_name_above(i, *pair, dark) for i, pair in enumerate(marked)],
     )
-    margins = frame.Margins(above=34, right_side=14)
-    return frame.headed_figure(traces, dark, title, notes, 300, layout, margins)
+    border = frame.Border(above=34, right_side=14)
+    return frame.headed_figure(traces, dark, title, notes, 300, layout, border)
 
 
 def _histogram(draws: Numbers, unit: str, dark: bool) -> tuple[Part, int]:

@@ -85,5 +85,5 @@ def both_sides(
         xaxis=frame.value_axis(x_title, range=reach, fixedrange=True),
         yaxis=dict(range=[len(claims), -0.1], visible=False, fixedrange=True),
     )
-    inner, margins = row * len(claims) + 66, frame.Margins(above=2, below=66)
-    return frame.headed_figure(traces, dark, "", [], inner, layout, margins, named=True)
+    inner, border = row * len(claims) + 66, frame.Border(above=2, below=66, legend=True)
+    return frame.headed_figure(traces, dark, "", [], inner, layout, border)

@@ -142,8 +142,8 @@ def headed_cells(
     """
     bar = traces[0]["colorbar"] | dict(y=-0.0001, yanchor="top")
     drawn = [traces[0] | dict(colorbar=bar), *traces[1:]]
-    margins, height = frame.Margins(above=round(float(names)), below=BAR), float(inner) + BAR
-    return frame.headed_figure(drawn, dark, title, notes, height, layout, margins)
+    border, height = frame.Border(above=round(float(names)), below=BAR), float(inner) + BAR
+    return frame.headed_figure(drawn, dark, title, notes, height, layout, border)
 
 
 def height_by_width(figure: go.Figure) -> tuple[float, float] | None:

@@ -81,9 +81,9 @@ def curves(
     layout = dict(height=axes["height"], xaxis=across, yaxis=down, shapes=shapes)
     layout = frame.merged(layout | dict(annotations=_moment_names(axes, dark)), axes["more"])
     room = dict(above=24, right_side=36) if moments else dict(above=8, right_side=14)
-    margins = frame.Margins(left_side=56, below=below, **room)
-    notes, named = [axes["note"]], n_named > 1
-    return frame.headed_figure(traces, dark, axes["title"], notes, 0, layout, margins, named=named)
+    border = frame.Border(left_side=56, below=below, legend=n_named > 1, **room)
+    notes = [axes["note"]]
+    return frame.headed_figure(traces, dark, axes["title"], notes, 0, layout, border)
 
 
 def _axis(title: str, kind: Axis) -> Part:
@@ -175,7 +175,9 @@ def pruning_curves(
         xaxis=frame.value_axis("heads left", **plain) | from_all_heads,
         yaxis=frame.value_axis(frame.with_unit("loss", LOSS_UNIT), **plain),
     )
-    return frame.headed_figure(traces, dark, title, [], 340 + 16 * len(traces), layout, named=True)
+    return frame.headed_figure(
+        traces, dark, title, [], 340 + 16 * len(traces), layout, frame.Border(legend=True)
+    )
 
 
 def _by_share(point_values: Sequence[Any], name: str) -> list[Numbers]:
@@ -251,8 +253,8 @@ def landscape(
     plain = dict(zeroline=False, fixedrange=True)
     axes = [dict(plain, title=frame.axis_title(name)) for name in (x_title, y_title)]
     layout = dict(xaxis=axes[0], yaxis=axes[1])
-    margins = frame.Margins(above=BAR, left_side=56, below=48)
-    return frame.headed_figure([surface, line, end], dark, title, [note], _HEIGHT, layout, margins)
+    border = frame.Border(above=BAR, left_side=56, below=48)
+    return frame.headed_figure([surface, line, end], dark, title, [note], _HEIGHT, layout, border)
 
 
 def _round_losses(low: float, high: float) -> dict[SupportsFloat, str]:

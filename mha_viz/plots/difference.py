@@ -1,7 +1,7 @@
 """Differences between two texts or models: cell by cell, metric by metric, head by head."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 import plotly.graph_objects as go
@@ -17,8 +17,7 @@ from mha_viz.web.labels import clean, clean_all, head_name, hover_text, layer_na
 
 
 def difference_heatmap(
-    a: Float[np.ndarray | Tensor, "query key"],
-    b: Float[np.ndarray | Tensor, "query key"],
+    pair: tuple[Float[np.ndarray | Tensor, "query key"], Float[np.ndarray | Tensor, "query key"]],
     labels: tuple[Sequence[str], Sequence[str]],
     *,
     title: str = "",
@@ -27,7 +26,7 @@ def difference_heatmap(
     dark: bool = False,
     masked: tuple[Any, Any] | None = None,
 ) -> go.Figure:
-    """Draw b minus a (query, key), cell by cell, in two hues that are symmetric around 0.
+    """Draw b minus a of a pair (a, b), cell by cell, in two hues that are symmetric around 0.
 
     `labels` are those of queries and of keys. Hover shows both values and the difference. A cell
     that only one of the two has (NaN in the other: see `mha_viz.core.compare.alignment.aligned`) is
@@ -37,8 +36,8 @@ def difference_heatmap(
     "B minus A", by `names`. Beyond 512 tokens a cell is the largest of several differences, and a
     note says of how many.
     """
-    first = frame.as_numbers(a, 2, "a (query, key)")
-    second = frame.as_numbers(b, 2, "b (query, key)")
+    first = frame.as_numbers(pair[0], 2, "a (query, key)")
+    second = frame.as_numbers(pair[1], 2, "b (query, key)")
     if first.shape != second.shape:
         raise ShapeError(f"a and b must have one shape: {first.shape} and {second.shape}.")
     hidden = np.zeros(first.shape, dtype=bool)
@@ -118,19 +117,18 @@ def head_changes(
     *,
     diverging: bool = False,
     limits: frame.Limits | None = None,
-    selected: tuple[int, int] | None = None,
     hover_notes: Sequence[Sequence[str]] | None = None,
-    layer_numbers: Sequence[int] = (),
-    dark: bool = False,
+    **look: Unpack[frame.HeadLook],
 ) -> go.Figure:
     """Draw how much each head (layer, head) changed: a row per layer, a column per head.
 
     Colours run from 0, or from the first of `limits` to the second. Names the three heads with the
     largest values; of signed (`diverging`) ones those furthest from 0. An invisible point in each
     cell makes clicks readable: customdata is [layer, head]. Hover shows `hover_notes` below each
-    head's value. `layer_numbers` are the model's own, 0, 1, 2 ... if not given.
+    head's value.
     """
     values = frame.as_numbers(change, 2, "change (layer, head)")
+    dark, layer_numbers = look.get("dark", False), look.get("layer_numbers", ())
     layers, heads = values.shape
     least, most = (float(end(values, initial=0.0)) for end in (np.nanmin, np.nanmax))
     if limits is None and not diverging:
@@ -143,7 +141,7 @@ def head_changes(
         *_head_points(values, unit, diverging, hover_notes),
         cells.label_axes_trace(),
     ]
-    if selected is not None:
+    if (selected := look.get("selected")) is not None:
         layer, head = frame.check_head(selected, layers, heads)
         corners = (head - 0.5, layer - 0.5, head + 0.5, layer + 0.5)
         traces.append(cells.frame_trace([corners], 3, theme.accent(dark)))

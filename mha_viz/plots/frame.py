@@ -5,7 +5,7 @@ import re
 import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, SupportsFloat, TypeVar
+from typing import Any, SupportsFloat, TypedDict, TypeVar
 
 import numpy as np
 import plotly.graph_objects as go
@@ -130,17 +130,30 @@ def _with_true_minus(trace: Part) -> Part:
     )
 
 
+class HeadLook(TypedDict, total=False):
+    """The look of a figure of heads.
+
+    `selected` is the chosen head (layer, head), `layer_numbers` are the model's own, 0, 1, 2 ... if
+    not given.
+    """
+
+    selected: tuple[int, int] | None
+    layer_numbers: Sequence[int]
+    dark: bool
+
+
 @dataclass(frozen=True)
-class Margins:
-    """Pixels around a picture; `above` lie below the heading, for a colour bar or names."""
+class Border:
+    """Pixels around a picture, and its legend; `above` lie below the heading, for bar or names."""
 
     above: int = 0
     left_side: int = 8
     right_side: int = 12
     below: int = 8
+    legend: bool = False
 
 
-_DEFAULT_MARGINS = Margins()
+_PLAIN = Border()
 
 
 def headed_figure(
@@ -150,21 +163,19 @@ def headed_figure(
     notes: Sequence[str],
     inner: SupportsFloat,
     layout: Mapping[str, Any],
-    margins: Margins = _DEFAULT_MARGINS,
-    *,
-    named: bool = False,
+    border: Border = _PLAIN,
 ) -> go.Figure:
     """Build a figure below its heading; hover describes the closest point.
 
-    `inner` is the height of all that is below the heading and the margin above. `layout` lies over
-    that of the heading; without a `dragmode` in it, dragging does nothing. `named` adds a legend.
+    `inner` is the height of all that is below the heading and the border above. `layout` lies over
+    that of the heading; without a `dragmode` in it, dragging does nothing.
     """
     text, top = heading(title, notes, dark)
-    top += margins.above
-    margin = dict(l=margins.left_side, r=margins.right_side, t=top, b=margins.below)
+    top += border.above
+    margin = dict(l=border.left_side, r=border.right_side, t=top, b=border.below)
     headed: Part = dict(title=text, height=round(top + float(inner)), margin=margin)
-    headed |= dict(hovermode="closest", dragmode=False, showlegend=named)
-    headed |= dict(legend=legend(dark)) if named else {}
+    headed |= dict(hovermode="closest", dragmode=False, showlegend=border.legend)
+    headed |= dict(legend=legend(dark)) if border.legend else {}
     return build_figure(traces, dark, merged(headed, layout))
 
 

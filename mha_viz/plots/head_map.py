@@ -1,7 +1,7 @@
 """Maps of heads: one for each metric, points in a plane, and the queries and keys of a head."""
 
 from collections.abc import Sequence
-from typing import Any, SupportsFloat
+from typing import Any, SupportsFloat, Unpack
 
 import numpy as np
 import pandas as pd
@@ -35,9 +35,7 @@ def head_map(
     *,
     clusters: Int[np.ndarray, " head2"] | Sequence[int] | None = None,
     explained: float | None = None,
-    selected: tuple[int, int] | None = None,
-    layer_numbers: Sequence[int] = (),
-    dark: bool = False,
+    **look: Unpack[frame.HeadLook],
 ) -> go.Figure:
     """Draw a map of all heads, one unit as long across as down; the axes themselves mean nothing.
 
@@ -45,10 +43,10 @@ def head_map(
     has a marker of its own (negative: in none), or the layer where `clusters` is None. Names stand
     beside at most 24 points, the chosen one's always. customdata of every point is [layer, head].
     Heads that lie where another lies are counted; `explained` is the share of the distances'
-    variation that the plane shows; `layer_numbers` are the model's own, if not 0, 1, 2 ...
+    variation that the plane shows.
     """
     points = frame.as_numbers(coordinates, 2, "coordinates (head2, 2)")
-    size = len(points)
+    size, dark = len(points), look.get("dark", False)
     if points.shape[1] != 2 or (clusters is not None and len(clusters) != size):
         raise ShapeError(f"Coordinates must be (head2, 2) and clusters (head2,): {points.shape}.")
     if n_heads < 1 or size % n_heads:
@@ -57,20 +55,20 @@ def head_map(
     has_point = ~np.isnan(points.sum(axis=1))
     traces: list[Part] = []
     modes = ("markers+text", "markers") if size <= _NAMED else ("markers", "markers+text")
-    of_layers = layer_names(size // n_heads, layer_numbers)
-    for part, look in _parts(has_point, of_layers, clusters, dark):
+    of_layers = layer_names(size // n_heads, look.get("layer_numbers", ()))
+    for part, style in _parts(has_point, of_layers, clusters, dark):
         dots = _points(part, points, labels, n_heads)
-        traces.append(dots | look | frame.keep_on_click(0.9) | dict(mode=modes[0]))
-    if selected is not None:
+        traces.append(dots | style | frame.keep_on_click(0.9) | dict(mode=modes[0]))
+    if (selected := look.get("selected")) is not None:
         layer, head = frame.check_head(selected, size // n_heads, n_heads)
         index = np.array([layer * n_heads + head])
         dot = _points(index[has_point[index]], points, labels, n_heads) | frame.keep_on_click(1)
-        look = dict(mode=modes[1], name=labels[index[0]], marker=frame.chosen_marker(dark, 15))
-        traces.append(dot | look)
+        style = dict(mode=modes[1], name=labels[index[0]], marker=frame.chosen_marker(dark, 15))
+        traces.append(dot | style)
     notes, named = _notes(points, has_point, explained), clusters is not None
-    margins = frame.Margins(above=0 if named else BAR, left_side=10, right_side=10, below=10)
+    border = frame.Border(0 if named else BAR, 10, 10, 10, legend=named)
     layout = _axes(points[has_point], dark) | dict(dragmode="pan")
-    return frame.headed_figure(traces, dark, "", notes, 440, layout, margins, named=named)
+    return frame.headed_figure(traces, dark, "", notes, 440, layout, border)
 
 
 def _parts(
@@ -147,7 +145,9 @@ def query_key_figure(
     bare = frame.QUIET | dict(showticklabels=False)
     layout = dict(xaxis=bare, yaxis=bare | dict(scaleanchor="x"), dragmode="pan")
     title = f"Queries and keys of {head_name(*head)}"
-    return frame.headed_figure(traces, dark, title, notes, _HEIGHT, layout, named=True)
+    return frame.headed_figure(
+        traces, dark, title, notes, _HEIGHT, layout, frame.Border(legend=True)
+    )
 
 
 def _query_key_hover(row: Any) -> str:

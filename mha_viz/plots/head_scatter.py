@@ -91,10 +91,10 @@ def measured_scatter(
     notes += [] if colour is None else [f"Colour: {colour.title}."]
     x_axis, y_axis = (frame.value_axis(measure.title) for measure in (x, y))
     layout = dict(xaxis=x_axis, yaxis=y_axis, dragmode="zoom")
-    margins = frame.Margins(above=6 if colour is None else BAR)
     named = drawn.parts.elsewhere is not None
+    border = frame.Border(above=6 if colour is None else BAR, legend=named)
     height = 394 if colour is None else 340  # a colour bar stands above it
-    return frame.headed_figure(traces, dark, "", notes, height, layout, margins, named=named)
+    return frame.headed_figure(traces, dark, "", notes, height, layout, border)
 
 
 class _Drawn:

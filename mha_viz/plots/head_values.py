@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, SupportsFloat
+from typing import Any, SupportsFloat, Unpack
 
 import numpy as np
 import plotly.graph_objects as go
@@ -147,8 +147,8 @@ def _over_layers(
         yaxis=down | dict(title=dict(text=frame.unit_text(unit), font=dict(size=12), standoff=4)),
     )
     inner = 310 + 16 * len(traces)  # a phone has a line for every entry of the legend
-    margins = frame.Margins(right_side=10)
-    return frame.headed_figure(traces, dark, title, [note], inner, layout, margins, named=True)
+    border = frame.Border(right_side=10, legend=True)
+    return frame.headed_figure(traces, dark, title, [note], inner, layout, border)
 
 
 def importance_map(
@@ -156,30 +156,22 @@ def importance_map(
     title: str,
     unit: str,
     *,
-    low: Num[np.ndarray | Tensor, "layer head"] | None = None,
-    high: Num[np.ndarray | Tensor, "layer head"] | None = None,
-    selected: tuple[int, int] | None = None,
-    layer_numbers: Sequence[int] = (),
-    dark: bool = False,
+    interval: tuple[Any, Any] | None = None,
+    **look: Unpack[frame.HeadLook],
 ) -> go.Figure:
     """Draw heads (layer, head) coloured by importance; hover shows the 95 % interval.
 
     From 0 up on a sequential scale; where a head is below 0 (the model does better without it), on
     a diverging scale around 0. An invisible point in each cell makes clicks readable: customdata is
-    [layer, head]. Either both ends of the intervals are given or neither; NaN is not defined (one
-    text has no interval), as hover shows.
+    [layer, head]. `interval` are the lower and the upper ends of the intervals, each (layer, head);
+    NaN is not defined (one text has no interval), as hover shows.
     """
     numbers = frame.as_numbers(values, 2, "values (layer, head)")
-    if (low is None) != (high is None):
-        raise ArgumentError("An interval has two ends: pass both low and high, or neither.")
     signed, notes = bool(np.nanmin(numbers, initial=0.0) < 0), None
-    if low is not None:
-        ends = [_of_shape(end, numbers, "an interval's end") for end in (low, high)]
+    if interval is not None:
+        ends = [_of_shape(end, numbers, "an interval's end") for end in interval]
         notes = [[_interval(*pair) for pair in row] for row in np.stack(ends, axis=-1).tolist()]
-    options: Part = dict(
-        selected=selected, hover_notes=notes, layer_numbers=layer_numbers, dark=dark
-    )
-    return head_changes(numbers, title, unit, diverging=signed, **options)
+    return head_changes(numbers, title, unit, diverging=signed, hover_notes=notes, **look)
 
 
 def _of_shape(values: Any, numbers: Numbers, name: str) -> Numbers:
@@ -252,4 +244,4 @@ def head_quantiles(
     across = frame.named_axis(middles, names, (-1, float(x.max()) + 1), tickangle=0)
     layout = dict(xaxis=across, yaxis=frame.value_axis(frame.with_unit(title, unit)))
     notes = ["Dot: median. Thick: half of the texts. Thin: 90 %.", frame.missing_note(has_value)]
-    return frame.headed_figure(traces, dark, title, notes, 260, layout, frame.Margins(below=30))
+    return frame.headed_figure(traces, dark, title, notes, 260, layout, frame.Border(below=30))

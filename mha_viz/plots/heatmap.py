@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, TypedDict, TypeVar, Unpack
 
 import numpy as np
 import plotly.graph_objects as go
@@ -80,6 +80,17 @@ class Pooled:
         return "" if side == 1 else f"each cell is the largest of {side} × {side}"
 
 
+class ChartSize(TypedDict, total=False):
+    """The most pixels of a side of the cells, and the width of the chart where it is narrow.
+
+    The chart always stretches, but only a known width (a phone's) thins out labels that would
+    overlap.
+    """
+
+    side: int
+    width: int | None
+
+
 def head_heatmap(
     pattern: Float[np.ndarray | Tensor, "query key"],
     labels: tuple[Sequence[str], Sequence[str]],
@@ -87,21 +98,20 @@ def head_heatmap(
     title: str = "",
     scale: str = "sqrt",
     dark: bool = False,
-    side: int = 620,
-    width: int | None = None,
     visible: Bool[np.ndarray | Tensor, "query key"] | None = None,
+    **size: Unpack[ChartSize],
 ) -> go.Figure:
     """Draw a heatmap of one head's weights (query, key) with tokens on both axes.
 
     `labels` are those of queries and of keys. The chart holds the weights as they are (float32,
     about 5.4 bytes a cell on the wire): the curve of the scale ("sqrt", "linear" or "log") lies in
     the colours, and the colour bar names true weights at the places that the scale gives them.
-    `width` is how wide the chart will be drawn, where that is known and narrow (a phone): it always
-    stretches, but only a known width thins out labels that would overlap. Cells whose keys are not
+    Without a `side` the cells lie in 620 pixels. Cells whose keys are not
     `visible` to a query are grey and named masked. Beyond 512 tokens a cell is the largest of
     several weights, and the title says of how many.
     """
     weights, query_names, key_names = frame.labelled_head(pattern, labels)
+    side, width = size.get("side", 620), size.get("width")
     shown_weights = frame.where_visible(weights, visible, np.nan)
     pooled = Pooled.of(shown_weights)
     shown_weights = pooled.take(shown_weights)
@@ -226,8 +236,8 @@ def head_tiles(
         yaxis=frame.HIDDEN | dict(range=[rows * (1 + label) + 0.01, 0]),
     )
     inner = round(rows * (1 + label) * _TILE_HEIGHT) + 12
-    margins = frame.Margins(left_side=4, right_side=4)
-    return frame.headed_figure(traces, dark, title, [note], inner, layout, margins)
+    border = frame.Border(left_side=4, right_side=4)
+    return frame.headed_figure(traces, dark, title, [note], inner, layout, border)
 
 
 def _tile(weights: np.ndarray, name: str, x: float, above: float, dark: bool) -> list[Part]:

@@ -61,11 +61,11 @@ def _row_figure(
     """Return the figure of all these; `named` adds a legend below."""
     down = frame.HIDDEN | dict(range=[n_rows - 0.65, -0.65])
     layout = dict(xaxis=frame.HIDDEN | dict(range=list(_SIDES)), yaxis=down)
-    inner, margins = (
+    inner, border = (
         _ROW * n_rows + (44 if named else 10),
-        frame.Margins(left_side=6, right_side=6, below=6),
+        frame.Border(left_side=6, right_side=6, below=6, legend=named),
     )
-    return frame.headed_figure(traces, dark, title, notes, inner, layout, margins, named=named)
+    return frame.headed_figure(traces, dark, title, notes, inner, layout, border)
 
 
 @dataclass(frozen=True)

@@ -105,8 +105,8 @@ def pair_scatter(
         ],
         annotations=[_corner(i, meaning, dark) for i, meaning in enumerate(corners or ())],
     )
-    margins = frame.Margins(above=BAR if shade is not None else 0, right_side=10)
-    return frame.headed_figure(traces, dark, "", notes, 440, layout, margins, named=True)
+    border = frame.Border(BAR if shade is not None else 0, right_side=10, legend=True)
+    return frame.headed_figure(traces, dark, "", notes, 440, layout, border)
 
 
 class _Drawn:

@@ -102,8 +102,8 @@ def _bar_figure(
     across = dict(quiet, range=[0, 1.3 * highest], tickformat=".3~p", nticks=5, title=title)
     down = quiet | names | dict(range=[len(rows) - 0.45, -0.55], showgrid=False, showline=False)
     layout = dict(barmode="overlay", xaxis=across, yaxis=down)
-    inner, margins = _ROW * len(rows) + 78, frame.Margins(right_side=8, below=70)
-    return frame.headed_figure(traces, dark, "", notes, inner, layout, margins, named=True)
+    inner, border = _ROW * len(rows) + 78, frame.Border(right_side=8, below=70, legend=True)
+    return frame.headed_figure(traces, dark, "", notes, inner, layout, border)
 
 
 def token_strip(
@@ -145,8 +145,8 @@ def token_strip(
     down = frame.HIDDEN | dict(range=[count - 0.5, -0.5])
     layout = dict(barmode="overlay", xaxis=frame.HIDDEN | dict(range=[0, _LINE]), yaxis=down)
     title, inner = frame.with_unit(title, unit), _CELL * count + 8
-    margins = frame.Margins(above=cells.BAR, left_side=6, right_side=6)
-    return frame.headed_figure(traces, dark, title, notes, inner, layout, margins)
+    border = frame.Border(above=cells.BAR, left_side=6, right_side=6)
+    return frame.headed_figure(traces, dark, title, notes, inner, layout, border)
 
 
 def _label_width(text: str) -> float:

@@ -78,11 +78,9 @@ def space_scatter(
         look = dict(name=hover_text(name), showlegend=True)
         traces.append(frame.plain_markers([None], [None], dict(color=colour, size=9), **look))
     above, below = (_NAME, 34) if names else (_NAME + BAR, 8)
-    margins = frame.Margins(above=above, left_side=30, right_side=6, below=below)
+    border = frame.Border(above, left_side=30, right_side=6, below=below, legend=bool(names))
     panel_notes = [*notes, *[f"Colour: {colours.title}."] * (not names)]
-    return frame.headed_figure(
-        traces, dark, "", panel_notes, inner, layout, margins, named=bool(names)
-    )
+    return frame.headed_figure(traces, dark, "", panel_notes, inner, layout, border)
 
 
 def _dots(colours: TokenColours, names: Sequence[str], tokens: Sequence[str], dark: bool) -> Part:

@@ -65,8 +65,8 @@ def arrows(
         traces.append(frame.markers([x], [y], hover) | look | name)
     axis = dict(range=[-reach, reach], fixedrange=True, zeroline=True, nticks=7, constrain="domain")
     layout = dict(shapes=shapes, annotations=shafts, xaxis=axis, yaxis=axis | dict(scaleanchor="x"))
-    margins = frame.Margins(above=4, left_side=36, right_side=10, below=30)
-    return frame.headed_figure(traces, dark, title, [], 396, layout, margins)
+    border = frame.Border(above=4, left_side=36, right_side=10, below=30)
+    return frame.headed_figure(traces, dark, title, [], 396, layout, border)
 
 
 def _text_position(x: float, y: float) -> str:
@@ -135,8 +135,8 @@ def layer_picture(
         yaxis=dict(frame.HIDDEN, range=[height + 0.05, -0.05]),
         meta=dict(height_by_width=[height / x, 64]),
     )
-    margins = frame.Margins(above=24, left_side=4, right_side=4, below=28)
-    return frame.headed_figure(traces, dark, "", [], 900 * height / x, layout, margins)
+    border = frame.Border(above=24, left_side=4, right_side=4, below=28)
+    return frame.headed_figure(traces, dark, "", [], 900 * height / x, layout, border)
 
 
 def _matrix(

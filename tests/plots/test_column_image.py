@@ -34,7 +34,7 @@ FIGURES = {
     "bars": token_bars({"L0 H1": DICE.random(5)}, HOSTILE, "weight"),
     "histogram": histogram_bars(np.arange(12.0), DICE.integers(1, 9, 11), "Entropy", "nats"),
     "speech": difference_heatmap(
-        DICE.random((5, 5)), DICE.random((5, 5)), (HOSTILE, HOSTILE), title="<b>$x$"
+        (DICE.random((5, 5)), DICE.random((5, 5))), (HOSTILE, HOSTILE), title="<b>$x$"
     ),
     "pairs": pairs(11, 11),
 }

@@ -44,7 +44,7 @@ def test_the_map_tells_intervals() -> None:
     low[1, 1] = np.nan
     values = MATTERS.copy()
     values[0, 0] = np.nan
-    figure = importance_map(values, "Importance", "nats", low=low, high=high, selected=(2, 3))
+    figure = importance_map(values, "Importance", "nats", interval=(low, high), selected=(2, 3))
     points = [trace for trace in figure.data if trace.customdata is not None]
     known = points[0]
     assert [list(head) for head in known.customdata][:2] == [[0, 1], [0, 2]]
@@ -122,7 +122,7 @@ def drawn():
     x = HOSTILE
     yield before_after([x, x], BEFORE[:2], AFTER[:2], names=(x, x), target=0)
     yield token_strip([x, x], [0.5, None], x, x)
-    yield importance_map(MATTERS, x, x, low=MATTERS, high=MATTERS, selected=(0, 0))
+    yield importance_map(MATTERS, x, x, interval=(MATTERS, MATTERS), selected=(0, 0))
     yield head_scatter(MATTERS, MATTERS, x, x, selected=(0, 0))
     band = (SHARES, SHARES, SHARES)
     yield pruning_curves({x: band[:2]}, band, 2.0, title=x, band_name=x)

@@ -110,7 +110,7 @@ A, B = RNG.random((2, 3, 5)).astype(np.float32)
 
 
 def test_the_difference_is_b_minus_a() -> None:
-    figure = difference_heatmap(A, B, (list("abc"), list("vwxyz")), names=("one", "two"))
+    figure = difference_heatmap((A, B), (list("abc"), list("vwxyz")), names=("one", "two"))
     heat = figure.data[0]
     assert (heat.z == (B.astype(float) - A).astype(np.float32)).all()
     assert (heat.customdata[..., 0] == A).all() and (heat.customdata[..., 1] == B).all()
@@ -125,7 +125,7 @@ def test_what_only_one_has_is_hatched_and_keeps_its_value() -> None:
     left, right = aligned(a, [i for i, _ in pairs]), aligned(b, [j for _, j in pairs])
     assert pairs == [(0, 0), (None, 1), (1, 2), (2, None)]
     labels = list("pqrs")
-    figure = difference_heatmap(left, right, (labels, labels), names=("one", "two"))
+    figure = difference_heatmap((left, right), (labels, labels), names=("one", "two"))
     heat, only_a, rising, only_b, falling = figure.data[:5]
     assert np.isfinite(heat.z).sum() == 4 and heat.hoverongaps is False
     assert "only in one" in only_a.hovertemplate and "only in two" in only_b.hovertemplate
@@ -137,7 +137,7 @@ def test_what_only_one_has_is_hatched_and_keeps_its_value() -> None:
 def test_a_masked_cell_is_no_difference_of_0() -> None:
     hidden = ~np.tri(3, dtype=bool)
     a, b = (np.where(hidden, 0, RNG.random((3, 3))) for _ in range(2))
-    figure = difference_heatmap(a, b, ("abc", "abc"), masked=(hidden, hidden))
+    figure = difference_heatmap((a, b), ("abc", "abc"), masked=(hidden, hidden))
     heat, grey = figure.data[:2]
     assert np.array_equal(np.isnan(heat.z), hidden) and np.array_equal(np.isfinite(grey.z), hidden)
     assert MASKED in grey.hovertemplate and "difference" not in grey.hovertemplate
@@ -147,7 +147,7 @@ def test_what_only_one_may_see_it_has_alone() -> None:
     """A causal model beside one that sees all: 0 there is no weight that could be compared."""
     hidden, nothing = ~np.tri(3, dtype=bool), np.zeros((3, 3), dtype=bool)
     a, b = np.where(hidden, 0, A[:, :3]), B[:, :3]
-    figure = difference_heatmap(a, b, ("abc", "abc"), masked=(hidden, nothing))
+    figure = difference_heatmap((a, b), ("abc", "abc"), masked=(hidden, nothing))
     heat, alone = figure.data[:2]
     assert np.array_equal(np.isnan(heat.z), hidden)
     assert "only in B" in alone.hovertemplate and (alone.z[hidden] == b[hidden]).all()
@@ -179,7 +179,7 @@ def test_hovers_write_a_true_minus_and_names_of_columns_stand_above() -> None:
     (points,) = [trace for trace in heads.data if trace.hovertext is not None]
     assert list(points.hovertext) == ["−0.123", "+0.5", "0"]
     assert "%{hovertext}" in points.hovertemplate
-    both = difference_heatmap(np.eye(2), np.eye(2)[::-1], (["a", "b"], ["c", "d"]))
+    both = difference_heatmap((np.eye(2), np.eye(2)[::-1]), (["a", "b"], ["c", "d"]))
     cells = next(trace for trace in both.data if trace.type == "heatmap")
     assert cells.zhoverformat == "+,.3~r" and "<b>%{z}</b>" in cells.hovertemplate
     for figure in (heads, both):
@@ -191,7 +191,7 @@ def test_text_of_differences_stays_text() -> None:
     labels = [HOSTILE] * 3
     holed = np.where(np.eye(3, dtype=bool), np.nan, 0.5)
     bad = difference_heatmap(
-        holed, np.flip(holed, 0).copy(), (labels, labels), title=HOSTILE, names=(HOSTILE, HOSTILE)
+        (holed, np.flip(holed, 0).copy()), (labels, labels), title=HOSTILE, names=(HOSTILE, HOSTILE)
     )
     assert is_neutral(bad)
     assert is_neutral(head_changes(A.astype(float), HOSTILE, HOSTILE))

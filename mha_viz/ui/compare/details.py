@@ -202,7 +202,7 @@ def _difference(pair: Pair) -> None:
     masked = shown.cut(hidden_a), shown.cut(hidden_b)
     options: dict[str, Any] = {"names": pair.names, "title": f"{second} minus {first}"}
     options |= {"masked": masked, "side": 440, "dark": look.dark()}
-    drawn = difference_heatmap(weights_a, weights_b, shown.labels, **options)
+    drawn = difference_heatmap((weights_a, weights_b), shown.labels, **options)
     table = words.by_tokens(weights_b - weights_a, *shown.names, visible=~(masked[0] | masked[1]))
     counts: dict[str, object] = {"common": len(pair.common), "places": len(pair.aligned)}
     name = "figures.difference" if pair.of_one_run else "figures.sides"

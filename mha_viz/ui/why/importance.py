@@ -157,7 +157,7 @@ def _map(scene: Scene, view: Why, importance: HeadImportance) -> None:
     options: dict[str, Any] = {"selected": view.chosen, "dark": look.dark()}
     options["layer_numbers"] = importance.layer_numbers
     if importance.n_texts > 1:
-        options |= {"low": importance.low.numpy(), "high": importance.high.numpy()}
+        options["interval"] = importance.low.numpy(), importance.high.numpy()
     figure = importance_map(importance.mean.numpy(), name, importance.unit, **options)
     caption = words.settings(scene, words.count(importance.n_texts, "text"))
     texts = TEXTS.figure("figures.importance", method=name.capitalize())

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
-from typing import TypedDict
+from typing import TYPE_CHECKING
 
 import streamlit as st
 
@@ -11,6 +11,9 @@ from mha_viz.ui.state import selection
 from mha_viz.ui.state.faults import guarded
 from mha_viz.ui.state.session import session
 from mha_viz.web.browser import component_script
+
+if TYPE_CHECKING:
+    from mha_viz.plots.heatmap import ChartSize
 
 ICON = Path(__file__).with_name("icon.png")
 PROJECTOR = "projector"  # key of the switch, and its name in an address
@@ -87,14 +90,7 @@ def dark() -> bool:
     return st.context.theme.type == "dark"
 
 
-class Size(TypedDict):
-    """A heatmap's size: largest side of the square of cells, and the chart's width where known."""
-
-    side: int
-    width: int | None
-
-
-def square(side: int, width: int | None = None) -> Size:
+def square(side: int, width: int | None = None) -> "ChartSize":
     """Return sizes of a heatmap of square cells: at most `side` pixels, and fit for a phone.
 
     A page does not know its width; but phones, where it matters most, say that they are phones.

@@ -113,7 +113,7 @@ def _heads(choices: Choices, task: lab.Findings) -> None:
     heads = ", ".join(head_name(*head) for head in task.tested.heads)
     TEXTS.step("heads", strongest=strongest, heads=heads)
     figures.show(
-        importance_map(writes.heads.numpy(), "", "logits", low=low, high=high, dark=look.dark()),
+        importance_map(writes.heads.numpy(), "", "logits", interval=(low, high), dark=look.dark()),
         key=choices.key("writes"),
         table=writes.table().drop(columns=["layer", "head"]),  # components have names
         **TEXTS.figure("writes-figure"),
