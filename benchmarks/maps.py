@@ -45,10 +45,7 @@ PAINTS = {
 def measure() -> list[Result]:
     begin = time.perf_counter()
     found = map_of_records(records())
-    labels = [token.text for token in found.tokens]
-    payload = map_payload(
-        found.points, found.strongest, found.weights, labels, found.text.tolist(), facts={}
-    )
+    payload = map_payload(found)
     made = time.perf_counter() - begin
     results = [
         Result("making the maps", f"{made:,.1f} s"),

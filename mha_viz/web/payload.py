@@ -26,7 +26,14 @@ from mha_viz.web.labels import clean
 if TYPE_CHECKING:
     import pandas as pd
 
+    from mha_viz.core.compare.query_key_map import QueryKeyMap
+
 VERSION = 1
+MAP_FACTS = {  # of a map of queries and keys, and what the page calls them
+    "plane_correlation": "correlation",
+    "baseline": "keys exchanged",
+    "nearer_has_more": "nearer key weighs more",
+}
 MAX_SIDE = 128  # cells; a tile of some hundred pixels cannot show more
 MAX_HEADER = 16 * 2**20
 KINDS = ("residual", "source", "MLP", "bias")  # of the parts of a flow graph
@@ -178,15 +185,14 @@ def flow_payload(
     labels: Sequence[str],
     special: Sequence[bool],
     *,
-    position: int,
-    n_layers: int,
-    threshold: float,
-    start: float,
+    slider: tuple[float, float],
     title: str = "",
+    **about: int,
 ) -> bytes:
     """Pack all parts of a flow graph, from the chosen token downwards: a header and arrays.
 
-    The browser's slider begins at `threshold` and stands at `start`; `title` is for screen readers.
+    `slider` is the threshold where the browser's begins and the one where it stands, `title` for
+    screen readers, `about` position and layers.
     """
     parts = edges[edges.kind.isin(KINDS)]
     source, target = (edges[end].astype(str).str for end in ("source", "target"))
@@ -196,9 +202,10 @@ def flow_payload(
         level=2 * parts.layer.to_numpy(int) + np.where(late | one_sum, 2, 1),
         carried=parts.contribution,
     )
-    slider = {"threshold": threshold, "start": max(start, threshold)}
-    about = {"position": position, "layers": n_layers, "step": 2 if one_sum else 1}
-    return _parts_payload(parts, labels, special, {**about, **slider, "title": clean(title, 200)})
+    threshold, start = slider
+    header: dict[str, Any] = {**about, "step": 2 if one_sum else 1, "threshold": threshold}
+    header |= {"start": max(start, threshold), "title": clean(title, 200)}
+    return _parts_payload(parts, labels, special, header)
 
 
 def signed_payload(
@@ -252,42 +259,32 @@ def _parts_payload(
     return pack(numbers, b"".join(np.ascontiguousarray(c[order]).tobytes() for c in columns))
 
 
-def map_payload(
-    points: Num[np.ndarray | Tensor, "layer head 2 token 2"],
-    strongest: Num[np.ndarray | Tensor, "layer head token top"],
-    weights: Num[np.ndarray | Tensor, "layer head token top"],
-    labels: Sequence[str],
-    texts: Sequence[int],
-    *,
-    facts: Mapping[str, Num[np.ndarray | Tensor, "layer head"]],
-    title: str = "",
-    layer_numbers: Sequence[int] = (),
-) -> bytes:
+def map_payload(maps: QueryKeyMap) -> bytes:
     """Pack the maps of all heads: a header, places, and the keys that each query weighs most.
 
     Arrays in the body: x and y of queries and keys in 65,536 steps of the square around a head's
     points, y downwards, and numbers of keys (uint16); the weights of these, coded as `encode` does.
-    `texts` are the number of each token's text; `facts` and `title` as for `grid_payload`.
     """
-    coordinates = np.asarray(points, dtype=np.float64)
+    coordinates = np.asarray(maps.points, dtype=np.float64)
     layers, heads, _, tokens, _ = coordinates.shape
     low, high = coordinates.min((2, 3), keepdims=True), coordinates.max((2, 3), keepdims=True)
     side = np.maximum((high - low).max(-1, keepdims=True), 1e-30)
     coordinates = ((coordinates - (low + high) / 2) / side * (1, -1) + 0.5) * 65535
-    keys, codes = np.asarray(strongest), encode(np.asarray(weights, dtype=np.float32))
+    keys, codes = np.asarray(maps.strongest), encode(np.asarray(maps.weights, dtype=np.float32))
+    facts = {title: getattr(maps, name) for name, title in MAP_FACTS.items()}
     header = {
         "kind": "map",
         "layers": layers,
         "heads": heads,
-        **_layer_numbers(layer_numbers),
+        **_layer_numbers(maps.layer_numbers),
         "tokens": tokens,
         "top": keys.shape[-1],
         "rows": 1,
         "cols": 1,  # of a tile of the head grid
-        "labels": [clean(label) for label in labels],
-        "text": [int(number) for number in texts],
+        "labels": [clean(token.text) for token in maps.tokens],
+        "text": maps.text.tolist(),
         "facts": {name: _fact(fact, name, layers, heads) for name, fact in facts.items()},
-        "title": clean(title, 200),
+        "title": clean(f"{maps.model} on “{maps.texts[0][:80]}”", 200),
     }
     body = np.rint(coordinates).astype("<u2").tobytes() + keys.astype("<u2").tobytes()
     return pack(header, body + codes.tobytes())

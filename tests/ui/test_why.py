@@ -11,8 +11,7 @@ import mha_viz as mv
 from mha_viz.engine import loaded_network
 from mha_viz.ui.state import link_values
 from mha_viz.ui.why import pairs
-from mha_viz.ui.widgets.components.query_key_map import payload_of
-from mha_viz.web.payload import unpack
+from mha_viz.web.payload import map_payload, unpack
 from mha_viz.web.theme import format_number
 from tests.making.comparing import close
 from tests.ui.compare_app import check, table
@@ -158,7 +157,7 @@ def test_path_is_measured_at_once_beside_its_estimate():
 
 def test_payload_of_the_map_of_queries_and_keys():
     found = mv.query_key_map(mv.load("tiny-bert"), ["The <b>cat</b> sat.", "A dog."])
-    header, body = unpack(payload_of(found))
+    header, body = unpack(map_payload(found))
     n, layers, heads = header["tokens"], header["layers"], header["heads"]
     assert (n, layers, heads, header["top"]) == (len(found.tokens), 4, 8, 4)
     assert header["text"] == found.text.tolist()
@@ -278,7 +277,7 @@ def test_a_corrupted_text_is_made_by_swapping_words_and_an_equal_one_has_no_shar
 def test_payload_names_model_and_first_text_and_has_a_fact_for_each_head() -> None:
     texts = ["The cat sat.", "A dog ran home."]
     heads = mv.query_key_map(mv.load("tiny-gpt2"), texts)
-    header, _ = unpack(payload_of(heads))
+    header, _ = unpack(map_payload(heads))
     assert heads.model in header["title"] and texts[0] in header["title"]
     assert texts[1] not in header["title"]
     n_heads = int(np.prod(heads.points.shape[:2]))

@@ -13,8 +13,7 @@ from mha_viz.learn.start import numbers, story
 from mha_viz.reports.report import KEEP, report
 from mha_viz.text.from_weights import record
 from mha_viz.ui.widgets.components.flow_graph import graph_payload
-from mha_viz.ui.widgets.components.query_key_map import payload_of
-from mha_viz.web.payload import KINDS, bundle, grid_payload, head_payload, pack
+from mha_viz.web.payload import KINDS, bundle, grid_payload, head_payload, map_payload, pack
 from mha_viz.web.space_payload import spaces_payload
 from mha_viz.web.theme import format_number, format_weight, palette
 from tests.web import drawn
@@ -75,7 +74,7 @@ def _map() -> dict[str, object]:
     names = ("points", "strongest", "weights", "plane_correlation")
     arrays = {name: getattr(found, name).tolist() for name in names}
     labels = [token.text for token in found.tokens]
-    return {"payload": text_of(payload_of(found)), "labels": labels, **arrays}
+    return {"payload": text_of(map_payload(found)), "labels": labels, **arrays}
 
 
 def _sentence() -> dict[str, object]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from functools import partial
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -22,10 +23,12 @@ from mha_viz.ui.state.views import TITLES, Why
 from mha_viz.ui.why import TEXTS, targets
 from mha_viz.ui.why import several_texts as texts_of
 from mha_viz.ui.widgets import look
-from mha_viz.ui.widgets.components.query_key_map import payload_of, query_key_map
+from mha_viz.ui.widgets.components.component import LateComponent
+from mha_viz.ui.widgets.components.head_grid import draw_heads
 from mha_viz.ui.widgets.controls import choosing
 from mha_viz.ui.widgets.exports import figures
 from mha_viz.ui.widgets.messages import words
+from mha_viz.web.payload import MAP_FACTS, map_payload
 from mha_viz.web.theme import format_number, format_weight
 
 N_SHOWN = 12  # components of either side; the others are summed
@@ -159,6 +162,7 @@ def _largest(
 
 
 N_MAPS = 5  # heads that are named above the maps
+_map = LateComponent("query_key_map")
 _BYTES = 72  # of a token and a head: places, the strongest keys, and both again as a payload
 
 
@@ -173,11 +177,15 @@ def _draw_map(scene: Scene, view: Why) -> None:
 
     def make(model: AttentionModel) -> tuple[QueryKeyMap, bytes]:
         maps = map_of(model, texts)
-        return maps, payload_of(maps)
+        return maps, map_payload(maps)
 
     size = _BYTES * scene.head_count * n_tokens
     maps, payload = targets.computed(scene, "map", texts, make=make, size=size)
-    query_key_map(payload, selected=view.chosen, key="query_key_map", on_select=words.choose)
+    with st.container(gap=None):
+        _map.bring("query_key_map-script")
+        settings = {"fact": MAP_FACTS["plane_correlation"]}
+        choose: dict[str, Any] = {"selected": view.chosen, "on_select": words.choose}
+        draw_heads(_map, payload, settings, key="query_key_map", **choose)
     _best(maps, view)
     _explain(scene, maps, view.chosen)
     words.notes(maps.notes)

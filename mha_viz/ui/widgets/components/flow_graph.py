@@ -126,10 +126,10 @@ def _draw(
 
 def graph_payload(graph: FlowGraph) -> bytes:
     """Pack a graph for the browser."""
-    options: dict[str, Any] = {"position": graph.position, "n_layers": graph.n_layers}
-    options |= {"threshold": graph.threshold, "title": f"{NAME}: {describe(graph)}"}
+    options: dict[str, Any] = {"position": graph.position, "layers": graph.n_layers}
+    options |= {"slider": (graph.threshold, START), "title": f"{NAME}: {describe(graph)}"}
     texts, special = zip(*((token.text, token.is_special) for token in graph.tokens), strict=True)
-    return flow_payload(graph.edges, texts, special, start=START, **options)
+    return flow_payload(graph.edges, texts, special, **options)
 
 
 def describe(graph: FlowGraph) -> str:
