@@ -105,14 +105,17 @@ def _without_invalid_branches(scene: WrittenScene, model: AttentionModel) -> Wri
 
 
 def _panel(written: Shown, model: AttentionModel) -> None:
-    n, last = len(written.tokens), min(written.room, most_written())
+    most = min(written.room, most_written())
     _settings(written)
-    coming, key = None if n >= last else written.coming, f"written-{hash(written.scene.start)}"
-    data: dict[str, Any] = {"drawing": written.scene.temperature > 0, "ends": end_token_ids(model)}
-    data |= {"status": _status_line(written, last), "last": n if written.finished else last}
-    step, branch = partial(_go, written.scene), partial(_branch, written)
-    # A new text or setting is a new player, which rests.
-    written_text(written.tokens, coming, key=key, on_step=step, on_branch=branch, **data)
+    written_text(
+        written,
+        most=most,
+        ends=end_token_ids(model),
+        status=_status_line(written, most),
+        key=f"written-{hash(written.scene.start)}",  # a new text or setting is a new player
+        on_step=partial(_go, written.scene),
+        on_branch=partial(_branch, written),
+    )
 
 
 def _settings(written: Shown) -> None:
@@ -132,15 +135,15 @@ def _settings(written: Shown) -> None:
         st.button(key="use_written", disabled=not written.tokens, on_click=guarded(use), **options)
 
 
-def _status_line(written: Shown, last: int) -> str:
+def _status_line(written: Shown, most: int) -> str:
     n = len(written.tokens)
-    if n >= last:
+    if n >= most:
         return (
             f"{n} tokens written: {'the model takes' if n == written.room else 'here are'} no more"
         )
     if written.finished:
         return f"{n} tokens written: the model ends the text here"
-    return f"{n} of up to {last} tokens written"
+    return f"{n} of up to {most} tokens written"
 
 
 def _go(scene: WrittenScene, to: int, playing: bool) -> None:

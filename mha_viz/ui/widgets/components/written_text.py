@@ -7,6 +7,7 @@ from collections.abc import Callable, Container, Sequence
 from typing import Any
 
 from mha_viz.prediction.generation import Candidate, GeneratedToken
+from mha_viz.ui.run.written import Shown
 from mha_viz.ui.state.faults import guarded
 from mha_viz.ui.state.session import from_browser
 from mha_viz.ui.widgets.components.component import component, event_of, validate_step
@@ -15,11 +16,9 @@ _component = component("written_text")
 
 
 def written_text(
-    tokens: Sequence[GeneratedToken],
-    coming: GeneratedToken | None,
+    written: Shown,
     *,
-    last: int,
-    drawing: bool,
+    most: int,
     ends: Container[int],
     status: str,
     key: str,
@@ -28,13 +27,14 @@ def written_text(
 ) -> None:
     """Draw what is written; a click or the player asks for a step or a branch.
 
-    - `coming`: the next token; None where nothing can follow.
-    - `last`: how many tokens can be written.
-    - `drawing`: tokens are drawn, so that the probability of being drawn is shown, too.
+    - `most`: how many tokens can be written.
     - `ends`: the tokens that end a text, which cannot be chosen.
     - `on_step`: called with the number of tokens asked for, and whether more will follow.
     - `on_branch`: called with a position in the text and the token to stand there.
     """
+    n, tokens = len(written.tokens), written.tokens
+    coming = None if n >= most else written.coming
+    last = n if written.finished else most
 
     @guarded
     def step() -> None:
@@ -53,7 +53,8 @@ def written_text(
         "tokens": [_as_data(token, ends) for token in tokens],
         "coming": coming and _as_data(coming, ends),
         "last": last,
-        "drawing": drawing,
+        # Where tokens are drawn, the probability of being drawn is shown, too.
+        "drawing": written.scene.temperature > 0,
         "said": status,
     }
     _component(key=key, data=data, on_step_change=step, on_branch_change=branch)
