@@ -5,7 +5,7 @@ Importing it imports torch and plotly, so pages do it late.
 
 from collections.abc import Callable
 from functools import cache, partial
-from typing import Any
+from typing import Any, Required, TypedDict, Unpack
 
 import pandas as pd
 import plotly.graph_objects as go
@@ -32,41 +32,49 @@ PointIndex = tuple[int, int]  # a point of a figure: number of its trace, number
 _CONFIG = {"displaylogo": False, "modeBarButtonsToRemove": ["toImage"]}
 
 
+class About(TypedDict, total=False):
+    """What belongs to a figure.
+
+    - `name`: the figure's name in its files and to screen readers.
+    - `how_to_read`: one or two sentences below the figure.
+    - `table`: the figure's numbers, for "As a table" and CSV.
+    - `caption`: model, text and settings, for the files.
+    - `paper`: makes it for a paper, by format and width, where it can be.
+    """
+
+    name: Required[str]
+    how_to_read: str
+    table: Required[pd.DataFrame]
+    caption: Required[str]
+    paper: PaperImage
+
+
 def show(
     figure: go.Figure,
     *,
     key: str,
-    how_to_read: str,
-    table: pd.DataFrame,
-    caption: str,
-    name: str,
     height: int | None = None,
     on_click: Callable[[Any], None] | None = None,
     on_lasso: Callable[[list[Any]], None] | None = None,
     explained: bool = True,
-    paper: PaperImage | None = None,
+    **about: Unpack[About],
 ) -> None:
     """Draw a figure and what belongs to it. All texts are shown as they are, never as markup.
 
     - `figure`: drawn for the theme that the page has; it is not changed.
-    - `how_to_read`: one or two sentences below the figure.
-    - `table`: the figure's numbers, for "As a table" and CSV.
-    - `caption`: model, text and settings, for the files.
-    - `name`: the figure's name in its files and to screen readers.
     - `height`: in pixels, where it should not be the figure's own.
     - `on_click`: takes the customdata of a clicked point, before the run that draws the figure
       again. Points without customdata do not answer. Opacities of markers must be single numbers.
     - `on_lasso`: takes the customdata of all points within a line that was drawn around them with
       the lasso among the figure's tools; nothing once the selection is cleared.
-    - `paper`: makes it for a paper, by format and width, where it can be.
     - `explained`: False leaves `how_to_read` to screen readers, where figures share one caption.
     """
-    alt = f"{name}. {how_to_read}"
+    alt = f"{about['name']}. {about['how_to_read']}"
     answers: dict[str, Any] = {"on_click": on_click, "on_lasso": on_lasso}
     drawn = chart(figure, key=key, alt=alt, height=height, **answers)
-    explanation = how_to_read if explained else ""
-    texts: dict[str, Any] = dict(key=key, how_to_read=explanation, caption=caption, name=name)
-    explain(lambda: drawn, table=table, paper=paper, **texts)
+    if not explained:
+        about["how_to_read"] = ""
+    explain(lambda: drawn, key=key, **about)
 
 
 def chart(
@@ -98,19 +106,16 @@ def explain(
     figure: Callable[[], go.Figure],
     *,
     key: str,
-    how_to_read: str = "",
-    table: pd.DataFrame,
-    caption: str,
-    name: str,
     title: str = "As a table",
     draw: Callable[[], object] | None = None,
-    paper: PaperImage | None = None,
+    **about: Unpack[About],
 ) -> None:
     """Draw what stands below a picture: how to read it, its numbers and its files.
 
     `figure` is called when somebody opens Export; `draw` draws the numbers in place of the table.
     """
-    if how_to_read:
+    table, name, caption = about["table"], about["name"], about["caption"]
+    if how_to_read := about.get("how_to_read"):
         reading(how_to_read)
     dark = look.dark()
 
@@ -126,8 +131,8 @@ def explain(
             figure_download(picture, file_name=file, key=f"{key}-pictures")
             page = partial(figure_html, drawn, title=name, caption=caption, dark=dark)
             data_and_page(file, table, f"{name}\n{caption}", page, key=key)
-            if paper is not None:
-                _paper_downloads(paper, file, key)
+            if "paper" in about:
+                _paper_downloads(about["paper"], file, key)
 
     # A fragment: opening the table or the files does not draw the page again.
     fragment(lazy_sections.table_and_export)(key, draw or rows, files, title)
