@@ -100,12 +100,12 @@ def _models(settings: Settings) -> Iterator[Check]:
 
 
 def _memory(settings: Settings) -> Check:
-    from mha_viz.ui.operating import rss
+    from mha_viz.ui.operating import memory_limit
 
     if settings.memory_mb is not None and settings.memory_mb < MIN_MEMORY_MB:
         result = f"memory_mb is below the {MIN_MEMORY_MB} that the app takes at rest"
         return Check("memory", result, False)
-    free, needed = rss.free(), (settings.memory_mb or MIN_MEMORY_MB) * 10**6
+    free, needed = memory_limit.free_bytes(), (settings.memory_mb or MIN_MEMORY_MB) * 10**6
     reason = "memory limit" if settings.memory_mb else "the app needs"
     result = f"{reason} {of_bytes(needed)}; {of_bytes(free)} free on the machine"
     return Check("memory", result, free >= needed)

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from mha_viz.cli import server
 from mha_viz.cli.main import app
-from mha_viz.ui.operating import rss
+from mha_viz.ui.operating import memory_limit
 from mha_viz.ui.operating.settings import settings
 from mha_viz.ui.state import class_answers, own_address
 from tests.cli.command import call
@@ -83,7 +83,7 @@ def check(monkeypatch):
     """`check("--public", MHA_VIZ_...="...")`: exit status and what was said."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    monkeypatch.setattr(rss, "free", lambda: 4 * 10**9)
+    monkeypatch.setattr(memory_limit, "free_bytes", lambda: 4 * 10**9)
     monkeypatch.setenv("MHA_VIZ_PUBLIC", "")
     monkeypatch.setenv("MHA_VIZ_CLASSROOM", "")
     monkeypatch.setenv("MHA_VIZ_CONFIG", "")

@@ -35,7 +35,9 @@ def hurried(server: Server) -> Iterator[Server]:
 
 
 def memory(ask: Callable[[str], str]) -> int:
-    return int(ask("from mha_viz.ui.operating import rss; answer = rss.used()"))
+    return int(
+        ask("from mha_viz.ui.operating import memory_limit; answer = memory_limit.used_bytes()")
+    )
 
 
 def send(connection: socket.socket, *parts: bytes) -> None:

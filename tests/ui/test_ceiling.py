@@ -9,7 +9,7 @@ import pytest
 
 from mha_viz.checkpoints import loading
 from mha_viz.errors import LimitError
-from mha_viz.ui.operating import memory_limit, refusals, rss
+from mha_viz.ui.operating import memory_limit, refusals
 from mha_viz.ui.operating.memory_limit import SELDOM, Ceiling
 from mha_viz.ui.run import memory
 from mha_viz.ui.run.cache import Cache, Visitor
@@ -106,11 +106,11 @@ def test_let_go_forgets_the_models_that_it_drops(monkeypatch):
 
 @pytest.mark.skipif(not os.path.exists("/proc/self/statm"), reason="only Linux tells")
 def test_memory_of_this_process_and_of_its_children_counts():
-    before = rss.used()
+    before = memory_limit.used_bytes()
     held = bytearray(os.urandom(1)) * 400_000_000
-    assert rss.used() - before > 300_000_000  # others' threads and children come and go
+    assert memory_limit.used_bytes() - before > 300_000_000
     del held
-    before = rss.used()
+    before = memory_limit.used_bytes()
     # Another program, so that nothing of this one has to be imported there.
     holds = "held = bytearray(b'x') * 400_000_000; print('held', flush=True); input()"
     child = subprocess.Popen(
@@ -118,5 +118,5 @@ def test_memory_of_this_process_and_of_its_children_counts():
     )
     with child:
         assert child.stdout.readline() == "held\n"
-        assert rss.used() - before > 300_000_000
+        assert memory_limit.used_bytes() - before > 300_000_000
         child.stdin.write("\n")

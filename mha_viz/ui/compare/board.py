@@ -19,8 +19,8 @@ from mha_viz.ui.compare.panels import Panel
 from mha_viz.ui.run.page_lock import yield_slot
 from mha_viz.ui.run.scene import Scene
 from mha_viz.ui.state import allowed, links, selection, views
+from mha_viz.ui.state.layer_numbers import chosen_pin
 from mha_viz.ui.state.link_values import MAX_PINS, MAX_URL_TEXT, UNTRAINED, Pin
-from mha_viz.ui.state.pins import chosen_pin
 from mha_viz.ui.state.session import session
 from mha_viz.ui.state.views import Compare
 from mha_viz.ui.widgets.components.board import Edit, board

@@ -15,7 +15,7 @@ from mha_viz.ui.compare import TEXTS, panels
 from mha_viz.ui.run.reporting import Chance
 from mha_viz.ui.run.scene import Scene
 from mha_viz.ui.state.faults import guarded
-from mha_viz.ui.state.pins import chosen_pin
+from mha_viz.ui.state.layer_numbers import chosen_pin
 from mha_viz.ui.state.views import Compare
 from mha_viz.ui.widgets.controls import choosing
 from mha_viz.ui.widgets.messages import words

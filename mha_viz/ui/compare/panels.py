@@ -12,9 +12,8 @@ from mha_viz.ui.operating.streamlit_run import is_history_navigation
 from mha_viz.ui.run import memory, reporting, scene
 from mha_viz.ui.run.scene import Scene
 from mha_viz.ui.state import selection
-from mha_viz.ui.state.layer_numbers import by_number, by_position
-from mha_viz.ui.state.link_values import UNTRAINED, Pin
-from mha_viz.ui.state.pins import chosen_pin, joined
+from mha_viz.ui.state.layer_numbers import by_number, by_position, chosen_pin
+from mha_viz.ui.state.link_values import UNTRAINED, Pin, unique_pins
 from mha_viz.ui.state.session import session
 from mha_viz.ui.state.views import UNTRAINED_COPY, Compare, two_runs
 from mha_viz.ui.widgets.components.board import Edit
@@ -178,4 +177,4 @@ def replace_head(board: Sequence[Pin], letters: str, head: Place) -> None:
 
 
 def _keep(pins: Sequence[Pin]) -> None:
-    selection.change(pins=joined(pins), section="board")
+    selection.change(pins=unique_pins(pins), section="board")

@@ -25,8 +25,8 @@ from mha_viz.ui.run.page_lock import turn_for
 from mha_viz.ui.run.scene import Scene
 from mha_viz.ui.state import allowed, selection, views
 from mha_viz.ui.state.faults import guarded
+from mha_viz.ui.state.layer_numbers import chosen_pin
 from mha_viz.ui.state.link_values import Pin
-from mha_viz.ui.state.pins import chosen_pin
 from mha_viz.ui.state.views import Compare
 from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.components.board import board

@@ -26,7 +26,8 @@ from mha_viz.ui.run.scene import Facts, Scene, displayed_record, extent, is_head
 from mha_viz.ui.run.scene import compute as compute
 from mha_viz.ui.run.scene import fit_head as fit_head
 from mha_viz.ui.state import selection
-from mha_viz.ui.state.pins import chosen_pin, joined
+from mha_viz.ui.state.layer_numbers import chosen_pin
+from mha_viz.ui.state.link_values import unique_pins
 from mha_viz.ui.state.session import from_browser, session, to_browser
 from mha_viz.ui.state.views import (
     BENCH,
@@ -262,7 +263,7 @@ def _follow_bench(view: HeadsView) -> None:
         if page == "why":
             selection.change(why="score", score="parts", versus_key=-1)
         if page == "compare":
-            pins = joined([*selection.of(Compare).pins, chosen_pin(view)])
+            pins = unique_pins([*selection.of(Compare).pins, chosen_pin(view)])
             selection.change(pins=pins, section="board")
         st.switch_page(session().pages[page], query_params=selection.share_params())
 

@@ -1,4 +1,4 @@
-"""A memory limit of the server: near it caches are dropped, beyond it work is refused.
+"""The server's memory and its limit: near it caches are dropped, beyond it work is refused.
 
 A server that takes more than its machine has is ended by the system, with all that visitors have
 open. So whoever asks for what takes much is refused before that.
@@ -7,9 +7,12 @@ open. So whoever asks for what takes much is refused before that.
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache
 
-from mha_viz.ui.operating import rss
+import psutil
+
+from mha_viz.core.available_memory import available
 from mha_viz.ui.operating.refusals import refused
 from mha_viz.ui.operating.settings import settings
 
@@ -59,6 +62,27 @@ class Ceiling:
         threading.Thread(target=on_and_on, daemon=True, name="memory ceiling").start()
 
 
+def used_bytes() -> int:
+    """Return the bytes in memory of this process and its children.
+
+    Of a child only the part counts that it shares with nobody, where the system tells it (Linux):
+    the libraries that all have loaded lie in memory once.
+    """
+    process = psutil.Process()
+    n_bytes: int = process.memory_info().rss
+    for child in process.children(recursive=True):
+        with suppress(psutil.Error):  # it has ended
+            memory = child.memory_info()
+            n_bytes += memory.rss - getattr(memory, "shared", 0)
+    return n_bytes
+
+
+def free_bytes() -> int:
+    """Return the bytes that this machine, or the container of the server, has left."""
+    n_bytes = available()
+    return int(psutil.virtual_memory().available) if n_bytes is None else n_bytes
+
+
 _ceilings: list[Ceiling] = []
 
 
@@ -67,7 +91,7 @@ def keep(let_go: LetGo) -> None:
     """Keep this server below its ceiling from now on, where it has one."""
     most = settings().memory_mb
     if most is not None:
-        _ceilings.append(Ceiling(most * MB, rss.used, let_go))
+        _ceilings.append(Ceiling(most * MB, used_bytes, let_go))
         _ceilings[-1].keep()
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from mha_viz.ui.jobs.calls import Call, Checkpoint
 from mha_viz.ui.jobs.heavy_queue import jobs
 from mha_viz.ui.jobs.ticket import OnProgress, Ticket, Waiting, Work
-from mha_viz.ui.operating import memory_limit, rss, streamlit_run
+from mha_viz.ui.operating import memory_limit, streamlit_run
 from mha_viz.ui.operating.settings import settings
 from mha_viz.ui.run import memory
 from mha_viz.ui.run.page_lock import n_parameters, one_thread, release_slot
@@ -142,4 +142,4 @@ def _model(checkpoint: Checkpoint) -> Any:
 
 def _fits_twice(n_bytes: int) -> bool:
     """Return whether a model has room in another process, too."""
-    return rss.free() > n_bytes + LIBRARIES
+    return memory_limit.free_bytes() > n_bytes + LIBRARIES

@@ -15,7 +15,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from mha_viz.ui.jobs import heavy_queue
 from mha_viz.ui.jobs.turns import turns
-from mha_viz.ui.operating import descriptors, figures, memory_limit, refusals, rss, streamlit_run
+from mha_viz.ui.operating import descriptors, figures, memory_limit, refusals, streamlit_run
 from mha_viz.ui.operating.settings import settings
 from mha_viz.ui.run import memory
 from mha_viz.ui.state import class_answers
@@ -115,7 +115,7 @@ class _Figures:
 
 def _gauges() -> Iterator[tuple[str, str, float]]:
     yield "sessions", "Pages that are open now.", streamlit_run.n_sessions()
-    yield "memory_bytes", "Memory of the server and its processes.", rss.used()
+    yield "memory_bytes", "Memory of the server and its processes.", memory_limit.used_bytes()
     limit = settings().memory_mb
     if limit is not None:
         yield "memory_ceiling_bytes", "Memory that the server may take.", limit * memory_limit.MB

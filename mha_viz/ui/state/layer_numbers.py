@@ -8,7 +8,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
 from typing import Any, TypeVar
 
-from mha_viz.ui.state.link_values import UNTRAINED
+from mha_viz.ui.state.link_values import UNTRAINED, Pin
+from mha_viz.ui.state.views import Shared
 
 V = TypeVar("V")
 _LAYERS = ("layer", "layer_b")
@@ -23,6 +24,11 @@ def by_number(view: V) -> V:
     number_of = dict(enumerate(numbers))
     numbered = _mapped(view, lambda layer: number_of.get(layer, layer))
     return replace(numbered, layer_numbers=())  # type: ignore[type-var]
+
+
+def chosen_pin(view: Shared) -> Pin:
+    """Return the chosen head of a view's run."""
+    return Pin(view.model, view.text, view.pair, view.part, by_number(view).layer, view.head)
 
 
 def by_position(view: V, numbers: Sequence[int]) -> V:

@@ -4,7 +4,7 @@ import base64
 import hashlib
 import re
 import zlib
-from collections.abc import Callable, Collection, Container
+from collections.abc import Callable, Collection, Container, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
@@ -176,6 +176,20 @@ class Pin(NamedTuple):
         return any(self[:-1] == pin[:-1] for pin in pins)
 
 
+def unique_pins(pins: Sequence[Pin]) -> tuple[Pin, ...]:
+    """Return the different ones of these heads, as many as a board holds.
+
+    >>> pin = Pin("tiny-bert", "a", "", "self", 0, 1)
+    >>> pins = pin, pin._replace(note="again"), pin._replace(head=2)
+    >>> [pin.head for pin in unique_pins(pins)]
+    [1, 2]
+    """
+    unique: list[Pin] = []
+    for pin in pins:
+        unique += [] if pin.is_in(unique) else [pin]
+    return tuple(unique[:MAX_PINS])
+
+
 def pins(raw: str, folders: Container[str], problems: list[str]) -> tuple[Pin, ...]:
     """Read pins as `written` packs them; those that are not valid become a problem."""
     try:
@@ -183,17 +197,17 @@ def pins(raw: str, folders: Container[str], problems: list[str]) -> tuple[Pin, .
         rows = zlib.decompressobj().decompress(packed, MAX_UNPACKED).decode().split(_PIN)
     except zlib.error as error:
         raise ValueError from error
-    unique_pins: list[Pin] = []
+    valid: list[Pin] = []
     for row in rows[: 2 * MAX_PINS]:
         with suppress(ValueError):
             name, words, pair, part, layer, head, line = row.split(_FIELD)
             base = name.removesuffix(UNTRAINED)
             name = name if base in folders else model(base) + name[len(base) :]
-            pin = Pin(name, words, pair, key(part), index(layer), index(head), line[:200])
-            unique_pins += [] if pin.is_in(unique_pins) else [pin]
-    if n := len(rows) - len(unique_pins[:MAX_PINS]):
+            valid += [Pin(name, words, pair, key(part), index(layer), index(head), line[:200])]
+    unique = unique_pins(valid)
+    if n := len(rows) - len(unique):
         problems.append(f"Pins of the link that are not valid: {n:,} of {len(rows):,}, ignored.")
-    return tuple(unique_pins[:MAX_PINS])
+    return unique
 
 
 def written(value: object) -> str:

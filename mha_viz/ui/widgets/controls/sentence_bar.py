@@ -12,8 +12,8 @@ from streamlit.delta_generator import DeltaGenerator
 from mha_viz.core.names import DEVICES, DTYPES
 from mha_viz.ui.state import allowed, selection, views
 from mha_viz.ui.state.faults import guarded
-from mha_viz.ui.state.link_values import MAX_URL_TEXT
-from mha_viz.ui.state.pins import chosen_pin, joined
+from mha_viz.ui.state.layer_numbers import chosen_pin
+from mha_viz.ui.state.link_values import MAX_URL_TEXT, unique_pins
 from mha_viz.ui.state.session import session
 from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.controls import choosing, fetching, model_menus
@@ -108,7 +108,7 @@ def _other_sentence() -> None:
         pin = chosen_pin(view)
         pair = "" if pin.part == "self" else pin.pair
         other = pin._replace(text=text, pair=pair)
-        selection.change(pins=joined([*view.pins, pin, other]), section="board")
+        selection.change(pins=unique_pins([*view.pins, pin, other]), section="board")
         session().leads_to = "board"
 
     options: dict[str, Any] = {"placeholder": "Another sentence", "max_chars": 4 * MAX_URL_TEXT}
