@@ -12,7 +12,7 @@ from mha_viz.learn.frame.contents import LABS
 from mha_viz.ui.compare import page as compare
 from mha_viz.ui.heads import page as heads
 from mha_viz.ui.many_texts import page as many_texts
-from mha_viz.ui.operating import figures, streamlit_run
+from mha_viz.ui.operating import page_times, streamlit_run
 from mha_viz.ui.pages import FIRST, PAGES, TITLES
 from mha_viz.ui.run import admission, page_lock, ready
 from mha_viz.ui.server import endpoints, gate, headers, lifecycle, page_style, uploads, websockets
@@ -57,7 +57,7 @@ else:
     look.projector()
     is_shown = class_page.follow(page.url_path or FIRST)
     try:
-        timed = figures.runs.timed(page.url_path or "heads")
+        timed = page_times.runs.timed(page.url_path or "heads")
         with ready.run_mark(), page_lock.page_run(), timed:
             if not admission.is_admitted():
                 notices.server_full()

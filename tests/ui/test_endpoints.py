@@ -14,7 +14,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from starlette.responses import HTMLResponse
 from starlette.testclient import TestClient
 
-from mha_viz.ui.operating.figures import Times
+from mha_viz.ui.operating.page_times import Times
 from mha_viz.ui.server import endpoints, headers, uploads
 from mha_viz.ui.server.page_style import PROGRESS_BAR, STYLE, PageStyle
 from mha_viz.ui.server.uploads import Uploads

@@ -15,7 +15,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from mha_viz.ui.jobs import heavy_queue
 from mha_viz.ui.jobs.turns import turns
-from mha_viz.ui.operating import descriptors, figures, memory_limit, refusals, streamlit_run
+from mha_viz.ui.operating import descriptors, memory_limit, page_times, refusals, streamlit_run
 from mha_viz.ui.operating.settings import settings
 from mha_viz.ui.run import memory
 from mha_viz.ui.state import class_answers
@@ -106,7 +106,7 @@ class _Figures:
         runs = HistogramMetricFamily(
             "mha_viz_page_seconds", "How long runs of pages took.", labels=["page"]
         )
-        for page, (buckets, seconds) in figures.runs.table().items():
+        for page, (buckets, seconds) in page_times.runs.table().items():
             shown = [("+Inf" if bound == float("inf") else str(bound), n) for bound, n in buckets]
             runs.add_metric([page], shown, seconds)
         yield runs
