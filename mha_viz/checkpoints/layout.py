@@ -5,7 +5,7 @@ counts what is laid out meanwhile, and stops it; the result is compared with the
 """
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -87,10 +87,12 @@ class LayoutChecks:
         def load_checked(network: PreTrainedModel, *args: Any, **options: Any) -> Any:
             limits.close()  # loaded weights replace those of the layout: they would count twice
             self.laid_out = True
-            options_of = [
-                option for option in (*args, *options.values()) if hasattr(option, "weight_mapping")
+            mappings = [
+                getattr(option, "weight_mapping", None) or ()
+                for option in (*args, *options.values())
             ]
-            if not any(_computes(option.weight_mapping) for option in options_of):
+            # Weights that are computed of those in the files, and not only renamed.
+            if not any(isinstance(step, WeightConverter) for steps in mappings for step in steps):
                 _check_shapes(self, network)
             self.check(network)
             return load(network, *args, **options)
@@ -126,11 +128,6 @@ def _nothing_drawn() -> Iterator[None]:
     finally:
         for name, draw in originals.items():
             setattr(nn.init, name, draw)
-
-
-def _computes(mapping: Sequence[Any] | None) -> bool:
-    """Return whether weights are computed of those in the files, and not only renamed."""
-    return any(isinstance(transform, WeightConverter) for transform in mapping or ())
 
 
 def count_parameters(network: PreTrainedModel) -> int:

@@ -106,11 +106,8 @@ def board_html(heads: Sequence[HeadCard], link: str = "") -> str:
         parts.append(f"<article><h2>{i}. {title}</h2>\n{picture}")
         parts += [f"<p><b>{key}:</b> {html_text(text)}</p>" for key, text in head.lines.items()]
         parts.append("</article>")
-    parts.append(f"</main>\n<section>{_metrics(heads).to_html(border=0)}</section>")  # escaped
+    numbers = {f"{i}. {head.title}": head.numbers for i, head in enumerate(heads, 1)}
+    table = pd.DataFrame(numbers).map(format_number).to_html(border=0)  # escaped
+    parts.append(f"</main>\n<section>{table}</section>")
     parts += [f'<p><a href="{html_text(link)}">{_OPEN}</a></p>'] if link else []
     return document(_TITLE, STYLE, "\n".join(parts), policy=NO_SCRIPT)
-
-
-def _metrics(heads: Sequence[HeadCard]) -> pd.DataFrame:
-    columns = {f"{i}. {head.title}": head.numbers for i, head in enumerate(heads, 1)}
-    return pd.DataFrame(columns).map(format_number)

@@ -136,8 +136,11 @@ def prediction_targets(
             continue
         if kind not in ("causal", "masked"):
             rows_of_text = [(text, *right_outcomes(model, text, label))]
+        elif kind == "masked":
+            rows_of_text = _hidden(model, text, masked_share)
         else:
-            rows_of_text = _next(text) if kind == "causal" else _hidden(model, text, masked_share)
+            n, next_ids = len(text.input_ids), tuple(text.input_ids[1:])
+            rows_of_text = [(text, tuple(range(n - 1)), next_ids)] if n > 1 else []
         if not rows_of_text:
             few = "one token" if kind == "causal" else "no token of its own"
             raise TextError(
@@ -162,11 +165,6 @@ def _one_for_each(name: str, value: Any, n_texts: int) -> list[Any]:
     if len(each) != n_texts:
         raise ArgumentError(f"{name} must be one, or one for each of {n_texts} texts: {len(each)}.")
     return each
-
-
-def _next(text: Encoded) -> list[Row]:
-    ids = tuple(text.input_ids)
-    return [(text, tuple(range(len(ids) - 1)), ids[1:])] if len(ids) > 1 else []
 
 
 def _hidden(model: AttentionModel, text: Encoded, share: float) -> list[Row]:

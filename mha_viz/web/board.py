@@ -47,10 +47,10 @@ class BoardAxes(NamedTuple):
 
     def weights(self, heads: Sequence[BoardHead]) -> list[NDArray[np.floating]]:
         """Return the weights of the drawn heads on these axes; NaN where a text has no token."""
+        drawn = [(head.record, head.head) for head in heads if head.record is not None]
         return [
-            aligned(head.record.head(*head.head), *axes)
-            for head, axes in zip(_drawn(heads), zip(*self, strict=True), strict=True)
-            if head.record is not None
+            aligned(record.head(*head), *axes)
+            for (record, head), axes in zip(drawn, zip(*self, strict=True), strict=True)
         ]
 
 
@@ -87,10 +87,6 @@ def verdict_payload(
     """Pack what takes longer: a sentence, each panel's labels and its framed cells."""
     header = {"kind": "notes", "id": f"{payload_id} notes", "verdict": verdict}
     return pack(header | {"labels": list(labels), "marked": marked}, b"")
-
-
-def _drawn(heads: Sequence[BoardHead]) -> list[BoardHead]:
-    return [head for head in heads if head.record is not None]
 
 
 def _codes(head: BoardHead, queries: Places, keys: Places) -> NDArray[np.uint8]:

@@ -105,7 +105,9 @@ def scores_payload(
     body = [vectors, keys[listed]]
     if is_long:
         body.append(torch.where(is_visible, weights, -0.0)[:, listed])
-    return pack(header, b"".join(_bytes(array) for array in body))
+    return pack(
+        header, b"".join(np.ascontiguousarray(array.numpy(), "<f4").tobytes() for array in body)
+    )
 
 
 def _listed_keys(weights: Float[Tensor, "row key"], key: int) -> list[int]:
@@ -134,7 +136,3 @@ def _softmax_gaps(
 def _header(payload: bytes, record: AttentionRecord, head: Head, kind: str) -> dict[str, Any]:
     name, number = unpack(payload)[0]["id"], head[0] * record.n_heads + head[1]
     return {"kind": kind, "of": name, "head": number, "id": f"{name} {kind} {number}"}
-
-
-def _bytes(array: Tensor) -> bytes:
-    return np.ascontiguousarray(array.numpy(), dtype="<f4").tobytes()

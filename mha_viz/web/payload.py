@@ -98,7 +98,7 @@ def grid_payload(
             for name, fact in (facts or {}).items()
         },
         "exact_url": exact_url,
-        "title": clean(title or _title(record), 200),
+        "title": clean(title or f"{record.model or 'a model'} on “{record.text[:80]}”", 200),
     }
     return pack(header, codes.tobytes())
 
@@ -106,10 +106,6 @@ def grid_payload(
 def _layer_numbers(numbers: Sequence[int]) -> dict[str, list[int]]:
     """Return the model's own numbers of layers, if they are not counted from 0."""
     return {} if is_counted(numbers) else {"layer_numbers": list(numbers)}
-
-
-def _title(record: AttentionRecord) -> str:
-    return f"{record.model or 'a model'} on “{record.text[:80]}”"
 
 
 def _tokens(record: AttentionRecord) -> dict[str, list[Any]]:

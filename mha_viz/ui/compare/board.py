@@ -92,10 +92,14 @@ def _adders(first: Scene, view: Compare, pins: tuple[Pin, ...]) -> None:
         return
     add_head = partial(_add_head, first, view, pins)
     hint = "Another head" if chosen_pin(view).is_in(pins) else "On the bar’s text"
-    _add_menu("head", "+ Head", hint, _heads(first), add_head)
+    heads = {str(at): name for at, name in enumerate(words.names(first))}
+    _add_menu("head", "+ Head", hint, heads, add_head)
     models = {name: title for name, title in model_menus.model_titles().items() if name}
     models.pop(pins[0].model, None)
-    add_model = partial(_add_model, first, view, pins)
+
+    def add_model(model: str) -> None:
+        panels.add(pins, view, panels.same_head(first, pins[0], model=model))
+
     _add_menu("model", "+ Model", "In another model", models, add_model)
     options: dict[str, Any] = {"placeholder": "The same head on another sentence"}
     options |= {"max_chars": 4 * MAX_URL_TEXT, "width": "stretch"}
@@ -113,10 +117,6 @@ def _add_menu(
     )
 
 
-def _heads(first: Scene) -> dict[str, str]:
-    return {str(at): name for at, name in enumerate(words.names(first))}
-
-
 def _add_head(first: Scene, view: Compare, pins: tuple[Pin, ...], number: str) -> None:
     layer, head = words.head_at(int(number), first)
     layer = number_at(first.record.layer_numbers, layer)
@@ -128,10 +128,6 @@ def _add_text(first: Scene, view: Compare, pins: tuple[Pin, ...], text: str) -> 
     if text.strip():
         allowed.check_text(text)
         panels.add(pins, view, panels.same_head(first, pins[0], text=text))
-
-
-def _add_model(first: Scene, view: Compare, pins: tuple[Pin, ...], model: str) -> None:
-    panels.add(pins, view, panels.same_head(first, pins[0], model=model))
 
 
 def _actions(at: int, count: int, panel: Panel) -> list[str]:

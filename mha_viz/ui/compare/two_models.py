@@ -70,7 +70,8 @@ def draw(first: Scene, view: Compare) -> None:
         st.info("There is no other model here. Choose one above to make it known to this page.")
         return
     name = view.model_b if view.model_b in names else names[0]
-    second = _second(first, view, name)
+    pin = panels.same_head(first, chosen_pin(view), model=name)
+    second = scene.other(replace(view, model=pin.model, pair=pin.pair, part=pin.part))
     view = _controls(first, second, view, names, name)
     if first.record.is_cross or second.record.is_cross:
         st.info("Cross attention has two texts of its own; choose another part to compare.")
@@ -92,12 +93,6 @@ def draw(first: Scene, view: Compare) -> None:
     look.beside([2, 3], *parts)
     layers = partial(_layers, first, second, view, match)
     lazy_sections.expander("Where counterparts sit", "matched-layers", layers)
-
-
-def _second(first: Scene, view: Compare, name: str) -> Scene:
-    """Run the page's text through the other model."""
-    pin = panels.same_head(first, chosen_pin(view), model=name)
-    return scene.other(replace(view, model=pin.model, pair=pin.pair, part=pin.part))
 
 
 def _controls(

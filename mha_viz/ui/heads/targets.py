@@ -104,7 +104,8 @@ def tracked(
         number: str | int | None = None
         try:
             if offered:
-                number = _outcome(before, typed) if typed in offered else None
+                end = f"{before.objective}:" if before.objective in ENDS else ""
+                number = f"{end}{typed}" if typed in offered else None
             elif typed.strip() and is_language_model(model):
                 number = id_of(model.tokenizer, typed, before.spaced)
         except MhaVizError as error:
@@ -112,7 +113,3 @@ def tracked(
         targets.append(number)
     is_alone = targets[0] is None or before.objective == "multi_label"
     return [targets[0], None if is_alone else targets[1]], faults
-
-
-def _outcome(before: Prediction, chosen: str) -> str:
-    return f"{before.objective}:{chosen}" if before.objective in ENDS else chosen

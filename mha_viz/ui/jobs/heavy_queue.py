@@ -46,7 +46,9 @@ class Jobs:
         self.most = limits.heavy_running or max(1, (processors or 2) // 2)
         # Of torch, in each process: what processors there are for it.
         self.threads = max(1, (processors or 2) // self.most)
-        self.workers = workers or _workers(limits, self.most)
+        machine, limit_mb = int(psutil.virtual_memory().total), limits.memory_mb
+        worker_bytes = machine if limit_mb is None else limit_mb * 10**6
+        self.workers = workers or Workers(self.most, worker_bytes)
         self._lock = threading.RLock()
         self._jobs: dict[Hashable, Job] = {}  # that can be joined
         self._order: FairQueue[Job] = FairQueue()
@@ -282,11 +284,6 @@ class Jobs:
 
 def _nothing(tell: Callable[..., None]) -> None:
     """Do nothing, in place of work that has ended."""
-
-
-def _workers(limits: Settings, most: int) -> Workers:
-    limit_mb, all_of_it = limits.memory_mb, psutil.virtual_memory().total
-    return Workers(most, int(all_of_it) if limit_mb is None else limit_mb * 10**6)
 
 
 @cache

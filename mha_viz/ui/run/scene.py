@@ -76,7 +76,10 @@ class Scene:
         run = self._run
         if run.facts is not None:
             return run.facts
-        return self.derive("facts", make=partial(measured, run.record), size=_facts_bytes)
+        make = partial(measured, run.record)
+        return self.derive(
+            "facts", make=make, size=lambda facts: sum(array.nbytes for array in facts.values())
+        )
 
     @property
     def is_measured(self) -> bool:
@@ -270,10 +273,6 @@ def _trace(key: Hashable, model: AttentionModel, text: str, pair: str | None, pa
             return Run(record, None, seconds)
         with cancel_if_superseded():
             return Run(record, measured(record), seconds)
-
-
-def _facts_bytes(facts: Facts) -> int:
-    return sum(values.nbytes for values in facts.values())
 
 
 def measured(record: AttentionRecord) -> Facts:

@@ -32,17 +32,15 @@ def page() -> None:
         to_browser(WORDS, True)
         choosing.open_page("heads")
     look.heading("Why: what made this, and what tests it")
-    scene = picking.picked(lambda scene: _sections().fit(scene), _has_sentence)
+    scene = picking.picked(
+        lambda scene: _sections().fit(scene),
+        lambda: not selection.of(views.Why).is_of_task,  # then it is about the sentence
+    )
     with st.container(key="tabs", horizontal=True, vertical_alignment="center"):
         choosing.segments("why", "View", views.WHY, label_visibility="collapsed")
-        _guide()
+        lazy_sections.in_popover(TEXTS("way.title"), ":material/route:", "way", _steps)
     _sections().draw(scene)
     selection.push_url()
-
-
-def _has_sentence() -> bool:
-    """Return whether the page is about the sentence, and not about the pairs of a task."""
-    return not selection.of(views.Why).is_of_task
 
 
 def _sections() -> picking.Sections:
@@ -50,11 +48,6 @@ def _sections() -> picking.Sections:
     from mha_viz.ui.why import sections
 
     return sections
-
-
-def _guide() -> None:
-    """Draw a menu of the steps, each with a button that leads to its view."""
-    lazy_sections.in_popover(TEXTS("way.title"), ":material/route:", "way", _steps)
 
 
 def _steps() -> None:
