@@ -9,7 +9,7 @@ import pytest
 
 from mha_viz.errors import SettingsError
 from mha_viz.ui.jobs.turns import turns
-from mha_viz.ui.state import class_answers
+from mha_viz.ui.state import class_answers, class_database
 from mha_viz.ui.state.class_answers import Classes, classes
 from tests.waiting import wait_for
 
@@ -94,7 +94,7 @@ def test_votes_of_many_threads_are_all_counted(tmp_path):
 def shared(tmp_path, operated, monkeypatch):
     """The folder of a server that shares its classes; it waits shortly for those of others."""
     operated(shared=tmp_path / "shared")
-    monkeypatch.setattr(class_answers, "PATIENCE", 0.2)
+    monkeypatch.setattr(class_database, "PATIENCE", 0.2)
     classes.cache_clear()
     yield tmp_path / "shared"
     for kept in (classes, class_answers.first_class):
@@ -113,7 +113,7 @@ def held(folder: Path):
 
 def test_a_run_that_waits_for_the_class_lets_others_run(shared, monkeypatch):
     code = classes().open("teacher")
-    monkeypatch.setattr(class_answers, "PATIENCE", 30.0)
+    monkeypatch.setattr(class_database, "PATIENCE", 30.0)
 
     def run() -> tuple[bool, int]:
         with turns.run():
