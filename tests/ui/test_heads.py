@@ -5,7 +5,7 @@ import pytest
 import mha_viz as mv
 from mha_viz.core.measure import measure
 from mha_viz.engine.model import AttentionModel
-from mha_viz.reports.informative_head import most_informative_head
+from mha_viz.reports.report import most_informative_head
 from mha_viz.ui.run import memory, scene
 from mha_viz.ui.state import views
 from mha_viz.ui.state.examples import EXAMPLES

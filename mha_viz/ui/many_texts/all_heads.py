@@ -23,9 +23,9 @@ from mha_viz.paper.all_heads import (
     split_arc,
 )
 from mha_viz.paper.figures import StudyFigure, metric_map, source_line, value_map
-from mha_viz.paper.report import NOTES, titled
+from mha_viz.paper.report import NOTES, pairs_note, titled
 from mha_viz.plots.head_scatter import Measure
-from mha_viz.ui.many_texts import TEXTS, measures, pairs
+from mha_viz.ui.many_texts import TEXTS, measures
 from mha_viz.ui.many_texts.fitting import RELATION
 from mha_viz.ui.many_texts.study_figure import show
 from mha_viz.ui.state import selection
@@ -46,7 +46,7 @@ def draw(study: Study, view: ManyTexts) -> None:
     spread = partial(_spread, study, view)
     lazy_sections.in_expander("Spread over texts", "fold-spread", spread)
     if study.pair_measures:
-        draw_pairs = partial(pairs.draw, study, view)
+        draw_pairs = partial(_pairs, study, view)
         lazy_sections.in_expander("Pairs of heads", "fold-pairs", draw_pairs)
 
 
@@ -160,3 +160,30 @@ def _no_label(study: Study, is_selected: bool) -> str:
 def _spread(study: Study, view: ManyTexts) -> None:
     figure = figures.quantiles(study, view.metric, view.chosen)
     show(figure, "quantiles", words.choose)
+
+
+def _pairs(study: Study, view: ManyTexts) -> None:
+    """Draw the matrix of all heads and the nearest pairs, of a study that compares heads."""
+    titles = {measure: METRICS[measure].title for measure in study.pair_measures}
+    choosing.menu("measure", "Measure", titles, width=280)
+    st.markdown(METRICS[view.measure].meaning)
+    look.beside([5, 4], partial(_matrix, study, view), partial(_nearest, study, view))
+
+
+def _matrix(study: Study, view: ManyTexts) -> None:
+    def choose(clicked: object) -> None:
+        if isinstance(clicked, list) and len(clicked) == 2:
+            words.choose_both(*(divmod(int(cell), study.n_heads) for cell in clicked))
+
+    show(figures.pairs(study, view.measure, view.chosen), "pairs", choose)
+
+
+def _nearest(study: Study, view: ManyTexts) -> None:
+    rows = study.nearest_pairs(view.measure)
+    st.markdown("**The nearest pairs over these texts**")
+    table, columns = titled(rows, study.layer_numbers), ["layer", "head", "layer_b", "head_b"]
+    heads = [((row[0], row[1]), (row[2], row[3])) for row in rows[columns].to_numpy().tolist()]
+    words.choosable(table, lambda row: words.choose_both(*heads[row]), key="many-nearest")
+    st.caption(f"{pairs_note(view.measure)} Click a row to choose both heads.")
+    name, caption = "Nearest pairs", figures.source_line(study, "pairs")
+    downloads.table_file(table, key="many-nearest-file", name=name, caption=caption)

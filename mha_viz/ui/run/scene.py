@@ -16,7 +16,7 @@ from mha_viz.core.layer_numbers import head_name, is_counted, layers_in_words
 from mha_viz.core.measure import measure
 from mha_viz.core.record.record import AttentionRecord
 from mha_viz.core.record.views import between
-from mha_viz.reports.informative_head import most_informative_head
+from mha_viz.reports.report import most_informative_head
 from mha_viz.ui.operating import malloc_trim, streamlit_run
 from mha_viz.ui.run import memory
 from mha_viz.ui.run.page_lock import PATIENCE, cancel_if_superseded, turn_for
