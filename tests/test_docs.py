@@ -67,7 +67,7 @@ def test_the_page_of_metrics_is_what_the_table_says() -> None:
 @pytest.mark.parametrize(
     ("page", "stated", "limit"),
     [
-        ("hosting.md", r"no text above (\d+) characters", allowed.SHORT),
+        ("hosting.md", r"no text above (\d+) characters", allowed.MAX_SHORT_TEXT),
         ("hosting.md", r"at most (\d+) classes", class_answers.MAX_CLASSES),
     ],
     ids=("characters", "classes"),

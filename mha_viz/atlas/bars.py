@@ -10,7 +10,7 @@ from jaxtyping import Float
 
 from mha_viz.core.amounts import format_number, true_minus
 from mha_viz.core.reprs import count
-from mha_viz.paper.figures import NEAR
+from mha_viz.paper.figures import DRAWN_OFFSETS
 
 
 class Bar(NamedTuple):
@@ -32,7 +32,7 @@ class Bars(NamedTuple):
 
 def offset_bars(table: pd.DataFrame) -> Bars:
     """Return a bar for each near offset of a profile; the table goes on."""
-    near = table[table["offset"].isin(NEAR)]
+    near = table[table["offset"].isin(DRAWN_OFFSETS)]
     weights, n = near["weight"].to_numpy(float), max(1, len(near))
     names = [true_minus(str(offset)) for offset in near["offset"]]
     hover_texts = [f"{name}: {format_number(of)}" for name, of in zip(names, weights, strict=True)]

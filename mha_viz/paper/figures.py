@@ -39,7 +39,9 @@ from mha_viz.web.labels import head_name
 Head = tuple[int, int]
 _ENDS = ("mean", "low", "high")
 PROFILES = {"offset": "Weight by offset", "kind": "Weight by kind of key"}
-NEAR = [str(offset) for offset in range(-10, 11)]  # drawn: few texts are long enough for more
+DRAWN_OFFSETS = [
+    str(offset) for offset in range(-10, 11)
+]  # drawn: few texts are long enough for more
 
 
 class StudyFigure(NamedTuple):
@@ -238,7 +240,7 @@ def profile(study: Study, axis: str, head: Head) -> StudyFigure:
     """Make the bars of where one head's weight goes, by "offset" or "kind" of key."""
     rows = of_head(study.profile_by(axis), head)
     title, name = PROFILES[axis], name_in(study, head)
-    drawn = rows[rows[axis].isin(NEAR)] if axis == "offset" else rows
+    drawn = rows[rows[axis].isin(DRAWN_OFFSETS)] if axis == "offset" else rows
     keys = [true_minus(str(key)) if axis == "offset" else key for key in drawn[axis]]
     draw = partial(token_bars, {name: drawn["weight"].to_numpy()}, keys, "weight")
     table = rows[[axis, "weight"]].reset_index(drop=True)

@@ -18,7 +18,7 @@ from mha_viz.web.labels import head_name, plotly_text
 from mha_viz.web.standalone import figure_html
 
 S = TypeVar("S", bound=np.generic)
-MOST = 512  # rows and columns of a chart; more would take its browser seconds and tens of MB
+MAX_ROWS = 512  # rows and columns of a chart; more would take its browser seconds and tens of MB
 _TITLE, _BAR = 32, 40  # heights above the labels, in pixels
 _LETTERS = 16  # of a label beside the axis; hover shows all of it
 # Names of the columns stand above the cells, slanted.
@@ -39,7 +39,7 @@ class Pooled:
     at: Int[np.ndarray, "row column"]
 
     @classmethod
-    def of(cls, matrix: Float[np.ndarray, "query key"], most: int = MOST) -> "Pooled":
+    def of(cls, matrix: Float[np.ndarray, "query key"], most: int = MAX_ROWS) -> "Pooled":
         """Pool a matrix to at most that many rows and columns; NaN gives way to numbers.
 
         >>> Pooled.of(np.array([[1.0, -3.0], [np.nan, 2.0]]), most=1).at

@@ -20,7 +20,7 @@ from mha_viz.reports.report import Report
 from mha_viz.reports.report import report as make_report
 
 LEAST = 3  # heads; of fewer, none is unusual
-MOST = 3  # kinds of heads in a sentence about all, and heads of each kind
+MAX_NAMED = 3  # kinds of heads in a sentence about all, and heads of each kind
 AMOUNTS = {"probability": "of the weight", "tokens": "tokens away", "share": "of the most entropy"}
 _ROUNDING = 1e-6  # of a metric in float32
 _WITHOUT = "heads without a label"
@@ -167,7 +167,7 @@ def describe_heads(record: AttentionRecord, *, report: Report | None = None) -> 
                 first = min(earned, key=lambda entry: _ORDER.index(entry.label.key))
                 name = head_name(i, j, numbers=record.layer_numbers)
                 kinds[first.label.key].append((name, first))
-    clauses = [_clause(same_label) for same_label in kinds.values() if same_label][:MOST]
+    clauses = [_clause(same_label) for same_label in kinds.values() if same_label][:MAX_NAMED]
     if not clauses:
         without = _unlabelled(report)
         text = f"No head of {int(without.baseline):,} earns a label on this text."
@@ -217,8 +217,8 @@ def _clause(labelled: Sequence[tuple[str, EarnedLabel]]) -> Sentence:
     """Return what some heads with one label do, and the hardest baseline that one of them beat."""
     label = labelled[0][1].label
     sign = -1 if label.at_least else 1
-    shown = sorted(labelled, key=lambda head: sign * head[1].score)[:MOST]
-    hidden = [f"{len(labelled) - MOST:,} more"] if len(labelled) > MOST else []
+    shown = sorted(labelled, key=lambda head: sign * head[1].score)[:MAX_NAMED]
+    hidden = [f"{len(labelled) - MAX_NAMED:,} more"] if len(labelled) > MAX_NAMED else []
     *names, last = [name for name, _ in shown] + hidden
     subject = " and ".join([", ".join(names), last] if names else [last])
     verb, object_words = label.does.split(" ", 1)

@@ -10,7 +10,7 @@ from playwright.sync_api import Page, expect
 from mha_viz.learn.frame.contents import LABS
 from mha_viz.ui.state.link_values import Pin, written
 from mha_viz.ui.state.views import SECTIONS
-from mha_viz.ui.widgets.controls.lazy_sections import WAIT
+from mha_viz.ui.widgets.controls.lazy_sections import WAIT_TEXT
 from tests.browser.ready import PENDING, next_run, wait_ready, wait_until
 from tests.browser.workbench_page import TEXT
 from tests.ui.why_app import LINKS
@@ -73,7 +73,7 @@ def test_a_page_with_its_menus_open_has_no_fault(open_page, path, scheme) -> Non
     for menu in menus:
         menu.click()
         opens.first.wait_for()
-        expect(opens.get_by_text(WAIT)).to_have_count(0)  # its contents come with a run
+        expect(opens.get_by_text(WAIT_TEXT)).to_have_count(0)  # its contents come with a run
         wait_ready(page)
         assert not (violations := faults(page)), "\n".join(violations)
         page.keyboard.press("Escape")

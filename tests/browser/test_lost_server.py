@@ -60,7 +60,7 @@ def test_a_page_comes_back_to_its_view(browser: Browser, tmp_path: Path) -> None
         short.keyboard.press("Escape")
         short.get_by_role("button", name="Prune").click()
         expect(short.get_by_role("progressbar", name="progress", exact=True)).to_be_visible()
-        ask("from mha_viz.ui.run import memory; memory.STAYS = 0; answer = ''")
+        ask("from mha_viz.ui.run import memory; memory.RECONNECT_SECONDS = 0; answer = ''")
 
         way.cut()
         for page in (short, long):

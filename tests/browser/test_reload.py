@@ -4,7 +4,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from mha_viz.ui.state.link_values import reference
-from mha_viz.ui.state.links import GONE
+from mha_viz.ui.state.links import GONE_MESSAGES
 from mha_viz.ui.state.views import DEFAULT
 from tests.browser.compare_page import query
 from tests.browser.ready import next_run, wait_ready
@@ -90,7 +90,7 @@ def test_an_address_of_a_text_that_is_not_kept_says_so_and_is_no_end_of_the_way_
 ) -> None:
     page = open_page("/?text=one")
     page.goto(f"{ADDRESS}&text={reference('never typed')}")
-    expect(page.get_by_text(GONE[0])).to_be_visible()
+    expect(page.get_by_text(GONE_MESSAGES[0])).to_be_visible()
     shows_switches(page, DEFAULT.text)
     wait_ready(page)
     assert query(page)["text"] == DEFAULT.text

@@ -8,7 +8,7 @@ import pytest
 
 from mha_viz.errors import ShapeError
 from mha_viz.plots.frame import MASKED
-from mha_viz.plots.heatmap import MOST, Pooled, head_heatmap, head_tiles
+from mha_viz.plots.heatmap import MAX_ROWS, Pooled, head_heatmap, head_tiles
 from mha_viz.web import theme
 from tests.plots.drawn import HOSTILE, is_neutral
 
@@ -80,7 +80,7 @@ def test_a_cell_is_the_number_furthest_from_0():
 
 @pytest.fixture
 def long_head() -> tuple[np.ndarray, tuple[list[str], list[str]]]:
-    n = MOST + 11
+    n = MAX_ROWS + 11
     weights = np.tril(np.random.default_rng(5).random((n, n), dtype=np.float32))
     weights /= weights.sum(-1, keepdims=True)
     labels = [f"t{i}" for i in range(n)]

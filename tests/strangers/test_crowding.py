@@ -42,7 +42,7 @@ class VisitorPage(OpenPage):
 
 def test_one_address_gets_its_places_and_leaves_the_others_to_others(tmp_path) -> None:
     with served(tmp_path, **PUBLIC, **OWN) as (port, ask), contextlib.ExitStack() as pages:
-        ask("from mha_viz.ui.run import places; places.OPENING = answer = 0.0")
+        ask("from mha_viz.ui.run import admission; admission.OPENING_SECONDS = answer = 0.0")
 
         def notice(address: str) -> str:
             page = pages.enter_context(VisitorPage(port, address))
@@ -71,7 +71,7 @@ def test_studies_whose_pages_were_left_leave_the_queue(tmp_path) -> None:
         "from mha_viz.ui.jobs.heavy_queue import jobs; answer = sorted(jobs().figures().items())"
     )
     with served(tmp_path, **PUBLIC) as (port, ask):
-        ask("from mha_viz.ui.run import memory; memory.STAYS = answer = 0.1")
+        ask("from mha_viz.ui.run import memory; memory.RECONNECT_SECONDS = answer = 0.1")
         keys = [ask(give.format(f"{number}\n{text}")) for number in range(3)]
 
         def figures() -> dict[str, float]:

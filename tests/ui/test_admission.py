@@ -4,8 +4,8 @@ import pytest
 
 from mha_viz.ui.operating import refusals
 from mha_viz.ui.run import admission
-from mha_viz.ui.run.admission import OPENING, Admission
-from mha_viz.ui.run.memory import STAYS
+from mha_viz.ui.run.admission import OPENING_SECONDS, Admission
+from mha_viz.ui.run.memory import RECONNECT_SECONDS
 from tests.ui.opening import APP, opened
 
 
@@ -22,7 +22,7 @@ class House:
         return self.admission.admit(session, address)
 
     def act(self, session: str) -> bool:
-        self.now += OPENING + 1
+        self.now += OPENING_SECONDS + 1
         return self.come(session)
 
 
@@ -36,11 +36,11 @@ def test_a_place_is_free_once_a_page_was_closed_and_not_when_its_connection_brok
     assert house.come("a") and house.act("a")
     house.open.remove("a")
     assert not house.come("b")  # a may come back
-    house.now += STAYS
+    house.now += RECONNECT_SECONDS
     assert house.come("a")
     house.open.remove("a")
     assert not house.come("b")
-    house.now += STAYS + 1
+    house.now += RECONNECT_SECONDS + 1
     assert house.come("b") and not house.come("a")
 
 
@@ -54,7 +54,7 @@ def test_take_after_a_page_that_was_only_opened_is_closed_finds_its_place_free()
 def test_take_on_a_full_server_gets_the_place_of_a_page_that_nobody_used():
     house = House(2)
     assert house.come("used") and house.act("used") and house.come("opened")
-    house.now += OPENING
+    house.now += OPENING_SECONDS
     assert not house.come("new")
     house.now += 1
     assert house.come("new") and house.come("used") and not house.come("opened")

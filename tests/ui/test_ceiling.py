@@ -10,7 +10,7 @@ import pytest
 from mha_viz.checkpoints import loading
 from mha_viz.errors import LimitError
 from mha_viz.ui.operating import memory_limit, refusals
-from mha_viz.ui.operating.memory_limit import SELDOM, Ceiling
+from mha_viz.ui.operating.memory_limit import DROP_INTERVAL_SECONDS, Ceiling
 from mha_viz.ui.run import memory
 from mha_viz.ui.run.cache import Cache, Visitor
 from mha_viz.ui.state import allowed
@@ -49,7 +49,7 @@ def test_what_stays_too_much_is_known_and_not_emptied_again_and_again():
         server.ceiling.look()
     assert server.ceiling.over
     assert server.asked == [True, False, False]
-    server.now = SELDOM
+    server.now = DROP_INTERVAL_SECONDS
     server.ceiling.look()
     assert server.asked[-1] is True
     server.needed = 50
@@ -67,7 +67,7 @@ def pressed(monkeypatch):
 def test_beyond_it_long_texts_and_new_models_are_refused_with_a_sentence(pressed):
     before = refusals.counted().get("memory", 0)
     with pytest.raises(LimitError, match="memory"):
-        allowed.check_text("x" * (allowed.SHORT + 1))
+        allowed.check_text("x" * (allowed.MAX_SHORT_TEXT + 1))
     with pytest.raises(LimitError, match="memory"):
         allowed.check_model("/some/folder")
     allowed.check_text("A cat sat.")  # short work goes on

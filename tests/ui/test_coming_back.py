@@ -14,7 +14,7 @@ from streamlit.testing.v1 import AppTest
 from mha_viz.ui.operating.settings import Settings
 from mha_viz.ui.state import long_texts
 from mha_viz.ui.state.link_values import Pin, reference, text_hash
-from mha_viz.ui.state.links import GONE, from_params, long_values, to_params
+from mha_viz.ui.state.links import GONE_MESSAGES, from_params, long_values, to_params
 from mha_viz.ui.state.long_texts import LongTexts
 from mha_viz.ui.state.views import DEFAULT
 from tests.ui.opening import opened
@@ -65,7 +65,7 @@ def test_address_of_a_long_text_opens_it_until_the_server_is_started_anew(server
     assert opened(_page, text=link, layer="2").session_state["shown"] == (text, [])
     server()
     app = opened(_page, text=link, layer="2")
-    assert app.session_state["shown"] == (DEFAULT.text, [GONE[0]])
+    assert app.session_state["shown"] == (DEFAULT.text, [GONE_MESSAGES[0]])
     assert (app.query_params["layer"], app.query_params["text"]) == ("2", DEFAULT.text)
 
 
@@ -116,7 +116,7 @@ def test_visitor_of_a_public_server_has_a_bound_of_their_own(server, monkeypatch
     monkeypatch.setattr(long_texts.streamlit_run, "visitor_address", lambda: "9.9.9.9")
     typed(f"4{LONG[1:]}")
     problems = [opened(_page, text=link).session_state["shown"][1] for link in links]
-    assert problems == [[GONE[0]], [], [], []]
+    assert problems == [[GONE_MESSAGES[0]], [], [], []]
 
 
 @pytest.mark.parametrize(
@@ -143,7 +143,7 @@ def test_file_that_cannot_be_used_is_no_fault_of_a_page(server, tmp_path, monkey
     with sqlite3.connect(tmp_path / long_texts.FILE) as other:
         other.execute("begin exclusive")
         assert not typed("1" + LONG).exception
-        assert opened(_page, text=link).session_state["shown"] == (DEFAULT.text, [GONE[0]])
+        assert opened(_page, text=link).session_state["shown"] == (DEFAULT.text, [GONE_MESSAGES[0]])
         other.rollback()
     assert opened(_page, text=link).session_state["shown"] == (LONG, [])
     (tmp_path / long_texts.FILE).write_bytes(b"no database" * 100)
@@ -159,4 +159,4 @@ def test_pins_too_long_for_an_address_are_kept_like_texts():
     (packed,) = long_values(view)
     assert len(to_params(view)["pins"]) < 50
     assert from_params(to_params(view), stored={text_hash(packed): packed}.get) == (view, [])
-    assert from_params(to_params(view)) == (DEFAULT, [GONE[1]])
+    assert from_params(to_params(view)) == (DEFAULT, [GONE_MESSAGES[1]])

@@ -11,7 +11,7 @@ from mha_viz.core.metrics.pairs import hellinger
 from mha_viz.interventions import importance as module
 from mha_viz.interventions.importance import head_importance
 from mha_viz.ui.jobs.heavy_queue import Jobs
-from mha_viz.ui.jobs.ticket import SHORT, Work
+from mha_viz.ui.jobs.ticket import SHORT_SECONDS, Work
 from mha_viz.ui.operating.settings import Settings
 from mha_viz.ui.run import heavy, memory, page_lock, reporting
 from mha_viz.ui.run.scene import Scene
@@ -83,7 +83,7 @@ def test_what_runs_here_and_there_is_the_same(elsewhere, monkeypatch):
 
 
 def test_short_work_stays_here_and_work_without_room_as_well(elsewhere, monkeypatch):
-    assert importance(SHORT / 2).short and not importance(2 * SHORT).short
+    assert importance(SHORT_SECONDS / 2).short and not importance(2 * SHORT_SECONDS).short
     assert importance(None).call.models == [heavy.model_of(GPT2)]
     monkeypatch.setattr(heavy, "_fits_twice", lambda n_bytes: False)
     assert importance(None).call is None

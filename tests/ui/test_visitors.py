@@ -41,7 +41,7 @@ answer = sum(session._state.name != "SHUTDOWN_REQUESTED" for session in sessions
 def started(tmp_path_factory):
     """A server on which who has left can come back for one second, not for fifteen."""
     with served(tmp_path_factory.mktemp("server")) as (port, ask):
-        ask("from mha_viz.ui.run import memory; answer = memory.STAYS = 1")
+        ask("from mha_viz.ui.run import memory; answer = memory.RECONNECT_SECONDS = 1")
         yield port, ask
 
 

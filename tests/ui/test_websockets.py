@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 from streamlit.proto.BackMsg_pb2 import BackMsg
 
-from mha_viz.ui.run.admission import OPENING
+from mha_viz.ui.run.admission import OPENING_SECONDS
 from mha_viz.ui.server import connections, messages, websockets
 from mha_viz.ui.server.connections import MAX_FRAGMENTS, MAX_PENDING, SECONDS, Limits
 from mha_viz.ui.server.messages import ForeignMessageError, TokenBucket, is_expected
@@ -61,7 +61,7 @@ def test_call_on_a_full_server_closes_the_oldest_page_that_nobody_used(operated,
 
     async def story(house: House) -> None:
         assert [await house.come(name) for name in "abcd"] == [True, True, True, False]
-        house.now = OPENING + 1
+        house.now = OPENING_SECONDS + 1
         await house.act("a")
         house.now = SILENT + 1
         assert await house.come("e")

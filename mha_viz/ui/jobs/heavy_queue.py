@@ -28,8 +28,8 @@ from mha_viz.ui.jobs.turns import turns
 from mha_viz.ui.operating.settings import Settings, settings
 
 FOR_EVER = threading.TIMEOUT_MAX
-TURN = 5.0  # seconds that patient work has for itself before it lets others go first
-USUAL = 30.0  # seconds of a job of which nobody knows how long it takes
+PATIENT_TURN_SECONDS = 5.0  # of patient work before it yields to other work
+USUAL_SECONDS = 30.0  # expected of a job of unknown length
 
 
 class Jobs:
@@ -54,7 +54,7 @@ class Jobs:
         self._order: FairQueue[Job] = FairQueue()
         self._running: set[Job] = set()
         self._most_seconds = limits.heavy_seconds or FOR_EVER
-        self._usual = USUAL
+        self._usual = USUAL_SECONDS
         self._counts = dict.fromkeys(("done", "failed", "cancelled", "refused", "seconds"), 0.0)
 
     def ask(self, work: Work, session: str, address: str | None = None) -> Ticket:
@@ -170,7 +170,7 @@ class Jobs:
 
     def _expected(self, job: Job) -> float:
         if job.work.patient:
-            return TURN
+            return PATIENT_TURN_SECONDS
         seconds = self._usual if job.work.seconds is None else job.work.seconds
         return min(seconds, self._most_seconds)
 
@@ -257,7 +257,7 @@ class Jobs:
         """Pause patient work while others have a turn, then give it one again."""
         with self._lock:
             heavy = any(not waiting_job.work.short for waiting_job in self._order)
-            if not heavy or job.lasts < TURN or job.stop.is_set:
+            if not heavy or job.lasts < PATIENT_TURN_SECONDS or job.stop.is_set:
                 return
             job.worked, job.runs = job.worked + job.lasts, False
             self._running.discard(job)

@@ -22,8 +22,8 @@ from mha_viz.errors import JobError, MhaVizError
 from mha_viz.ui.jobs import child_process
 from mha_viz.ui.jobs.calls import Call, Cancelled, CancelToken, Checkpoint, SharedFlag
 
-GRACE = 1.0  # seconds in which a process may end what it computes; then it is ended itself
-IDLE = 90.0  # seconds after which a process is let go: it holds 220 MB, with transformers 400
+GRACE_SECONDS = 1.0  # for a process to stop its computation before it is killed
+IDLE_SECONDS = 90.0  # until an idle process ends: it holds 220 MB, with transformers 400
 # Where models from the Hub lie on this machine.
 _CACHES = ("HF_HOME", "HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE", "XDG_CACHE_HOME")
 NO_MEMORY = (
@@ -142,7 +142,7 @@ class Worker:
             if self._runs and number == self._number:
                 child_process.kill(self._process)
 
-        child_process.start_timer(GRACE, unless_ended)
+        child_process.start_timer(GRACE_SECONDS, unless_ended)
         with suppress(OSError, ValueError):
             self._say(number, None)
 
@@ -244,7 +244,7 @@ class Workers:
         with self._changed:
             if worker in self._all and worker.alive:
                 self._idle.append(worker)
-                worker.letting_go = child_process.start_timer(IDLE, self._let_go, worker)
+                worker.letting_go = child_process.start_timer(IDLE_SECONDS, self._let_go, worker)
                 worker = None
             else:
                 self._all.discard(worker)

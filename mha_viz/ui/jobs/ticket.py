@@ -12,7 +12,7 @@ from mha_viz.ui.jobs.calls import Call, Cancelled, CancelToken
 # with torch alone one and a half. What takes less runs in a thread of the server, in one thread of
 # torch, and in a place of its own beside the heavy jobs: so all of the shipped models, whose users
 # would notice nothing but the wait.
-SHORT = 3.0
+SHORT_SECONDS = 3.0
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Work:
     @property
     def short(self) -> bool:
         """True if the work takes less time than the start of a process."""
-        return self.seconds is not None and self.seconds < SHORT
+        return self.seconds is not None and self.seconds < SHORT_SECONDS
 
 
 class Waiting(NamedTuple):
@@ -41,7 +41,7 @@ class Waiting(NamedTuple):
 
 
 OnProgress = Callable[[Waiting | tuple[Any, ...]], float | None]
-LOOK = 0.2  # seconds between two looks at how far a job is, and whether somebody still waits
+POLL_SECONDS = 0.2  # between two checks of a job and of those who wait for it
 
 
 @dataclass(eq=False)
@@ -130,7 +130,7 @@ class Ticket:
             with self._job.changed:
                 self._job.share = share or self._job.share
                 if not self._job.ended:
-                    self._job.changed.wait(LOOK)
+                    self._job.changed.wait(POLL_SECONDS)
 
     def result(self, on_progress: OnProgress) -> Any:
         """Wait for the result of the job and return it.

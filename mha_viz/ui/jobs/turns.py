@@ -14,10 +14,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 OnProgress = Callable[[int], object]
-LONGEST = 5.0  # seconds that work which gives way stands still at once
-LOOK = 0.2  # seconds between two looks at whether somebody still waits
-AFTER = 2.0  # seconds by which what can wait lets those go first who came later
-SHARE = 1.0  # seconds by which each further run of one address stands behind those of others
+MAX_PAUSE_SECONDS = 5.0  # of one pause of work that yields
+POLL_SECONDS = 0.2  # between two checks whether somebody still waits
+YIELD_SECONDS = 2.0  # by which low-priority work yields to newer requests
+ADDRESS_DELAY_SECONDS = 1.0  # added to each further run of one address
 
 
 def _nothing(before: int) -> None:
@@ -68,12 +68,12 @@ class Lane:
                 for turn_ahead in self._queue
                 if who is not None and turn_ahead.who == who
             ]
-            since = max([begin + later, *(last + SHARE for last in same)])
+            since = max([begin + later, *(last + ADDRESS_DELAY_SECONDS for last in same)])
             turn = _Request(since, self._numbers, who)
             insort(self._queue, turn)
             self._grant()
         try:
-            while not turn.granted.wait(LOOK):
+            while not turn.granted.wait(POLL_SECONDS):
                 on_progress(self._before(turn))
         except BaseException:  # Streamlit ends a run by what is no Exception
             self._give_up(turn)
@@ -185,7 +185,7 @@ class Turns:
     def requeue(self, on_progress: OnProgress = _nothing) -> None:
         """Let those who have just come go before the rest of this run."""
         if self.short.waiting and self._leave() is not None:
-            self._enter(self.short, on_progress, AFTER)
+            self._enter(self.short, on_progress, YIELD_SECONDS)
 
     @contextmanager
     def long_work(self, on_progress: OnProgress = _nothing) -> Iterator[None]:
@@ -263,12 +263,12 @@ class CooperativeYield:
     """
 
     def __init__(self, wait: Callable[[float], object] = turns.wait_until_idle) -> None:
-        self._wait, self._owes, self._went_on = wait, LONGEST, time.monotonic()
+        self._wait, self._owes, self._went_on = wait, MAX_PAUSE_SECONDS, time.monotonic()
 
     def __call__(self) -> None:
         """Pause while a page is run."""
         stopped = time.monotonic()
-        self._owes = min(LONGEST, self._owes + stopped - self._went_on)
+        self._owes = min(MAX_PAUSE_SECONDS, self._owes + stopped - self._went_on)
         self._wait(self._owes)
         self._went_on = time.monotonic()
         self._owes -= self._went_on - stopped

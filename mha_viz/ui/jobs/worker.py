@@ -29,7 +29,7 @@ from mha_viz.ui.jobs.child_process import keep_output
 from mha_viz.ui.jobs.turns import CooperativeYield
 from mha_viz.ui.operating import malloc_trim
 
-LOOK = 0.005  # seconds between two looks at whether pages are still run
+POLL_SECONDS = 0.005  # between two checks whether pages are still run
 EVERY = 0.1  # seconds between two words of how far it is: a page draws no more often
 NICE = 10  # clicks, which the server's own process answers, win the processors
 
@@ -102,7 +102,7 @@ def _answer(number: int, order: bytes, say: Callable[[Any], None]) -> tuple[str,
     def wait(seconds: float) -> None:
         end = time.monotonic() + seconds
         while _flag is not None and _flag.is_set and _stopped < number and time.monotonic() < end:
-            time.sleep(LOOK)
+            time.sleep(POLL_SECONDS)
 
     cooperative_yield = CooperativeYield(wait)
 

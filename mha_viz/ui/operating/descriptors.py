@@ -12,8 +12,8 @@ try:
 except ImportError:  # Windows, which has no such limit
     resource = None
 
-MOST = 65_536  # where the system allows any number
-NEAR = 0.8  # of the limit: from here on no more visitors should come
+MAX_DESCRIPTORS = 65_536  # where the system allows any number
+NEAR_LIMIT = 0.8  # share of the limit from which on no more visitors are admitted
 _OPEN = Path("/dev/fd")
 
 
@@ -22,7 +22,7 @@ def raise_limit() -> None:
     if resource is None:
         return
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = MOST if hard == resource.RLIM_INFINITY else min(hard, MOST)
+    wanted = MAX_DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, MAX_DESCRIPTORS)
     if soft != resource.RLIM_INFINITY and soft < wanted:
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
@@ -46,4 +46,4 @@ def used() -> int | None:
 def are_few() -> bool:
     """Return whether few are left."""
     most, n_open = limit(), used()
-    return most is not None and n_open is not None and n_open > NEAR * most
+    return most is not None and n_open is not None and n_open > NEAR_LIMIT * most

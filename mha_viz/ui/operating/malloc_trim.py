@@ -6,10 +6,10 @@ import os
 import sys
 import threading
 
-WORTH = 16 * 2**20  # bytes; to search the allocator's pages takes some milliseconds
-LARGE = 64 * 2**20  # bytes of a long text's record; the next step works with as many
+MIN_TRIM_BYTES = 16 * 2**20  # searching the pages of the allocator takes some milliseconds
+LARGE_BYTES = 64 * 2**20  # of the record of a long text; the next step works with as many
 ARENAS = 2  # that all threads share; a page's run waits for the interpreter far more than for them
-SOON = 2.0  # seconds: whoever works with what was dropped has gone on by then
+TRIM_DELAY_SECONDS = 2.0  # until the work on dropped values has ended
 _waiting = threading.Lock()
 _M_ARENA_MAX = -8  # of malloc.h
 
@@ -26,11 +26,11 @@ def share_arenas() -> None:
         choose(_M_ARENA_MAX, ARENAS)
 
 
-def soon(n_bytes: int = WORTH) -> None:
+def soon(n_bytes: int = MIN_TRIM_BYTES) -> None:
     """Give back in a moment what is free then, where it is worth it; several calls become one."""
-    if n_bytes < WORTH or not _waiting.acquire(blocking=False):
+    if n_bytes < MIN_TRIM_BYTES or not _waiting.acquire(blocking=False):
         return
-    timer = threading.Timer(SOON, _waited)
+    timer = threading.Timer(TRIM_DELAY_SECONDS, _waited)
     timer.daemon = True
     timer.start()
 
@@ -43,7 +43,7 @@ def _waited() -> None:
 def now() -> None:
     """Give back what is free, garbage as well."""
     gc.collect()
-    after(LARGE)
+    after(LARGE_BYTES)
 
 
 def after(n_bytes: int) -> None:
@@ -51,7 +51,7 @@ def after(n_bytes: int) -> None:
 
     Blocks of some MB come and go beside what stays, and the next step finds other sizes.
     """
-    if n_bytes < LARGE:
+    if n_bytes < LARGE_BYTES:
         return
     trim = getattr(_libc(), "malloc_trim", None)
     if trim is not None:  # glibc; other allocators return memory as they see fit

@@ -16,10 +16,10 @@ from mha_viz.core.available_memory import available
 from mha_viz.ui.operating.refusals import refused
 from mha_viz.ui.operating.settings import settings
 
-NEAR = 0.85  # of the ceiling: from here on, what nobody looks at goes
+NEAR_LIMIT = 0.85  # share of the limit from which on values that no page shows are dropped
 LetGo = Callable[[bool], object]  # of what can be made again: all of it, or what nobody looks at
-OFTEN = 1.0  # seconds between two looks
-SELDOM = 30.0  # seconds in which everything is let go of once: it is made anew for the next click
+POLL_SECONDS = 1.0  # between two checks
+DROP_INTERVAL_SECONDS = 30.0  # between two times at which everything is dropped
 MB = 10**6
 
 
@@ -38,13 +38,15 @@ class Ceiling:
     ) -> None:
         self.most, self.over = most, False
         self._used, self._let_go, self._clock = used, let_go, clock
-        self._emptied = -SELDOM
+        self._emptied = -DROP_INTERVAL_SECONDS
 
     def look(self) -> None:
         """Make room where there is little, and note whether there is too little all the same."""
         n_bytes = self._used()
-        if n_bytes > NEAR * self.most:
-            everything = n_bytes > self.most and self._clock() - self._emptied >= SELDOM
+        if n_bytes > NEAR_LIMIT * self.most:
+            everything = (
+                n_bytes > self.most and self._clock() - self._emptied >= DROP_INTERVAL_SECONDS
+            )
             if everything:
                 self._emptied = self._clock()
             self._let_go(everything)
@@ -57,7 +59,7 @@ class Ceiling:
         def on_and_on() -> None:
             while True:
                 self.look()
-                time.sleep(OFTEN)
+                time.sleep(POLL_SECONDS)
 
         threading.Thread(target=on_and_on, daemon=True, name="memory ceiling").start()
 

@@ -11,7 +11,7 @@ from mha_viz.ui.operating.refusals import refused
 from mha_viz.ui.operating.settings import settings
 from mha_viz.ui.run import memory
 
-OPENING = 3.0  # seconds in which a page runs by itself; whoever runs it later has done something
+OPENING_SECONDS = 3.0  # of the runs of a page that no visitor caused
 
 
 @dataclass
@@ -49,7 +49,7 @@ class Admission:
             self._drop_closed(session)
             now = self._clock()
             if visit := self._visits.get(session):
-                visit.acted = visit.acted or now - visit.since > OPENING
+                visit.acted = visit.acted or now - visit.since > OPENING_SECONDS
                 return True
             if self._no_room() or self.is_address_full(address):
                 return False
@@ -76,7 +76,7 @@ class Admission:
                 visit.gone_since = None
             elif visit.acted and visit.gone_since is None:
                 visit.gone_since = now
-            elif visit.gone_since is None or now - visit.gone_since > memory.STAYS:
+            elif visit.gone_since is None or now - visit.gone_since > memory.RECONNECT_SECONDS:
                 del self._visits[session]
 
     def _drop_unused(self) -> bool:
@@ -85,7 +85,7 @@ class Admission:
         It stays as it is. Whoever uses it then takes a place in the same way.
         """
         for session, visit in self._visits.items():
-            if not visit.acted and self._clock() - visit.since > OPENING:
+            if not visit.acted and self._clock() - visit.since > OPENING_SECONDS:
                 del self._visits[session]
                 return True
         return False

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 MAX_MODELS = 3
 SHOWN_SEED = 2  # of an untrained copy that is shown: baselines take 0 and 1
 MAX_RECORD = 512 * MIB  # of all that one text leaves behind: longer texts are cut, with a note
-STAYS = 15  # seconds in which a page whose connection broke finds its session again
+RECONNECT_SECONDS = 15  # in which a page whose connection broke finds its session again
 
 
 def stored_run(name: str, device: str, dtype: str) -> StoredRun | None:
@@ -226,7 +226,7 @@ def _on_disconnect(visitor: Visitor) -> None:
     """Forget what the page showed; Streamlit calls this on its event loop when a page closes."""
     cache().leave(visitor)
     with contextlib.suppress(RuntimeError):  # elsewhere (cleared caches) no page was closed
-        asyncio.get_running_loop().call_later(STAYS, _close, visitor.session)
+        asyncio.get_running_loop().call_later(RECONNECT_SECONDS, _close, visitor.session)
 
 
 @st.cache_resource(scope="session", show_spinner=False, on_release=_on_disconnect)

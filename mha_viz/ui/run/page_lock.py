@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import streamlit as st
 
 from mha_viz.core.cancellation import cancellation
-from mha_viz.ui.jobs.turns import LOOK, CooperativeYield, turns
+from mha_viz.ui.jobs.turns import POLL_SECONDS, CooperativeYield, turns
 from mha_viz.ui.operating import streamlit_run
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def release_slot() -> AbstractContextManager[None]:
 def wait_without_slot(event: threading.Event) -> None:
     """Wait for another thread without holding a turn; end the run if it is superseded."""
     with release_slot():
-        while not event.wait(LOOK):
+        while not event.wait(POLL_SECONDS):
             streamlit_run.raise_if_superseded()
 
 

@@ -38,8 +38,8 @@ MAX_TEXTS = 5_000  # of a visitor: of more, a fair sample
 MAX_MEGABYTES = 2  # of a visitor's texts
 # None that is packed: two megabytes of it may be two thousand, and nobody else has their turn then.
 SUFFIXES = (".txt", ".json", ".jsonl", ".csv", ".conllu", ".conll", ".v4_gold_conll")
-OWN = "own_"  # keys of texts begin with it
-_KEY = re.compile(OWN + r"[0-9a-f]{32}\Z")
+OWN_PREFIX = "own_"  # of the keys of visitors' texts
+_KEY = re.compile(OWN_PREFIX + r"[0-9a-f]{32}\Z")
 DELETING = 5.0  # seconds: what cannot be deleted does not keep a process from its end
 
 
@@ -88,7 +88,7 @@ class Studies:
             )
         called = _file_name(name) if name else "texts.txt"
         named = f"{called} {column} {group} ".encode()
-        key = OWN + hashlib.sha256(named + content).hexdigest()[:32]
+        key = OWN_PREFIX + hashlib.sha256(named + content).hexdigest()[:32]
         about = {"file": called, "column": column, "group": group, "title": _title(name, content)}
         with self._lock:
             write_file(self._folder / key / called, content, parents=True)
@@ -175,7 +175,7 @@ class Studies:
         dated = []
         for path in self._folder.glob("*.json"):
             with suppress(OSError, ValueError):  # another server deletes it
-                if path.name.startswith(OWN) == is_own:
+                if path.name.startswith(OWN_PREFIX) == is_own:
                     about = json.loads(path.read_text("utf-8"))
                     dated.append((path.stat().st_mtime_ns, path.stem, about))
         return {key: about for _, key, about in sorted(dated, key=lambda entry: entry[:2])}

@@ -20,7 +20,7 @@ MAX_MESSAGE = 2_000_000  # bytes from a browser, beside its texts
 MAX_PENDING = 1_000_000  # bytes either way of one connection, beyond the memory ceiling
 MAX_FRAGMENTS = 1_000  # of one message: empty ones have no size that could be limited
 MAX_CONNECTIONS = 1_000
-OFTEN = 0.5  # seconds between two looks
+POLL_SECONDS = 0.5  # between two checks
 
 
 class Wait(NamedTuple):
@@ -43,7 +43,7 @@ async def limited(server: Any) -> AsyncGenerator[None]:
     message of both directions, and takes it before this app is imported. What a page sends is what
     the server computed (19 MB for 144 heads and 256 tokens); what it takes was typed.
     """
-    most = descriptors.limit() or descriptors.MOST
+    most = descriptors.limit() or descriptors.MAX_DESCRIPTORS
     # So many are accepted at a time, before any is closed for them.
     server.config.backlog = min(server.config.backlog, most // 8)
     server.config.ws_max_size = largest_message()
@@ -123,7 +123,7 @@ class Limits:
         """Check again and again."""
         while True:
             self.look()
-            await asyncio.sleep(OFTEN)
+            await asyncio.sleep(POLL_SECONDS)
 
 
 def waits_for(connection: Any) -> Wait | None:

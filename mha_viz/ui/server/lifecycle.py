@@ -26,8 +26,8 @@ from mha_viz.ui.run import late_imports, memory
 from mha_viz.ui.server import connections
 from mha_viz.ui.state import class_answers
 
-LONGEST = 1.0  # seconds for the pages' connections to close: a browser that sleeps closes none
-GRACE = 0.9  # seconds in which temporary folders go, and processes that were started for a page
+CLOSE_SECONDS = 1.0  # for connections to close; a sleeping browser closes none
+CLEANUP_SECONDS = 0.9  # for temporary folders and started processes to end
 _NAMES = ("SIGINT", "SIGTERM", "SIGHUP")  # Windows has no terminal that hangs up
 
 
@@ -108,9 +108,9 @@ class _Ending:
             threading.Event().wait()
 
     def _end(self) -> None:
-        self._closed.wait(LONGEST)
+        self._closed.wait(CLOSE_SECONDS)
         # All that Python does at its end but to wait for other threads.
         tidying = threading.Thread(target=atexit._run_exitfuncs, daemon=True)
         tidying.start()
-        tidying.join(GRACE)
+        tidying.join(CLEANUP_SECONDS)
         os._exit(0)

@@ -71,7 +71,7 @@ class Websockets:
         async def hear() -> Message:
             while True:
                 message = await receive()
-                page.acted = page.acted or self._clock() - page.opened > admission.OPENING
+                page.acted = page.acted or self._clock() - page.opened > admission.OPENING_SECONDS
                 if not settings().public or message["type"] != "websocket.receive":
                     return message
                 await asyncio.sleep(self._wait(page))

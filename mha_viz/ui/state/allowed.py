@@ -20,7 +20,7 @@ from mha_viz.ui.state.examples import EXAMPLES, Example
 if TYPE_CHECKING:
     from mha_viz.engine.model import AttentionModel
 
-SHORT = 400  # characters of a text that is run even when there is little memory
+MAX_SHORT_TEXT = 400  # characters of a text that is run even with little memory left
 
 
 def models() -> list[ModelInfo]:
@@ -105,7 +105,7 @@ def check_text(*texts: str | None) -> None:
     most, length = settings().max_characters, sum(len(text or "") for text in texts)
     if most is not None and length > most:
         raise refused("text", most=most, length=length)
-    if length > SHORT:
+    if length > MAX_SHORT_TEXT:
         memory_limit.check()
 
 

@@ -20,8 +20,8 @@ from mha_viz.ui.state.views import (
 
 MODELS = ("model", "model_b", "corpus_model_b")
 TEXTS = ("text", "pair", "text_b", "source", "pairs")
-LONGEST = dict.fromkeys(TEXTS, MAX_URL_TEXT) | {"pins": MAX_URL_PINS}  # in a link
-GONE = (
+MAX_LENGTHS = dict.fromkeys(TEXTS, MAX_URL_TEXT) | {"pins": MAX_URL_PINS}  # in a link
+GONE_MESSAGES = (
     "This address names a long text that the server no longer keeps: enter it again.",
     "This address names pinned heads that the server no longer keeps: pin them again.",
 )
@@ -72,12 +72,14 @@ def to_params(view: Shared) -> dict[str, str]:
 
 def is_long(name: str, raw: str) -> bool:
     """Return whether a choice cannot stand in an address as it is written."""
-    return name in LONGEST and (len(raw) > LONGEST[name] or read.referenced(raw) is not None)
+    return name in MAX_LENGTHS and (
+        len(raw) > MAX_LENGTHS[name] or read.referenced(raw) is not None
+    )
 
 
 def long_values(view: Shared) -> list[str]:
     """Return the texts and pins of a view for which its address has their hashes."""
-    values = {name: written(getattr(view, name, "")) for name in LONGEST}
+    values = {name: written(getattr(view, name, "")) for name in MAX_LENGTHS}
     return [raw for name, raw in values.items() if is_long(name, raw)]
 
 
@@ -99,10 +101,10 @@ def from_params(
         if name not in NAMES or name not in params:
             continue
         raw = params[name]
-        hashed = read.referenced(raw) if name in LONGEST else None
+        hashed = read.referenced(raw) if name in MAX_LENGTHS else None
         if hashed is not None:
             if (text := stored(hashed)) is None:
-                problems.append(GONE[name == "pins"])
+                problems.append(GONE_MESSAGES[name == "pins"])
                 continue
             raw = text
         try:

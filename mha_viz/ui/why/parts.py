@@ -25,7 +25,7 @@ N_TOKENS = 10  # that a head promotes, and that it suppresses
 N_GUESSES = 3  # after each layer
 UNITS = {"logit": "logits", "log_probability": "nats"}
 PILES = {"embedding": "embedding", "head": "heads", "MLP": "MLP"}
-REST = "biases and the rest"
+OTHER_PARTS = "biases and the rest"
 
 
 def draw(scene: Scene, view: Why, position: int) -> None:
@@ -95,11 +95,11 @@ def _caption(scene: Scene, attribution: LogitAttribution | TaskAttribution, *mor
 
 def _by_layer(scene: Scene, attribution: LogitAttribution | TaskAttribution) -> None:
     stages = ["start", *(f"L{i}" for i in range(len(attribution.heads))), "end"]
-    piles = {name: np.zeros(len(stages)) for name in (*PILES.values(), REST)}
+    piles = {name: np.zeros(len(stages)) for name in (*PILES.values(), OTHER_PARTS)}
     for component, share in zip(attribution.components, attribution.shares.tolist(), strict=True):
         start = component.name.startswith("embedding") or component.kind == "embedding"
         at = 0 if start else len(stages) - 1 if component.layer is None else component.layer + 1
-        piles[PILES.get(component.kind, REST)][at] += share
+        piles[PILES.get(component.kind, OTHER_PARTS)][at] += share
     drawn = stacked_shares(
         piles, stages, UNITS[attribution.of], title="Layer by layer", dark=look.dark()
     )

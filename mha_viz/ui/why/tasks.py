@@ -22,7 +22,7 @@ from mha_viz.ui.widgets.messages import progress
 from mha_viz.ui.widgets.messages.notices import plain
 
 T = TypeVar("T")
-OWN = "own"
+OWN_TASK = "own"
 N_SHOWN = 3  # texts of a task
 N_LEFT_OUT = 5  # sentences on what was left out
 AROUND = 12  # tokens on both sides of where the texts of a long pair differ
@@ -49,7 +49,9 @@ def choose(scene: Scene, view: Why, draw_more: Callable[[], object] = menu) -> C
     with st.container(horizontal=True, vertical_alignment="bottom"):
         draw_more()
         examples = st.empty()
-    source = view.task if view.task != OWN else _typed(view) + "\n"  # never the name of another
+    source = (
+        view.task if view.task != OWN_TASK else _typed(view) + "\n"
+    )  # never the name of another
     allowed.check_text(source)
     loaded = targets.model(scene)
     with st.spinner("Writing texts …"):

@@ -12,7 +12,7 @@ from mha_viz.ui.jobs import heavy_queue as lane
 from mha_viz.ui.jobs.calls import Call, import_for
 from mha_viz.ui.jobs.fair_queue import FairQueue
 from mha_viz.ui.jobs.heavy_queue import Jobs
-from mha_viz.ui.jobs.ticket import SHORT, Work
+from mha_viz.ui.jobs.ticket import SHORT_SECONDS, Work
 from mha_viz.ui.operating.settings import Settings
 
 LONG = 60  # seconds until a test counts as hanging
@@ -138,7 +138,7 @@ def test_short_work_does_not_wait_for_heavy_work():
     jobs, gate = one_at_a_time(), Gate()
     jobs.ask(gate.work, "a")
     assert gate.begun.wait(LONG)
-    short = jobs.ask(Work("short", lambda tell: 1, seconds=SHORT / 2), "b")
+    short = jobs.ask(Work("short", lambda tell: 1, seconds=SHORT_SECONDS / 2), "b")
     assert short.waiting is None and short.result(quiet) == 1
     assert not gate.ended.is_set()
     gate.opened.set()

@@ -142,7 +142,7 @@ def test_what_stands_still_can_be_stopped(workers):
 
 
 def test_an_idle_process_is_let_go(monkeypatch):
-    monkeypatch.setattr(process, "IDLE", 0.0)
+    monkeypatch.setattr(process, "IDLE_SECONDS", 0.0)
     own = Workers(1, GIB)
     assert gone(run(own, ours.counts, 1, progress_argument="on_progress"))
     own.put_away()

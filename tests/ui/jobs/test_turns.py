@@ -251,7 +251,7 @@ def working():
 
 
 def test_work_stands_still_until_the_last_page_is_done(working, monkeypatch):
-    monkeypatch.setattr("mha_viz.ui.jobs.turns.LONGEST", ENDLESS)
+    monkeypatch.setattr("mha_viz.ui.jobs.turns.MAX_PAUSE_SECONDS", ENDLESS)
     with page_run():
         with page_run():
             working.start()
@@ -260,7 +260,7 @@ def test_work_stands_still_until_the_last_page_is_done(working, monkeypatch):
 
 
 def test_work_ends_though_pages_never_do(monkeypatch):
-    monkeypatch.setattr("mha_viz.ui.jobs.turns.LONGEST", 0.1)
+    monkeypatch.setattr("mha_viz.ui.jobs.turns.MAX_PAUSE_SECONDS", 0.1)
     cooperative_yield = CooperativeYield()
     with page_run():
         for _ in range(20):

@@ -8,7 +8,7 @@ from mha_viz.ui.run.ready import fragment
 from mha_viz.ui.state.session import from_browser
 from mha_viz.ui.widgets.messages.notices import stop_on_error
 
-WAIT = "One moment …"  # seen between the click and the run that it causes
+WAIT_TEXT = "One moment …"  # seen between the click and the run that it causes
 EXPORT = "Export", ":material/download:"  # label and icon
 
 
@@ -32,7 +32,7 @@ def in_popover(label: str, icon: str, key: str, draw: Callable[[], object]) -> N
             with stop_on_error():
                 draw()
         else:
-            st.caption(WAIT)
+            st.caption(WAIT_TEXT)
 
 
 def table_and_export(

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from mha_viz.core.record.record import AttentionRecord
 from mha_viz.core.record.visible import visible_keys
-from mha_viz.plots.heatmap import MOST
+from mha_viz.plots.heatmap import MAX_ROWS
 from mha_viz.ui.state import selection
 from mha_viz.ui.state.views import Shared
 from mha_viz.ui.widgets.messages import words
@@ -22,7 +22,7 @@ Names = tuple[list[str], list[str]]
 def slider(n_tokens: int) -> None:
     """Draw what chooses the tokens of both axes: fewer of them are shown exactly."""
     window = selection.current().window
-    if n_tokens < 2 or (n_tokens <= MOST and not window):
+    if n_tokens < 2 or (n_tokens <= MAX_ROWS and not window):
         return
     rows, _ = selection.current().shown(n_tokens, n_tokens)
 

@@ -91,7 +91,7 @@ def notes(every: Iterable[str]) -> None:
         st.caption(plain(note))
 
 
-OFTEN = 10  # seconds between two attempts
+RETRY_SECONDS = 10  # between two attempts
 
 
 def server_full() -> None:
@@ -100,7 +100,7 @@ def server_full() -> None:
     _wait()
 
 
-@st.fragment(run_every=OFTEN)
+@st.fragment(run_every=RETRY_SECONDS)
 def _wait() -> None:
     if admission.is_admitted():
         st.rerun()
