@@ -190,7 +190,7 @@ def test_another_sentence_typed_in_the_bar_s_options_leads_to_the_board() -> Non
 )
 def test_a_panel_is_moved_removed_and_noted(monkeypatch, edit: Edit, heads: list[int]) -> None:
     changed: dict = {}
-    monkeypatch.setattr(panels.state, "change", lambda **values: changed.update(values))
+    monkeypatch.setattr(panels.selection, "change", lambda **values: changed.update(values))
     panels.edit((A, B, C), edit)
     assert [pin.head for pin in changed["pins"]] == heads
     assert (changed["pins"][-1].note == "a note") == (edit.action == "note")
