@@ -12,8 +12,7 @@ from mha_viz.core import metrics
 from mha_viz.core.measure import measure, text_baselines
 from mha_viz.core.metrics import METRICS
 from mha_viz.errors import ArgumentError, NotKeptError
-from mha_viz.reports.report import PLACES, most_informative_head
-from mha_viz.reports.report import KEEP, report
+from mha_viz.reports.report import KEEP, PLACES, most_informative_head, report
 from tests.core.records import make
 from tests.making.comparing import close, near
 
