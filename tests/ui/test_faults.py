@@ -38,12 +38,12 @@ def test_our_errors_are_said_and_others_named(caplog):
 def test_a_public_log_has_messages_of_torch_and_of_ours_without_what_they_quote():
     with pytest.raises(RuntimeError) as raised:
         torch.nn.Linear(2, 3)(torch.zeros(1, 5))
-    assert "1x5 and 2x3" in log_redaction._places(raised.value)[0]
+    assert "1x5 and 2x3" in log_redaction._traceback_lines(raised.value)[0]
     for quoted in ("“Xylophone”", "'Xylophone'", '"Xylophone"'):
-        (line,) = log_redaction._places(LimitError(f"There is no room for {quoted} now."))
+        (line,) = log_redaction._traceback_lines(LimitError(f"There is no room for {quoted} now."))
         assert "no room for … now" in line and "Xylophone" not in line
     for other in (KeyError("Xylophone"), TextError("Xylophone"), RuntimeError("Xylophone")):
-        assert "Xylophone" not in "".join(log_redaction._places(other))
+        assert "Xylophone" not in "".join(log_redaction._traceback_lines(other))
 
 
 @pytest.mark.parametrize(

@@ -145,7 +145,7 @@ def test_short_work_does_not_wait_for_heavy_work():
 
 
 def test_patient_work_lets_others_go_first_and_comes_to_its_end(monkeypatch):
-    monkeypatch.setattr(lane, "TURN", 0.0)
+    monkeypatch.setattr(lane, "PATIENT_TURN_SECONDS", 0.0)
     jobs, study = one_at_a_time(), Gate(patient=True)
     ticket = jobs.ask(study.work, "a")
     assert study.begun.wait(LONG)
@@ -157,7 +157,7 @@ def test_patient_work_lets_others_go_first_and_comes_to_its_end(monkeypatch):
 
 
 def test_patient_work_can_be_stopped_while_others_have_their_turn(monkeypatch):
-    monkeypatch.setattr(lane, "TURN", 0.0)
+    monkeypatch.setattr(lane, "PATIENT_TURN_SECONDS", 0.0)
     jobs, study, other = one_at_a_time(), Gate(patient=True), Gate("other")
     ticket = jobs.ask(study.work, "a")
     jobs.ask(other.work, "b")

@@ -86,7 +86,7 @@ def test_so_many_run_at_a_time_and_the_others_in_the_order_they_came(runs):
 
 
 def test_take_of_many_from_one_address_lets_others_go_first(monkeypatch):
-    monkeypatch.setattr(module, "SHARE", FOREVER)
+    monkeypatch.setattr(module, "ADDRESS_DELAY_SECONDS", FOREVER)
     lane, order = module.Lane(1), []
     lane.take()
 
@@ -125,7 +125,7 @@ def test_run_of_one_address_leaves_a_turn_to_others():
 
 
 def test_what_can_wait_lets_those_go_first_who_came_later_and_gets_its_turn_again(monkeypatch):
-    monkeypatch.setattr(module, "AFTER", FOREVER)
+    monkeypatch.setattr(module, "YIELD_SECONDS", FOREVER)
     runs = Runs(Turns(1))
     shown = threading.Event()
 
