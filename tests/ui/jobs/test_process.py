@@ -152,7 +152,7 @@ def test_at_the_end_of_the_server_processes_are_ended_and_not_waited_for(monkeyp
     ends = []
     monkeypatch.setattr(process.atexit, "register", ends.append)
     own = Workers(2, GIB)
-    workers = [own._taken(call(ours.goes_on)) for _ in range(2)]
+    workers = [own._take(call(ours.goes_on)) for _ in range(2)]
     waits = []
     for each in workers:
         monkeypatch.setattr(each._process, "wait", lambda *_: waits.append(1))
@@ -167,7 +167,7 @@ def test_at_the_end_of_the_server_processes_are_ended_and_not_waited_for(monkeyp
 def test_who_waits_for_a_process_that_is_put_away_hears_that_it_has_ended(closed):
     """Its streams may be closed by another thread, while they are used."""
     own = Workers(1, GIB)
-    worker = own._taken(call(ours.goes_on))
+    worker = own._take(call(ours.goes_on))
 
     def close(*_):
         getattr(worker._process, closed).close()
