@@ -13,8 +13,8 @@ import { svgElement } from "../shared/svg.js";
 
 const [LEFT, RIGHT, TOP, BOTTOM] = [58, 12, 10, 42]; // pixels around the plane
 const N_TICKS = 5;
-const PALEST = 0.25; // place on the scale of colours of the smallest number: the first ones are as pale as paper
-const MARGIN = 0.04; // share of the plane that stays free at its ends
+const MIN_SHADE = 0.25; // place on the scale of colours of the smallest number: the first ones are as pale as paper
+const MARGIN_SHARE = 0.04; // share of the plane that stays free at its ends
 
 export class ScatterPlot {
   /** @param {string} name for screen readers @param {{ radius?: number, shape?: number }} look shape: height by width */
@@ -110,7 +110,7 @@ export class ScatterPlot {
 /** @param {number} from @param {number} to pixels of the ends */
 function axis(values, from, to) {
   const [low, high] = endsOf(values);
-  const room = MARGIN * (high - low);
+  const room = MARGIN_SHARE * (high - low);
   const at = (value) => from + ((value - low + room) / (high - low + 2 * room)) * (to - from);
   return { at, from, to, ticks: ticksOf(low, high) };
 }
@@ -155,7 +155,7 @@ function colouring(names, values, theme) {
   const inks = [...PALETTE.qualitative[theme].slice(0, -1), PALETTE.muted[theme]]; // the last of many are all others
   if (names.length) return { names, of: (name) => inks[names.indexOf(name)], ends: [] };
   const [low, high] = endsOf(values);
-  const shade = (value) => PALEST + ((1 - PALEST) * (value - low)) / (high - low);
+  const shade = (value) => MIN_SHADE + ((1 - MIN_SHADE) * (value - low)) / (high - low);
   const of = (value) => (isNumber(value) ? `rgb(${colourAt(shade(value), PALETTE.sequential[theme])})` : PALETTE.missing[theme]);
   return { names, of, ends: [low, high] };
 }

@@ -6,8 +6,8 @@ import { fillMenu, menu } from "../workbench/workbench_parts.js";
 import { formatNumber, make } from "../shared/shared.js";
 
 const RECEIVED = { title: "weight received", names: [] };
-const AROUND = 6; // tokens of its text on both sides of one
-const LOOK = { radius: 3.5, shape: 0.75 };
+const TOKENS_AROUND = 6; // tokens of its text on both sides of one
+const DOTS = { radius: 3.5, shape: 0.75 };
 
 export class SpacePlots {
   /** @param {any} spaces see mha_viz/atlas/model_parts.py */
@@ -31,7 +31,7 @@ export class SpacePlots {
       fillMenu(spaceMenu, titles, this.view[key]);
       document.getElementById("space-controls").append(spaceMenu.root);
     }
-    this.plots = spaces.names.map((name) => new ScatterPlot(name, LOOK));
+    this.plots = spaces.names.map((name) => new ScatterPlot(name, DOTS));
     document.getElementById("space-plots").append(...this.plots.map((plot) => {
       const section = make("section");
       section.append(make("h3", "", plot.name), plot.root);
@@ -85,7 +85,7 @@ export class SpacePlots {
     const { sample, texts } = globalThis.mhaAtlas;
     const [id, position] = [sample.text[token], sample.position[token]];
     const { tokens, hasWeights } = texts[id];
-    const near = tokens.slice(Math.max(0, position - AROUND), position + AROUND + 1).join(" ");
+    const near = tokens.slice(Math.max(0, position - TOKENS_AROUND), position + TOKENS_AROUND + 1).join(" ");
     const lines = [`… ${near} …`, `position ${position}`, `${RECEIVED.title} ${formatNumber(this.spaces.received[token])}`];
     return { lines, href: hasWeights ? `#text-${id}` : undefined };
   }

@@ -10,8 +10,8 @@ import { colourAt, colourTable, endOf, make, roomBelow, scaleWeight, themeOf, vi
 /* global PALETTE */
 
 const NO_PAIR = { query: -1, key: -1 };
-const [ABOVE, BELOW] = [70, 80]; // pixels of a panel's name, and of what stands below its picture
-const STOPS = 16; // colours of the legend
+const [PANEL_HEADER, PANEL_FOOTER] = [70, 80]; // pixels of a panel's name, and of what stands below its picture
+const LEGEND_COLOURS = 16; // colours of the legend
 
 class Board {
   constructor(parent) {
@@ -72,7 +72,7 @@ class Board {
     this.drawTop(drawn, theme);
     while (this.panels.length > header.panels.length) this.panels.pop().root.remove();
     const size = { rows: 1, cols: 1, ...drawn[0] };
-    const room = (roomBelow(this.grid, BELOW) ?? width) - ABOVE;
+    const room = (roomBelow(this.grid, PANEL_FOOTER) ?? width) - PANEL_HEADER;
     const board = boardLayout({ width, room }, header.panels, shownOf(size, header.pool > 1 ? [] : this.data.window));
     const colours = {
       ink: style.color, paper: style.getPropertyValue("--st-background-color").trim() || "#ffffff",
@@ -97,7 +97,7 @@ class Board {
   drawTop(drawn, theme) {
     this.verdict.textContent = this.notes?.verdict ?? this.data.waiting ?? "";
     this.verdict.hidden = !this.data.waiting;
-    const colours = Array.from({ length: STOPS }, (_, at) => colourAt(scaleWeight(at / (STOPS - 1), this.data.scale), PALETTE.sequential[theme]));
+    const colours = Array.from({ length: LEGEND_COLOURS }, (_, at) => colourAt(scaleWeight(at / (LEGEND_COLOURS - 1), this.data.scale), PALETTE.sequential[theme]));
     this.bar.style.background = `linear-gradient(90deg, ${colours.map((colour) => `rgb(${colour})`).join(", ")})`;
     this.masked.style.setProperty("--masked", PALETTE.missing[theme]);
     this.masked.hidden = !drawn.some((panel) => panel.masked);

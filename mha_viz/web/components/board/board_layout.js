@@ -3,12 +3,12 @@
 
 import { heatLayout } from "../workbench/heat_layout.js";
 
-const WISH = 15; // pixels that a cell has at least, where there is room
+const MIN_ROOMY_CELL = 15; // pixels that a cell has at least, where there is room
 const MAX_CELL = 30;
-const [NARROWEST, WIDEST] = [250, 640]; // pixels of a panel that a row of panels is made for
-const GAP = 16; // pixels between panels, as in board.css
-const LEAST = 360; // pixels that a picture is never lower than
-const LABELS = 130; // pixels of labels beside the cells, about
+const [MIN_PANEL_WIDTH, MAX_PANEL_WIDTH] = [250, 640]; // pixels of a panel that a row of panels is made for
+const PANEL_GAP = 16; // pixels between panels, as in board.css
+const MIN_BOARD_HEIGHT = 360; // pixels that a picture is never lower than
+const LABELS_WIDTH = 130; // pixels of labels beside the cells, about
 
 /** @typedef {import("../workbench/viewport.js").Viewport} Viewport */
 
@@ -19,8 +19,8 @@ const LABELS = 130; // pixels of labels beside the cells, about
  * @param {number} positions on the longer axis
  */
 export function columnsOf(width, count, positions) {
-  const wish = Math.min(Math.max(LABELS + positions * WISH, NARROWEST), WIDEST);
-  const fitting = Math.floor((width + GAP) / ((count === 2 ? NARROWEST : wish) + GAP)); // a pair stands in a row
+  const wish = Math.min(Math.max(LABELS_WIDTH + positions * MIN_ROOMY_CELL, MIN_PANEL_WIDTH), MAX_PANEL_WIDTH);
+  const fitting = Math.floor((width + PANEL_GAP) / ((count === 2 ? MIN_PANEL_WIDTH : wish) + PANEL_GAP)); // a pair stands in a row
   const most = Math.max(1, Math.min(count, fitting));
   return Math.ceil(count / Math.ceil(count / most));
 }
@@ -34,8 +34,8 @@ export function columnsOf(width, count, positions) {
 export function boardLayout({ width, room }, panels, view) {
   const drawn = panels.filter((panel) => panel.rows);
   const columns = columnsOf(width, panels.length, Math.max(view.rows, view.cols));
-  const wide = Math.floor((width - (columns - 1) * GAP) / columns);
-  const tall = panels.length > columns ? wide : Math.min(wide, Math.max(room, LEAST));
+  const wide = Math.floor((width - (columns - 1) * PANEL_GAP) / columns);
+  const tall = panels.length > columns ? wide : Math.min(wide, Math.max(room, MIN_BOARD_HEIGHT));
   const [queries, keys] = ["query", "key"].map((axis) => drawn.flatMap((panel) => panel[`${axis}_labels`]));
   let layout = heatLayout(wide, tall, view, queries, keys);
   if (layout.cell > MAX_CELL) {

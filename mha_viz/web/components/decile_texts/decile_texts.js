@@ -5,7 +5,7 @@ import { ArcLine } from "../sentence_arcs/arc_line.js";
 import { endOf, make, themeOf, viewOf } from "../shared/shared.js";
 /* global PALETTE */
 
-const STEP = 7; // pixels from one level of arcs to the next: three texts a row, ten rows
+const ARC_STEP = 7; // pixels from one level of arcs to the next: three texts a row, ten rows
 
 class DecileTexts {
   constructor(parent) {
@@ -66,7 +66,7 @@ class DecileTexts {
     Object.assign(link, { href: text.address, target: "_blank", rel: "noopener" });
     says.append(" ", link);
     cell.append(says);
-    const line = new ArcLine(cell, STEP);
+    const line = new ArcLine(cell, ARC_STEP);
     this.lines.push(line);
     this.waiting.push([line, text]);
     return cell;

@@ -3,8 +3,8 @@
 
 /** Centre in units of the plane, and how many pixels one unit has. @typedef {{ x: number, y: number, scale: number }} View */
 
-const STEEP = 1.3; // how far a long way zooms out
-const EDGES = [0.05, 160]; // scales between which one may wander
+const ZOOM_OUT_RATE = 1.3; // how far a long way zooms out
+const SCALE_LIMITS = [0.05, 160]; // scales between which one may wander
 
 /**
  * The view that shows a box whole.
@@ -30,19 +30,19 @@ export function wayBetween(from, to, width) {
   const [dx, dy] = [to.x - from.x, to.y - from.y];
   const far = Math.hypot(dx, dy);
   if (far < 1e-6 * start) {
-    const length = Math.log(end / start) / STEEP;
-    return { length: Math.abs(length), at: (share) => ({ x: to.x, y: to.y, scale: width / (start * Math.exp(STEEP * length * share)) }) };
+    const length = Math.log(end / start) / ZOOM_OUT_RATE;
+    return { length: Math.abs(length), at: (share) => ({ x: to.x, y: to.y, scale: width / (start * Math.exp(ZOOM_OUT_RATE * length * share)) }) };
   }
-  const squared = STEEP * STEEP;
+  const squared = ZOOM_OUT_RATE * ZOOM_OUT_RATE;
   const bend = (wide, sign) => (end * end - start * start + sign * squared * squared * far * far) / (2 * wide * squared * far);
   const turn = (b) => Math.log(Math.sqrt(b * b + 1) - b);
   const [first, last] = [turn(bend(start, 1)), turn(bend(end, -1))];
-  const length = (last - first) / STEEP;
+  const length = (last - first) / ZOOM_OUT_RATE;
   const cosh = Math.cosh(first);
   return {
     length: Math.abs(length),
     at: (share) => {
-      const s = STEEP * length * share + first;
+      const s = ZOOM_OUT_RATE * length * share + first;
       const u = (start / squared) * (cosh * Math.tanh(s) - Math.sinh(first)) / far;
       return { x: from.x + u * dx, y: from.y + u * dy, scale: (width * Math.cosh(s)) / (start * cosh) };
     },
@@ -59,7 +59,7 @@ export function rise(value, low, high) {
 
 /** A view scaled about a point of the canvas, which stays where it is. @returns {View} */
 export function zoomed(view, factor, px, py, width, height) {
-  const scale = Math.min(Math.max(view.scale * factor, EDGES[0]), EDGES[1]);
+  const scale = Math.min(Math.max(view.scale * factor, SCALE_LIMITS[0]), SCALE_LIMITS[1]);
   const [x, y] = [view.x + (px - width / 2) / view.scale, view.y + (py - height / 2) / view.scale];
   return { x: x - (px - width / 2) / scale, y: y - (py - height / 2) / scale, scale };
 }

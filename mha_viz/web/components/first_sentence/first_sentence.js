@@ -15,11 +15,11 @@ import { clearCanvas, endOf, keyedCanvas, make, roomBelow, themeOf, viewOf } fro
 
 /* global PALETTE */
 
-const SHORTEST = 450; // milliseconds of a way, and for a unit of its length
-const PER_LENGTH = 420;
-const LONGEST = 1700;
+const MIN_MOTION_MS = 450; // milliseconds of a way, and for a unit of its length
+const MS_PER_LENGTH = 420;
+const MAX_MOTION_MS = 1700;
 const PHONE_HEIGHT = 400; // pixels
-const TALLEST = 660;
+const MAX_HEIGHT = 660;
 
 /** The step that the address names, counted from 0. @param {number} count of the steps */
 function stepInAddress(count) {
@@ -158,7 +158,7 @@ class FirstSentence {
   /** Goes to a view, and to the look of the step on the way. */
   travel(view) {
     const way = wayBetween(this.view, view, this.size.width);
-    const time = lessMotion() ? 0 : Math.min(SHORTEST + PER_LENGTH * way.length, LONGEST);
+    const time = lessMotion() ? 0 : Math.min(MIN_MOTION_MS + MS_PER_LENGTH * way.length, MAX_MOTION_MS);
     const [from, to] = [this.look, this.scene.look];
     if (time) this.motion = { start: performance.now(), time, at: way.at, from, to };
     else {
@@ -263,7 +263,7 @@ class FirstSentence {
     const width = this.stage.clientWidth;
     if (!this.model || width < 40) return;
     const room = roomBelow(this.root, 14);
-    const height = room === undefined ? PHONE_HEIGHT : Math.min(room, TALLEST);
+    const height = room === undefined ? PHONE_HEIGHT : Math.min(room, MAX_HEIGHT);
     if (width !== this.size.width || height !== this.size.height) {
       this.size = { width, height };
       this.motion = null;

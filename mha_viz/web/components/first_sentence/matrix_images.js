@@ -6,7 +6,7 @@ import { dot } from "./sentence_model.js";
 import { numberColour, paintPixels } from "../number_table/number_parts.js";
 import { make } from "../shared/shared.js";
 
-const SPREAD = 2.4; // root mean squares at which a colour is full: a few numbers are far larger
+const FULL_COLOUR_RMS = 2.4; // root mean squares at which a colour is full: a few numbers are far larger
 
 export class MatrixImages {
   /** @param {import("./sentence_model.js").SentenceModel} model */
@@ -44,7 +44,7 @@ export class MatrixImages {
     Object.assign(canvas, { width: cols, height: rows });
     const of = (row) => (changed ? Array.from(changed.subarray(row * cols, (row + 1) * cols), (code) => (code / 255) ** 2) : [...this.model.rowOf(matrix, row)]);
     const values = Array.from({ length: rows }, (_, row) => of(row)).flat();
-    const high = kind === "weight" ? 1 : Math.max(SPREAD * Math.sqrt(dot(values, values) / values.length), 1e-9);
+    const high = kind === "weight" ? 1 : Math.max(FULL_COLOUR_RMS * Math.sqrt(dot(values, values) / values.length), 1e-9);
     const scale = kind === "weight" ? { scale: "sqrt", low: 0, high } : { scale: "diverging", low: -high, high };
     const hidden = (i) => kind === "weight" && i % cols > Math.floor(i / cols);
     paintPixels(canvas, { ...scale, numbers: values.map((value, i) => (hidden(i) ? null : value)) }, theme);

@@ -6,9 +6,9 @@ import { around } from "./world_layout.js";
 import { inkOn, trueMinus } from "../shared/shared.js";
 /* global PALETTE */
 
-const CELL = [26, 12]; // pixels that a number takes
-export const NAME = 58; // pixels of a token's name, mostly
-const LABEL_ROW = 8; // pixels of a row from which on it has a name
+const NUMBER_SIZE = [26, 12]; // pixels that a number takes
+export const TOKEN_NAME_WIDTH = 58; // pixels of a token's name, mostly
+const MIN_LABEL_ROW = 8; // pixels of a row from which on it has a name
 
 /**
  * What is to be seen beyond the numbers; shares are between 0 and 1.
@@ -116,12 +116,12 @@ export class MatrixPainter {
 
   paintNumbers(block, box, alpha) {
     const [wide, high] = [box.width / block.cols, box.height / block.rows];
-    if (wide < CELL[0] || high < CELL[1]) return;
+    if (wide < NUMBER_SIZE[0] || high < NUMBER_SIZE[1]) return;
     const range = (from, size, count, end) => [Math.max(0, Math.floor(-from / size)), Math.min(count, Math.ceil((end - from) / size))];
     const [top, bottom] = range(box.y, high, block.rows, this.size.height);
     const [left, right] = range(box.x, wide, block.cols, this.size.width);
     const pixels = Math.min(0.62 * high, wide / 3.5, 15);
-    const shown = alpha * rise(wide, CELL[0], 1.15 * CELL[0]);
+    const shown = alpha * rise(wide, NUMBER_SIZE[0], 1.15 * NUMBER_SIZE[0]);
     for (let row = top; row < bottom; row++) {
       for (let col = left; col < right; col++) {
         if (this.struck(block, row, col)) continue;
@@ -142,7 +142,7 @@ export class MatrixPainter {
     const pixels = Math.min(13, 0.98 * row);
     for (let i = 0; i < rows; i++) {
       const last = i === rows - 1;
-      if (row < LABEL_ROW && !(last && this.view.scale > 1.1)) continue;
+      if (row < MIN_LABEL_ROW && !(last && this.view.scale > 1.1)) continue;
       const y = box.y + (i + 0.52) * row;
       if (y < 0 || y > this.size.height) continue;
       const edge = box.x < 64 && box.x + box.width > 0.4 * this.size.width;
@@ -155,15 +155,15 @@ export class MatrixPainter {
   /** Names of columns above a square matrix, upright. */
   paintTops(box, cols) {
     const wide = box.width / cols;
-    if (wide < LABEL_ROW || box.y + box.height < NAME) return;
+    if (wide < MIN_LABEL_ROW || box.y + box.height < TOKEN_NAME_WIDTH) return;
     const { context } = this;
-    if (box.y - 4 < NAME) {
+    if (box.y - 4 < TOKEN_NAME_WIDTH) {
       context.fillStyle = this.paper;
-      context.fillRect(box.x - 2, 0, box.width + 4, NAME + 6);
+      context.fillRect(box.x - 2, 0, box.width + 4, TOKEN_NAME_WIDTH + 6);
     }
     for (let i = 0; i < cols; i++) {
       context.save();
-      context.translate(box.x + (i + 0.5) * wide, Math.max(box.y - 4, NAME));
+      context.translate(box.x + (i + 0.5) * wide, Math.max(box.y - 4, TOKEN_NAME_WIDTH));
       context.rotate(-Math.PI / 2);
       const last = i === cols - 1;
       this.write(this.model.header.tokens[i], 0, 0, Math.min(13, 0.95 * wide), { base: "middle", halo: true, weight: last ? 650 : 400 });

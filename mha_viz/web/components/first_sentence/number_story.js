@@ -4,7 +4,7 @@
 import { dot } from "./sentence_model.js";
 import { formatNumber } from "../shared/shared.js";
 
-const MOST = 3; // products that are written out
+const MAX_PRODUCTS = 3; // products that are written out
 
 /**
  * @typedef {import("./sentence_model.js").SentenceModel} SentenceModel
@@ -68,8 +68,8 @@ export function storyOf(model, matrix, row, col) {
 /** The largest of some parts as a sum, with what is left counted. */
 function largest(parts) {
   const sorted = [...parts].sort((a, b) => b.size - a.size);
-  const left = sorted.length - MOST;
-  return sorted.slice(0, MOST).map((part) => part.text).join(" + ") + (left > 0 ? ` + ${left} smaller` : "");
+  const left = sorted.length - MAX_PRODUCTS;
+  return sorted.slice(0, MAX_PRODUCTS).map((part) => part.text).join(" + ") + (left > 0 ? ` + ${left} smaller` : "");
 }
 
 function streamStory(model, layer, row, col, at) {

@@ -3,7 +3,7 @@
 
 import { formatShort, make } from "../shared/shared.js";
 
-const SHOWN = 5; // next words beside the switches
+const MAX_NEXT_WORDS = 5; // next words beside the switches
 
 export class StoryPanel {
   /**
@@ -101,7 +101,7 @@ export class StoryPanel {
     [...this.switches.children].forEach((button, i) => button.setAttribute("aria-pressed", String(i === off)));
     const [before, now] = [model.arrays.withAll, model.probabilities()];
     const best = [...now.keys()].sort((a, b) => now[b] - now[a])[0];
-    const shown = [...new Set([0, ...[...now.keys()].sort((a, b) => now[b] - now[a]), ...before.keys()])].slice(0, SHOWN);
+    const shown = [...new Set([0, ...[...now.keys()].sort((a, b) => now[b] - now[a]), ...before.keys()])].slice(0, MAX_NEXT_WORDS);
     this.words.replaceChildren(...shown.map((guess) => {
       const row = make("div", guess === best ? "word best" : "word");
       const bar = make("span", "bar");

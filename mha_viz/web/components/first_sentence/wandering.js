@@ -1,7 +1,7 @@
 // @ts-check
 // Hands on the picture: drag, wheel, pinch, and a pointer that rests on a number.
 
-const CLICK = 5; // pixels that a finger may move and still mean a point
+const MAX_CLICK_PIXELS = 5; // pixels that a finger may move and still mean a point
 
 export class Wandering {
   /**
@@ -44,7 +44,7 @@ export class Wandering {
     this.pressed.set(event.pointerId, point);
     const [dx, dy] = [point.x - before.x, point.y - before.y];
     this.moved += Math.hypot(dx, dy);
-    if (this.moved <= CLICK && !other) return;
+    if (this.moved <= MAX_CLICK_PIXELS && !other) return;
     this.picture.point(null);
     this.picture.move(other ? dx / 2 : dx, other ? dy / 2 : dy);
     if (!other) return;
@@ -54,7 +54,7 @@ export class Wandering {
 
   up(event) {
     this.pressed.delete(event.pointerId);
-    if (this.moved <= CLICK && event.type === "pointerup") this.picture.point(this.at(event));
+    if (this.moved <= MAX_CLICK_PIXELS && event.type === "pointerup") this.picture.point(this.at(event));
   }
 
   wheel(event) {

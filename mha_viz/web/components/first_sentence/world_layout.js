@@ -11,16 +11,16 @@
  * @typedef {Box & { layer: number, head: number, side: number }} HeadBox `side` of its small matrices
  */
 
-const WIDE = 452; // of the stream's rows
-const COLUMN = WIDE + 110;
-const ROW = 4; // the height of a row of the stream
-const THIN = 2; // and of rows that are read less
+const STREAM_WIDTH = 452; // of the stream's rows
+const COLUMN_STEP = STREAM_WIDTH + 110;
+const STREAM_ROW = 4; // the height of a row of the stream
+const THIN_ROW = 2; // and of rows that are read less
 const HEAD_GAP = 12;
-const MATRIX = 32; // the side of a head's small matrices, at most
-const HEAD = 3 * MATRIX + 8;
+const MATRIX_SIDE = 32; // the side of a head's small matrices, at most
+const HEAD_SIZE = 3 * MATRIX_SIDE + 8;
 const HEAD_TOP = 13; // its name and the names of matrices
-const GUESSES = 6;
-const BAR = 26;
+const N_GUESSES = 6;
+const GUESS_HEIGHT = 26;
 
 /** @param {Box[]} boxes @param {number} margin @returns {Box} */
 export function around(boxes, margin = 0) {
@@ -43,11 +43,11 @@ export class World {
     /** @type {Box[]} */ this.headRows = []; // where the heads of each layer lie
     /** @type {Box[]} */ this.mlps = [];
     const n = model.tokens;
-    this.side = Math.min(MATRIX / n, 4) * n;
+    this.side = Math.min(MATRIX_SIDE / n, 4) * n;
     this.layHeader();
     const below = Math.max(this.headerBottom, this.layerHeight()) + 120;
     const corners = [[1, 0], [2, 0], [2, below], [1, below]];
-    for (let layer = 0; layer < model.layers; layer++) this.layLayer(layer, corners[layer][0] * COLUMN, corners[layer][1]);
+    for (let layer = 0; layer < model.layers; layer++) this.layLayer(layer, corners[layer][0] * COLUMN_STEP, corners[layer][1]);
     this.layPrediction(0, below);
     this.connect();
     this.bounds = around([this.text, ...this.layers, this.prediction], 42);
@@ -72,18 +72,18 @@ export class World {
 
   layHeader() {
     const { tokens, width, header } = this.model;
-    this.text = { x: 0, y: 0, width: WIDE, height: 64 };
+    this.text = { x: 0, y: 0, width: STREAM_WIDTH, height: 64 };
     let [x, y] = [0, 92];
     header.tokens.forEach((words, i) => {
       const wide = 10 + 6.4 * Math.max(3, [...words].length);
-      if (x + wide > WIDE) [x, y] = [0, y + 30];
+      if (x + wide > STREAM_WIDTH) [x, y] = [0, y + 30];
       this.chips.push({ words, id: header.ids[i], x, y, width: wide, height: 22 });
       x += wide + 5;
     });
     this.chipBox = around(this.chips);
-    const high = ROW * tokens;
+    const high = STREAM_ROW * tokens;
     y = this.chipBox.y + this.chipBox.height + 34;
-    const strip = (kind, top) => this.put(kind, 0, 0, tokens, width, 0, top, WIDE, high);
+    const strip = (kind, top) => this.put(kind, 0, 0, tokens, width, 0, top, STREAM_WIDTH, high);
     this.embedded = [strip("token", y), strip("position", y + high + 20), strip("stream", y + 2 * high + 40)];
     this.note("One vector for each token", this.embedded[0]);
     this.note("+ one for its position", this.embedded[1]);
@@ -92,12 +92,12 @@ export class World {
   }
 
   note(text, box) {
-    this.notes.push({ text, x: box.x, y: box.y - 4, width: WIDE });
+    this.notes.push({ text, x: box.x, y: box.y - 4, width: STREAM_WIDTH });
   }
 
   layerHeight() {
     const n = this.model.tokens;
-    return ROW * n + 26 + 2 * this.headHeight() + 16 + 3 * (THIN * n + 20) + 20;
+    return STREAM_ROW * n + 26 + 2 * this.headHeight() + 16 + 3 * (THIN_ROW * n + 20) + 20;
   }
 
   headHeight() {
@@ -106,69 +106,69 @@ export class World {
 
   layLayer(layer, x, y) {
     const { tokens, width, heads } = this.model;
-    const [top, thin] = [y, THIN * tokens];
-    const stream = this.put("stream", layer, layer ? 0 : 1, tokens, width, x, y, WIDE, ROW * tokens);
+    const [top, thin] = [y, THIN_ROW * tokens];
+    const stream = this.put("stream", layer, layer ? 0 : 1, tokens, width, x, y, STREAM_WIDTH, STREAM_ROW * tokens);
     this.note("The stream: what each token has become so far", stream);
-    y += ROW * tokens + 26;
+    y += STREAM_ROW * tokens + 26;
     const first = y;
     for (let head = 0; head < heads; head++) {
       if (head === heads / 2) y += this.headHeight() + 14;
-      this.layHead(layer, head, x + (head % (heads / 2)) * (HEAD + HEAD_GAP), y);
+      this.layHead(layer, head, x + (head % (heads / 2)) * (HEAD_SIZE + HEAD_GAP), y);
     }
     y += this.headHeight() + 20;
-    const joined = this.put("joined", layer, 0, tokens, width, x, y, WIDE, thin);
+    const joined = this.put("joined", layer, 0, tokens, width, x, y, STREAM_WIDTH, thin);
     this.note("The eight results side by side", joined);
     y += thin + 20;
-    const attention = this.put("attention", layer, 0, tokens, width, x, y, WIDE, thin);
+    const attention = this.put("attention", layer, 0, tokens, width, x, y, STREAM_WIDTH, thin);
     this.note("× W_O: what attention adds", attention);
     y += thin + 20;
-    const after = this.put("after", layer, 0, tokens, width, x, y, WIDE, thin);
+    const after = this.put("after", layer, 0, tokens, width, x, y, STREAM_WIDTH, thin);
     this.note("stream + attention", after);
     y += thin + 10;
-    const mlp = { x, y, width: WIDE, height: 12 };
-    this.layers[layer] = { x, y: top, width: WIDE, height: y + 12 - top };
-    this.headRows[layer] = { x, y: first, width: WIDE, height: 2 * this.headHeight() + 14 };
+    const mlp = { x, y, width: STREAM_WIDTH, height: 12 };
+    this.layers[layer] = { x, y: top, width: STREAM_WIDTH, height: y + 12 - top };
+    this.headRows[layer] = { x, y: first, width: STREAM_WIDTH, height: 2 * this.headHeight() + 14 };
     this.mlps[layer] = mlp;
   }
 
   layHead(layer, head, x, y) {
     const { tokens, depth } = this.model;
     const { side } = this;
-    this.heads.push({ layer, head, x, y, width: HEAD, height: this.headHeight(), side });
+    this.heads.push({ layer, head, x, y, width: HEAD_SIZE, height: this.headHeight(), side });
     const [upper, lower] = [y + HEAD_TOP, y + HEAD_TOP + side + 12];
-    const [second, third] = [x + MATRIX + 4, x + 2 * (MATRIX + 4)];
+    const [second, third] = [x + MATRIX_SIDE + 4, x + 2 * (MATRIX_SIDE + 4)];
     const put = (kind, cols, left, top, wide) => this.put(kind, layer, head, tokens, cols, left, top, wide, side);
-    put("query", depth, x, upper, MATRIX);
-    put("key", depth, second, upper, MATRIX);
-    put("value", depth, third, upper, MATRIX);
+    put("query", depth, x, upper, MATRIX_SIDE);
+    put("key", depth, second, upper, MATRIX_SIDE);
+    put("value", depth, third, upper, MATRIX_SIDE);
     put("score", tokens, x, lower, side);
     put("weight", tokens, second, lower, side);
-    put("z", depth, third, lower, MATRIX);
+    put("z", depth, third, lower, MATRIX_SIDE);
   }
 
   layPrediction(x, y) {
     const { model } = this;
-    this.put("stream", model.layers, 0, model.tokens, model.width, x, y, WIDE, ROW * model.tokens);
+    this.put("stream", model.layers, 0, model.tokens, model.width, x, y, STREAM_WIDTH, STREAM_ROW * model.tokens);
     this.note("What leaves the last layer", { x, y });
-    const last = y + ROW * model.tokens + 36;
-    this.put("final", 0, 0, 1, model.width, x, last, WIDE, 14);
+    const last = y + STREAM_ROW * model.tokens + 36;
+    this.put("final", 0, 0, 1, model.width, x, last, STREAM_WIDTH, 14);
     this.note("The last row: the next word is read from it", { x, y: last });
-    this.bars = { x, y: last + 44, width: WIDE, height: BAR * GUESSES };
-    this.put("guess", 0, 0, GUESSES, 1, x, this.bars.y, WIDE, this.bars.height);
+    this.bars = { x, y: last + 44, width: STREAM_WIDTH, height: GUESS_HEIGHT * N_GUESSES };
+    this.put("guess", 0, 0, N_GUESSES, 1, x, this.bars.y, STREAM_WIDTH, this.bars.height);
     this.note("× the vector of every token, then softmax", { x, y: this.bars.y - 4 });
-    this.prediction = { x, y, width: WIDE, height: this.bars.y + this.bars.height - y };
+    this.prediction = { x, y, width: STREAM_WIDTH, height: this.bars.y + this.bars.height - y };
   }
 
   /** Lines along which numbers go from block to block. */
   connect() {
     const { layers } = this.model;
-    const middle = WIDE / 2;
+    const middle = STREAM_WIDTH / 2;
     const from = this.embedded[2];
     const gutter = (x) => x - 55;
     const enter = (box, x) => [[x, box.y - 22], [box.x + middle, box.y - 22], [box.x + middle, box.y - 3]];
     const leave = (box) => [box.x + middle, box.y + box.height + 2];
     const first = this.layers[0];
-    this.way([[from.x + WIDE + 3, from.y + from.height / 2], [gutter(first.x), from.y + from.height / 2], ...enter(first, gutter(first.x))]);
+    this.way([[from.x + STREAM_WIDTH + 3, from.y + from.height / 2], [gutter(first.x), from.y + from.height / 2], ...enter(first, gutter(first.x))]);
     for (let layer = 0; layer < layers; layer++) {
       const box = this.layers[layer];
       const next = layer + 1 < layers ? this.layers[layer + 1] : this.prediction;

@@ -2,11 +2,11 @@
 // Paints the whole plane under a view: far away heads are tiles, near by their matrices.
 
 import { rise } from "./camera.js";
-import { MatrixPainter, NAME } from "./matrix_paint.js";
+import { MatrixPainter, TOKEN_NAME_WIDTH } from "./matrix_paint.js";
 import { formatShort } from "../shared/shared.js";
 /* global PALETTE */
 
-const NEAR = [230, 360]; // pixels of a head between which its inside appears
+const REVEAL_WIDTHS = [230, 360]; // pixels of a head between which its inside appears
 
 export class WorldPainter extends MatrixPainter {
   /** Paints everything under a view; arguments as for `begin`. */
@@ -15,7 +15,7 @@ export class WorldPainter extends MatrixPainter {
     this.paintWays();
     this.paintHeader();
     for (const layer of this.world.layers.keys()) this.paintLayer(layer);
-    for (const block of this.world.blocks) if (!HEADS.has(block.kind)) this.paintStrip(block);
+    for (const block of this.world.blocks) if (!HEAD_MATRICES.has(block.kind)) this.paintStrip(block);
     for (const head of this.world.heads) this.paintHead(head);
     this.paintBars();
     this.paintNotes();
@@ -134,7 +134,7 @@ export class WorldPainter extends MatrixPainter {
   paintHead(head) {
     const box = this.boxOnScreen(head);
     if (!box) return;
-    const near = rise(box.width, NEAR[0], NEAR[1]);
+    const near = rise(box.width, REVEAL_WIDTHS[0], REVEAL_WIDTHS[1]);
     const { layer, head: number } = head;
     const off = this.model.off === layer * this.model.heads + number;
     if (near < 0.98) this.paintTile(head, box, (1 - near) * (off ? 0.25 : 1));
@@ -187,7 +187,7 @@ export class WorldPainter extends MatrixPainter {
     const { layer, head: number } = head;
     const [ownLayer, ownHead] = this.model.header.author;
     const isAuthor = layer === ownLayer && number === ownHead;
-    for (const kind of HEADS) {
+    for (const kind of HEAD_MATRICES) {
       const block = this.world.block(kind, layer, number);
       const shown = alpha * (isAuthor ? this.look.reveal[kind] ?? 1 : 1);
       const box = this.paintMatrix(block, shown);
@@ -197,12 +197,12 @@ export class WorldPainter extends MatrixPainter {
       if (kind === "score") this.paintMask(box, block.rows, shown * this.look.mask);
       this.outline({ x: box.x, y: box.y + box.height - row, width: box.width, height: row }, PALETTE.accent[this.theme], 1.5, shown);
       if (shown < 0.5) continue;
-      const room = kind === "query" || kind === "score" || 4 * this.view.scale > NAME;
+      const room = kind === "query" || kind === "score" || 4 * this.view.scale > TOKEN_NAME_WIDTH;
       if (room) this.paintNames(box, block.rows, row);
       if (kind === "score" || kind === "weight") this.paintTops(box, block.cols);
       const under = kind === "score" || kind === "weight" || kind === "z";
       const pixels = Math.min(13, Math.max(10, 2.2 * this.view.scale));
-      this.write(NAMES[kind], box.x, under ? box.y + box.height + pixels + 4 : box.y - 5, pixels, { colour: PALETTE.muted[this.theme], alpha: shown });
+      this.write(MATRIX_NAMES[kind], box.x, under ? box.y + box.height + pixels + 4 : box.y - 5, pixels, { colour: PALETTE.muted[this.theme], alpha: shown });
     }
   }
 
@@ -294,11 +294,11 @@ export class WorldPainter extends MatrixPainter {
   paintNamed(layer, head) {
     const headBox = this.world.headBox(layer, head);
     const box = this.boxOnScreen(this.tileOf(headBox));
-    if (!box || headBox.width * this.view.scale > NEAR[0]) return;
+    if (!box || headBox.width * this.view.scale > REVEAL_WIDTHS[0]) return;
     this.outline(box, PALETTE.ink[this.theme], 2.5);
     this.write(this.model.name(layer, head), box.x - 2, box.y - 6, 13, { weight: 700, halo: true });
   }
 }
 
-const HEADS = new Set(["query", "key", "value", "score", "weight", "z"]);
-const NAMES = { query: "queries", key: "keys", value: "values", score: "scores", weight: "weights", z: "result" };
+const HEAD_MATRICES = new Set(["query", "key", "value", "score", "weight", "z"]);
+const MATRIX_NAMES = { query: "queries", key: "keys", value: "values", score: "scores", weight: "weights", z: "result" };

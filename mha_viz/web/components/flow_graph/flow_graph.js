@@ -9,9 +9,9 @@ import { headRow, walkFlow } from "./flow_walk.js";
 import { unpack } from "../shared/payload_store.js";
 import { endOf, make, makeButton, viewOf } from "../shared/shared.js";
 
-const TICKS = 200; // steps of the slider, each the same factor
-const MOST = 0.5; // the largest threshold
-const PHONE = 480; // pixels: a narrower signed graph starts with its tokens folded
+const SLIDER_STEPS = 200; // steps of the slider, each the same factor
+const MAX_THRESHOLD = 0.5; // the largest threshold
+const PHONE_WIDTH = 480; // pixels: a narrower signed graph starts with its tokens folded
 
 class FlowGraph {
   constructor(parent) {
@@ -31,7 +31,7 @@ class FlowGraph {
     this.top = make("div", "top");
     const label = make("label", "", "Parts of at least ");
     this.slider = label;
-    this.range = Object.assign(make("input"), { type: "range", min: 0, max: TICKS, step: 1 });
+    this.range = Object.assign(make("input"), { type: "range", min: 0, max: SLIDER_STEPS, step: 1 });
     this.least = make("output", "least");
     label.append(this.range, this.least);
     this.cut = make("div", "cut");
@@ -73,14 +73,14 @@ class FlowGraph {
 
   take(header, body) {
     this.fullModel = new FlowModel(header, body);
-    const narrow = this.root.clientWidth > 0 && this.root.clientWidth < PHONE;
+    const narrow = this.root.clientWidth > 0 && this.root.clientWidth < PHONE_WIDTH;
     this.isFolded ??= narrow;
     this.mayFold = narrow || this.isFolded;
     this.show();
     if (header.signed) return;
     const low = Math.max(header.threshold, 1e-4);
-    this.scale = { low, high: Math.max(MOST, low) };
-    this.range.value = String(Math.round(TICKS * Math.log(header.start / low) / Math.log(this.scale.high / low) || 0));
+    this.scale = { low, high: Math.max(MAX_THRESHOLD, low) };
+    this.range.value = String(Math.round(SLIDER_STEPS * Math.log(header.start / low) / Math.log(this.scale.high / low) || 0));
     this.keep();
   }
 
@@ -97,8 +97,8 @@ class FlowGraph {
     if (header.signed) this.keep();
     this.picture.over.setAttribute(
       "aria-label",
-      `${header.title}. Arrow down goes from a position to what it is made of, arrow up back; left and right ` +
-        `go to what stands beside it; Enter chooses a head; ${header.signed ? "P pins a node; " : ""}Escape lets go.`,
+      `${header.title}. Arrow down goes from a state to its largest part, arrow up back; left and right ` +
+        `go to its neighbours; Enter chooses a head; ${header.signed ? "P pins a node; " : ""}Escape clears the selection.`,
     );
   }
 
@@ -107,7 +107,7 @@ class FlowGraph {
       const { low, high } = this.scale;
       const at = Number(this.range.value);
       // At its left end the slider keeps all that the graph has.
-      this.threshold = at ? low * (high / low) ** (at / TICKS) : this.model.header.threshold;
+      this.threshold = at ? low * (high / low) ** (at / SLIDER_STEPS) : this.model.header.threshold;
       this.least.textContent = percent(this.threshold);
     }
     this.subgraph = this.model.keep(this.threshold);

@@ -3,21 +3,21 @@
 
 import { BIAS, MLP, SOURCE } from "./flow_model.js";
 
-const GUTTER = 34; // pixels left of the tokens, for the layers' names
-const ABOVE = 40; // for the chosen token's name
-const BELOW = 84; // for the names of all tokens
-const LEAST_COLUMN = 26;
-const WIDEST_COLUMN = 150;
-const FOLDED = 460; // the widest column, of all tokens together
-const NEAR = 7; // pixels from a point to what is meant
-const LETTER = 7; // pixels of a letter of a name
-const MOST_LETTERS = 12;
-export const NAME = 14; // from a node down to the baseline of its name
-const BESIDE = 15; // from a position to its MLP, or its biases
-const ROW = 28; // from one row of heads to the next
-const ROWS = 3; // of heads, in a column as narrow as it may be
-const SCREENS = 5; // that a picture with names may be wide, where it is scrolled
-const EMPTY = 22; // between positions with nothing below
+const LAYER_NAMES_WIDTH = 34; // pixels left of the tokens, for the layers' names
+const TOP_HEIGHT = 40; // for the chosen token's name
+const BOTTOM_HEIGHT = 84; // for the names of all tokens
+const MIN_COLUMN = 26;
+const MAX_COLUMN = 150;
+const MAX_FOLDED_COLUMN = 460; // the widest column, of all tokens together
+const POINTER_REACH = 7; // pixels from a point to what is meant
+const LETTER_WIDTH = 7; // pixels of a letter of a name
+const MAX_NAME_LETTERS = 12;
+export const NAME_BASELINE = 14; // from a node down to the baseline of its name
+const ASIDE = 15; // from a position to its MLP, or its biases
+const HEAD_ROW = 28; // from one row of heads to the next
+const MAX_HEAD_ROWS = 3; // of heads, in a column as narrow as it may be
+const MAX_SCREENS = 5; // that a picture with names may be wide, where it is scrolled
+const EMPTY_LEVEL = 22; // between positions with nothing below
 
 /** A straight line that belongs to a part, or to a node (row -1). @typedef {{ row: number, node: number, kind: number, x0: number, y0: number, x1: number, y1: number, flow: number, size: number }} Line */
 /** kind: of a part, or 0 for a residual state; state: its number; size: as drawn, up to 1. @typedef {{ kind: number, state: number, head: number, rows: number[], x: number, y: number, flow: number, size: number, label?: string }} Node */
@@ -27,11 +27,11 @@ const EMPTY = 22; // between positions with nothing below
 /** @param {string} label */
 export function cutName(label) {
   const letters = [...label];
-  return letters.length > MOST_LETTERS ? `${letters.slice(0, MOST_LETTERS - 1).join("")}…` : label;
+  return letters.length > MAX_NAME_LETTERS ? `${letters.slice(0, MAX_NAME_LETTERS - 1).join("")}…` : label;
 }
 
 /** @param {string} name how many pixels wide it is, and the room beside it */
-const widthOf = (name) => LETTER * [...cutName(name)].length + 9;
+const widthOf = (name) => LETTER_WIDTH * [...cutName(name)].length + 9;
 
 /** @type {(numbers: number[]) => number} */
 const sumOf = (numbers) => numbers.reduce((sum, number) => sum + number, 0);
@@ -46,16 +46,16 @@ const sumOf = (numbers) => numbers.reduce((sum, number) => sum + number, 0);
 export function flowLayout(width, model, subgraph) {
   const { labels, folded = false, signed } = model.header;
   const sums = innerNodes(model, subgraph);
-  const room = width - GUTTER - 8;
+  const room = width - LAYER_NAMES_WIDTH - 8;
   const least = leastColumns(model, sums);
-  const isNamed = folded || sumOf(least) <= room * (signed ? SCREENS : 1);
+  const isNamed = folded || sumOf(least) <= room * (signed ? MAX_SCREENS : 1);
   const columns = isNamed ? namedColumns(room, least, folded) : plainColumns(room, labels.length);
   const rows = new Map([...sums].map(([state, nodes]) => [state, rowsOf(nodes, columns[state % labels.length], isNamed, folded)]));
   const levels = levelsOf(model, sums, rows, isNamed);
-  const edges = columns.reduce((ends, column) => [...ends, ends[ends.length - 1] + column], [GUTTER]);
+  const edges = columns.reduce((ends, column) => [...ends, ends[ends.length - 1] + column], [LAYER_NAMES_WIDTH]);
   const bottom = levels[0];
   return {
-    folded, isNamed, columns, sums, rows, bottom, high: bottom + BELOW, gutter: GUTTER,
+    folded, isNamed, columns, sums, rows, bottom, high: bottom + BOTTOM_HEIGHT, gutter: LAYER_NAMES_WIDTH,
     wide: Math.max(width, Math.ceil(edges[edges.length - 1] + 8)),
     x: (/** @type {number} */ token) => edges[token] + columns[token] / 2,
     y: (/** @type {number} */ level) => levels[level],
@@ -64,12 +64,12 @@ export function flowLayout(width, model, subgraph) {
 
 /** The least width of each column in which the names of its nodes stand beside each other. */
 function leastColumns(model, sums) {
-  const least = model.header.labels.map(() => LEAST_COLUMN);
+  const least = model.header.labels.map(() => MIN_COLUMN);
   for (const [state, nodes] of sums) {
     const token = state % model.tokens;
     const names = nodes.filter(({ kind }) => kind === SOURCE).map(({ label }) => widthOf(label));
-    const heads = Math.max(0, ...names, sumOf(names) / ROWS) + 8;
-    const asideWidth = nodes.length > names.length ? 2 * BESIDE + widthOf("MLP") : 0;
+    const heads = Math.max(0, ...names, sumOf(names) / MAX_HEAD_ROWS) + 8;
+    const asideWidth = nodes.length > names.length ? 2 * ASIDE + widthOf("MLP") : 0;
     least[token] = Math.max(least[token], heads, asideWidth);
   }
   return least;
@@ -77,21 +77,21 @@ function leastColumns(model, sums) {
 
 /** @type {(room: number, least: number[], folded: boolean) => number[]} */
 function namedColumns(room, least, folded) {
-  if (folded) return [Math.min(FOLDED, room)];
+  if (folded) return [Math.min(MAX_FOLDED_COLUMN, room)];
   const spare = Math.max(0, room - sumOf(least)) / least.length;
-  return least.map((column) => Math.max(column, Math.min(WIDEST_COLUMN, column + spare)));
+  return least.map((column) => Math.max(column, Math.min(MAX_COLUMN, column + spare)));
 }
 
 /** @type {(room: number, tokens: number) => number[]} */
 function plainColumns(room, tokens) {
-  return new Array(tokens).fill(Math.min(90, Math.max(LEAST_COLUMN, room / tokens)));
+  return new Array(tokens).fill(Math.min(90, Math.max(MIN_COLUMN, room / tokens)));
 }
 
 /** The heads of one sum in rows below it, as many in each as there is room for. */
 function rowsOf(nodes, column, isNamed, folded) {
   const heads = nodes.filter(({ kind }) => kind === SOURCE).sort((first, second) => first.head - second.head);
   if (!isNamed) return heads.length ? [heads] : [];
-  const room = folded ? column - 2 * (BESIDE + widthOf("MLP")) : column - 4;
+  const room = folded ? column - 2 * (ASIDE + widthOf("MLP")) : column - 4;
   const rows = [];
   let usedWidth = Infinity;
   for (const head of heads) {
@@ -116,16 +116,16 @@ function firstRow(nodes) {
 function levelsOf(model, sums, rows, isNamed) {
   const { layers } = model.header;
   const rise = Math.min(86, Math.max(48, 560 / layers));
-  const levels = new Array(model.top + 1).fill(ABOVE);
+  const levels = new Array(model.top + 1).fill(TOP_HEIGHT);
   for (let level = model.top - 1; level >= 0; level--) {
     const above = [...sums].filter(([state]) => Math.floor(state / model.tokens) === level + 1);
     const depths = above.map(([state, nodes]) => {
       const deep = rows.get(state).length;
-      return deep ? firstRow(nodes) + NAME + ROW * (deep - 1) + 14 : firstRow(nodes) + 4;
+      return deep ? firstRow(nodes) + NAME_BASELINE + HEAD_ROW * (deep - 1) + 14 : firstRow(nodes) + 4;
     });
     // A sum of attention lies halfway and a little more to the next layer.
     const plain = (level % 2 ? 0.44 : 0.56) * rise;
-    levels[level] = levels[level + 1] + (isNamed ? Math.max(EMPTY, ...depths) : plain);
+    levels[level] = levels[level + 1] + (isNamed ? Math.max(EMPTY_LEVEL, ...depths) : plain);
   }
   return levels;
 }
@@ -199,7 +199,7 @@ function placedNodes(model, layout) {
   for (const [state, nodes] of layout.sums) {
     const { x, y } = pointOf(model, layout, state);
     const column = layout.columns[state % model.tokens];
-    const aside = layout.folded ? column / 2 - 26 : layout.isNamed ? BESIDE : Math.min(11, 0.3 * column);
+    const aside = layout.folded ? column / 2 - 26 : layout.isNamed ? ASIDE : Math.min(11, 0.3 * column);
     for (const node of nodes) {
       if (node.kind === MLP) placed.push({ ...node, x: x + aside, y: y + 17 });
       if (node.kind === BIAS) placed.push({ ...node, x: x - aside, y: y + 9 });
@@ -208,7 +208,7 @@ function placedNodes(model, layout) {
       const steps = row.map(({ label }) => (layout.isNamed ? widthOf(label) : Math.min(9, (column - 6) / row.length)));
       let left = x - sumOf(steps) / 2;
       row.forEach((node, at) => {
-        placed.push({ ...node, x: left + steps[at] / 2, y: y + (layout.isNamed ? firstRow(nodes) + ROW * down : 20) });
+        placed.push({ ...node, x: left + steps[at] / 2, y: y + (layout.isNamed ? firstRow(nodes) + HEAD_ROW * down : 20) });
         left += steps[at];
       });
     });
@@ -225,7 +225,7 @@ function placedNodes(model, layout) {
  */
 export function itemAt({ nodes, lines }, x, y) {
   const nearest = (list, far) => {
-    let [best, at] = [NEAR, -1];
+    let [best, at] = [POINTER_REACH, -1];
     list.forEach((item, number) => {
       const distance = far(item);
       if (distance < best) [best, at] = [distance, number];
@@ -242,7 +242,7 @@ export function itemAt({ nodes, lines }, x, y) {
 function fromName({ label, x: middle, y: above }, x, y) {
   if (!label) return Infinity;
   const aside = Math.max(0, Math.abs(x - middle) - (widthOf(label) - 9) / 2);
-  return 1 + Math.hypot(aside, Math.max(0, Math.abs(y - above - NAME + 4) - 5));
+  return 1 + Math.hypot(aside, Math.max(0, Math.abs(y - above - NAME_BASELINE + 4) - 5));
 }
 
 /** How far a point is from a line. */

@@ -1,15 +1,15 @@
 // @ts-check
 // A flow graph as a list of shapes, and that list as a canvas or as SVG. Knows shapes and colours.
 
-import { NAME, cutName } from "./flow_layout.js";
+import { NAME_BASELINE, cutName } from "./flow_layout.js";
 import { BIAS, MLP, SOURCE } from "./flow_model.js";
 /* global PALETTE */
 
 /** The kinds of nodes, by what they are called. */
 export const FLOW_NAMES = { 0: "position", [SOURCE]: "head", [MLP]: "MLP", [BIAS]: "biases" };
-const STEPS = 10; // of width and strength: lines of a step share paths
-const HALO = 3; // pixels around a name, in which no line is seen
-const TOGETHER = 200; // lines of a path: one for each line, or for thousands, takes three times as long
+const STROKE_STEPS = 10; // of width and strength: lines of a step share paths
+const HALO_WIDTH = 3; // pixels around a name, in which no line is seen
+const LINES_PER_PATH = 200; // lines of a path: one for each line, or for thousands, takes three times as long
 const NOT_IN_XML = /[^\t\n\r\x20-\ud7ff\ue000-\ufffd\u{10000}-\u{10ffff}]/gu; // no reader opens it
 
 /** A path of SVG that is stroked or filled. @typedef {{ path: string, stroke?: string, fill?: string, width?: number, opacity?: number }} PathShape */
@@ -41,21 +41,21 @@ export function flowColours(theme, paper) {
 export function flowShapes(model, { nodes, lines }, layout, colours, reached) {
   const steps = new Map();
   for (const line of lines) {
-    const step = Math.min(STEPS - 1, Math.floor(Math.sqrt(line.size) * STEPS));
+    const step = Math.min(STROKE_STEPS - 1, Math.floor(Math.sqrt(line.size) * STROKE_STEPS));
     const stroke = model.header.signed ? colours.signs[Number(line.flow >= 0)] : colours.kinds[line.kind];
     const name = `${step} ${stroke}`;
     if (!steps.has(name)) steps.set(name, { step, stroke, path: [] });
     steps.get(name).path.push(linePath(line));
   }
   const strokes = [...steps.values()].sort((first, second) => first.step - second.step).flatMap(({ step, stroke, path }) => {
-    const strength = (step + 0.5) / STEPS;
+    const strength = (step + 0.5) / STROKE_STEPS;
     const look = { stroke, width: 1 + 6 * strength ** 1.5, opacity: 0.4 + 0.6 * strength };
     const parts = [];
-    for (let at = 0; at < path.length; at += TOGETHER) parts.push({ path: path.slice(at, at + TOGETHER).join(""), ...look });
+    for (let at = 0; at < path.length; at += LINES_PER_PATH) parts.push({ path: path.slice(at, at + LINES_PER_PATH).join(""), ...look });
     return parts;
   });
   const inner = nodes.filter((node) => node.label).map(({ label, x, y }) => ({
-    text: cutName(label), x, y: y + NAME, turn: 0, anchor: /** @type {"middle"} */ ("middle"), fill: colours.ink, halo: colours.paper,
+    text: cutName(label), x, y: y + NAME_BASELINE, turn: 0, anchor: /** @type {"middle"} */ ("middle"), fill: colours.ink, halo: colours.paper,
   }));
   const rings = nodes.filter((node) => isPinned(model, node)).map((node) => ({ path: nodePath(node, 5), stroke: colours.accent, width: 2 }));
   return [...strokes, ...rings, ...nodeShapes(nodes, colours), ...inner, ...nameShapes(model, layout, colours, reached)];
@@ -147,7 +147,7 @@ function paintText(context, { text, x, y, fill, turn, anchor, bold, italic, halo
   context.direction = "ltr";
   if (halo) {
     context.strokeStyle = halo;
-    context.lineWidth = HALO;
+    context.lineWidth = HALO_WIDTH;
     context.lineJoin = "round";
     context.strokeText(text, 0, 0);
   }
@@ -168,7 +168,7 @@ export function svgText(shapes, { width, height, paper, font, title }) {
       return `<path d="${shape.path}" fill="${shape.fill ?? "none"}"${stroke} opacity="${shape.opacity ?? 1}"/>`;
     }
     const { x, y, turn, anchor, fill, bold, italic, halo } = shape;
-    const around = halo ? ` stroke="${halo}" stroke-width="${HALO}" stroke-linejoin="round" paint-order="stroke"` : "";
+    const around = halo ? ` stroke="${halo}" stroke-width="${HALO_WIDTH}" stroke-linejoin="round" paint-order="stroke"` : "";
     const look = `${around}${bold ? ' font-weight="600"' : ""}${italic ? ' font-style="italic"' : ""}`;
     return `<text transform="translate(${x} ${y}) rotate(${turn})" text-anchor="${anchor}" fill="${fill}"${look}>${escaped(shape.text)}</text>`;
   });

@@ -2,14 +2,14 @@
 // Where each tile of the head grid lies. Knows sizes only: no canvas, no payload.
 // Two ways: a matrix (rows are layers, columns heads) or tiles flowing in the order of a ranking.
 
-const GAP = 7;
-const NARROW_GAP = 4;
-const ROW_LABELS = 34;
-const LARGEST = 132;
-const ROOMY = 240; // where the window's height is known, and filled
-const PHONE = 30; // pixels of a tile on a phone that can be told from others, and hit
-const SMALL = 40; // pixels of a tile that still shows something
-const CAPTION = 19; // pixels above a tile for its name
+const TILE_GAP = 7;
+const NARROW_TILE_GAP = 4;
+const ROW_LABELS_WIDTH = 34;
+const MAX_TILE = 132;
+const MAX_ROOMY_TILE = 240; // where the window's height is known, and filled
+const MIN_PHONE_TILE = 30; // pixels of a tile on a phone that can be told from others, and hit
+const MIN_TILE = 40; // pixels of a tile that still shows something
+const CAPTION_HEIGHT = 19; // pixels above a tile for its name
 
 /**
  * The lattice of tiles for a width in CSS pixels.
@@ -19,7 +19,7 @@ const CAPTION = 19; // pixels above a tile for its name
  * @param {number} [height] that all layers should fit into; without it the width alone decides
  */
 export function layoutOf({ layers, heads, rows, cols }, flow, width, height) {
-  const gap = height && heads > 8 ? NARROW_GAP : GAP;
+  const gap = height && heads > 8 ? NARROW_TILE_GAP : TILE_GAP;
   const room = height ? (height - 28 - (layers - 1) * gap) / layers : Infinity;
   const side = flow ? flowSide(width, flow, gap, height) : matrixSide(width, heads, gap, room);
   const columns = flow ? side.columns : heads;
@@ -27,14 +27,14 @@ export function layoutOf({ layers, heads, rows, cols }, flow, width, height) {
   const shape = (cells) => Math.max(Math.round((side.size * cells) / longest), Math.ceil(side.size / 4));
   const [tileWidth, tileHeight] = [shape(cols), shape(rows)];
   const count = flow || layers * heads;
-  const caption = flow ? CAPTION : 0;
+  const caption = flow ? CAPTION_HEIGHT : 0;
   const top = flow ? 0 : 22;
   const lines = Math.ceil(count / columns);
   const pitchX = tileWidth + gap;
   const pitchY = tileHeight + gap + caption;
   return {
     flow: Boolean(flow), count, columns, lines, tileWidth, tileHeight, pitchX, pitchY, caption,
-    left: flow ? 0 : ROW_LABELS, top, gap,
+    left: flow ? 0 : ROW_LABELS_WIDTH, top, gap,
     // Three pixels around everything: room for the frames of the outermost tiles.
     width: Math.min(count, columns) * pitchX - gap + 6,
     height: top + lines * pitchY - gap + 6,
@@ -46,24 +46,24 @@ export function layoutOf({ layers, heads, rows, cols }, flow, width, height) {
 }
 
 function matrixSide(width, heads, gap, room) {
-  const fit = Math.min(Math.floor((width - ROW_LABELS - 6 - (heads - 1) * gap) / heads), Math.floor(room));
+  const fit = Math.min(Math.floor((width - ROW_LABELS_WIDTH - 6 - (heads - 1) * gap) / heads), Math.floor(room));
   // On a phone all heads, or four tiles and a half: the cut one says that there is more to the right.
-  const half = Math.floor((width - ROW_LABELS) / 4.6) - gap;
-  const onPhone = fit < PHONE ? half : PHONE;
+  const half = Math.floor((width - ROW_LABELS_WIDTH) / 4.6) - gap;
+  const onPhone = fit < MIN_PHONE_TILE ? half : MIN_PHONE_TILE;
   const smallest = room < Infinity ? 22 : width < 560 ? onPhone : 46;
-  return { size: Math.min(Math.max(fit, smallest), room < Infinity ? ROOMY : LARGEST) };
+  return { size: Math.min(Math.max(fit, smallest), room < Infinity ? MAX_ROOMY_TILE : MAX_TILE) };
 }
 
 function flowSide(width, count, gap, height = 0) {
   // As large as lets all of them be seen at once; where that is too small to see much, they scroll.
   for (let columns = 3; height && columns <= 24; columns++) {
-    const size = Math.min(Math.floor((width - 6 - (columns - 1) * gap) / columns), ROOMY);
-    if (size < SMALL) break;
-    if (Math.ceil(count / columns) * (size + gap + CAPTION) <= height) return { size, columns };
+    const size = Math.min(Math.floor((width - 6 - (columns - 1) * gap) / columns), MAX_ROOMY_TILE);
+    if (size < MIN_TILE) break;
+    if (Math.ceil(count / columns) * (size + gap + CAPTION_HEIGHT) <= height) return { size, columns };
   }
-  const columns = Math.max(3, Math.round((width + GAP) / (104 + GAP)));
-  const size = Math.floor((width - 6 - (columns - 1) * GAP) / columns);
-  return { size: Math.min(size, LARGEST), columns: Math.min(columns, Math.max(count, 1)) };
+  const columns = Math.max(3, Math.round((width + TILE_GAP) / (104 + TILE_GAP)));
+  const size = Math.floor((width - 6 - (columns - 1) * TILE_GAP) / columns);
+  return { size: Math.min(size, MAX_TILE), columns: Math.min(columns, Math.max(count, 1)) };
 }
 
 /**

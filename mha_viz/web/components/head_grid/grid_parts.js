@@ -5,7 +5,7 @@
 import { colourAt, formatNumber, formatShort, keyedCanvas, layerName, make, scaleWeight, tokenElement } from "../shared/shared.js";
 /* global PALETTE */
 
-export const LINGER = 2500; // ms that the tooltip of a tap stays
+export const TIP_MS = 2500; // ms that the tooltip of a tap stays
 
 /**
  * Fills the colour bar: a ramp of the scale, its ticks, and what masked cells look like.

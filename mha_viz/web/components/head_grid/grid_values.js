@@ -5,8 +5,8 @@
 import { setPending } from "../shared/readiness.js";
 import { formatCode, formatWeight } from "../shared/shared.js";
 
-const WHOLE = 4e6; // below this many bytes all heads come at once
-const REFUSE = 6.4e7; // a server that knows no ranges must not send more than this
+const MAX_BYTES_AT_ONCE = 4e6; // below this many bytes all heads come at once
+const MAX_RESPONSE_BYTES = 6.4e7; // a server that knows no ranges must not send more than this
 
 /** Reads exact weights of one payload; `changed` is called when new ones have arrived. */
 export class ExactWeights {
@@ -30,7 +30,7 @@ export class ExactWeights {
 
   request(head) {
     if (!this.url || this.heads.has(head)) return;
-    const loadsAll = this.total <= WHOLE;
+    const loadsAll = this.total <= MAX_BYTES_AT_ONCE;
     const count = this.header.layers * this.header.heads;
     const requestedHeads = loadsAll ? [...Array(count).keys()] : [head];
     for (const requestedHead of requestedHeads) if (!this.heads.has(requestedHead)) this.heads.set(requestedHead, null);
@@ -45,7 +45,7 @@ export class ExactWeights {
 
   /** All heads, where they are few bytes: for what is computed of every head. */
   requestAll() {
-    if (this.total > WHOLE) return;
+    if (this.total > MAX_BYTES_AT_ONCE) return;
     const count = this.header.layers * this.header.heads;
     for (let head = 0; head < count; head++) this.request(head); // the first one fetches them all
   }
@@ -56,7 +56,7 @@ export class ExactWeights {
     const response = await fetch(this.url, { headers: { Range: `bytes=${start}-${end}` } });
     if (!response.ok) throw new Error(`status ${response.status}`);
     if (response.status === 206) return this.keep(first, count, await response.arrayBuffer());
-    if (this.total > REFUSE) {
+    if (this.total > MAX_RESPONSE_BYTES) {
       await response.body?.cancel();
       throw new Error("too large");
     }

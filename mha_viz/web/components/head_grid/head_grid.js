@@ -6,12 +6,12 @@ import { describeCell, ExactWeights } from "./grid_values.js";
 import { hitTile, keyTarget, layoutOf } from "./grid_layout.js";
 import { drawBadges, drawOff, paintMarks } from "./grid_marks.js";
 import { paintGrid } from "../shared/grid_paint.js";
-import { buildGridParts, drawAxes, drawCaptions, drawLegend, fillTip, LINGER, placeTip } from "./grid_parts.js";
+import { buildGridParts, drawAxes, drawCaptions, drawLegend, fillTip, TIP_MS, placeTip } from "./grid_parts.js";
 import { payloadStore } from "../shared/payload_store.js";
 import { colourTable, formatNumber, headName, pointOver, themeOf } from "../shared/shared.js";
 /* global PALETTE */
 
-const DWELL = 90; // a pointer that rests so long (ms) asks for exact weights
+const DWELL_MS = 90; // a pointer that rests so long (ms) asks for exact weights
 
 export class HeadGrid {
   constructor(parent) {
@@ -221,7 +221,7 @@ export class HeadGrid {
       }
       this.select(this.heads[hit.index]);
       this.move(event); // a tap shows what it hit, too, for a while
-      if (event.pointerType === "touch") this.leave = setTimeout(() => this.hideTip(), LINGER);
+      if (event.pointerType === "touch") this.leave = setTimeout(() => this.hideTip(), TIP_MS);
     });
     canvas.addEventListener("keydown", (event) => this.key(event));
     canvas.addEventListener("focus", () => this.layout && this.frame());
@@ -263,7 +263,7 @@ export class HeadGrid {
     if (!same) {
       this.frame();
       clearTimeout(this.dwell);
-      this.dwell = setTimeout(() => this.exact.request(this.heads[hit.index]), DWELL);
+      this.dwell = setTimeout(() => this.exact.request(this.heads[hit.index]), DWELL_MS);
     }
     this.showTip();
   }

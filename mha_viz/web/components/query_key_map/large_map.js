@@ -6,10 +6,10 @@ import { mapPainter, onCanvas, pixelOf, radiusOf } from "./map_paint.js";
 import { clearCanvas, formatShort, keyedCanvas, make, themeOf } from "../shared/shared.js";
 /* global PALETTE */
 
-const NAMED = 40; // tokens whose points all have names
-const REACH = 14; // pixels from a point to the pointer that means it
-const WIDEST = 620; // pixels
-const RING = 5; // pixels beyond a point
+const MAX_NAMED_TOKENS = 40; // tokens whose points all have names
+const POINTER_REACH = 14; // pixels from a point to the pointer that means it
+const MAX_MAP_WIDTH = 620; // pixels
+const RING_MARGIN = 5; // pixels beyond a point
 const NAMES = ["queries", "keys"];
 
 export class LargeMap {
@@ -71,7 +71,7 @@ export class LargeMap {
 
   draw() {
     const { model, selected, kinds, payload } = this.grid;
-    const side = Math.min(this.root.clientWidth, WIDEST);
+    const side = Math.min(this.root.clientWidth, MAX_MAP_WIDTH);
     if (!model || side < 40) return;
     const theme = themeOf(this.root);
     const state = JSON.stringify([payload.header.id, selected, kinds, side, theme, devicePixelRatio]);
@@ -95,7 +95,7 @@ export class LargeMap {
     const look = { radius: this.radius * ratio, kinds, theme: this.theme, paper };
     mapPainter(new Uint32Array(image.data.buffer), width, model, look)(selected);
     context.putImageData(image, 0, 0);
-    if (this.header.tokens > NAMED) return;
+    if (this.header.tokens > MAX_NAMED_TOKENS) return;
     for (const kind of kinds) {
       for (let token = 0; token < this.header.tokens; token++) this.name(context, { kind, token });
     }
@@ -143,7 +143,7 @@ export class LargeMap {
       const [x, y] = this.at(spot);
       context.lineWidth = width;
       context.beginPath();
-      context.arc(x, y, this.radius + RING, 0, 2 * Math.PI);
+      context.arc(x, y, this.radius + RING_MARGIN, 0, 2 * Math.PI);
       context.stroke();
     };
     context.strokeStyle = PALETTE.ink[this.theme];
@@ -202,7 +202,7 @@ export class LargeMap {
     const margin = onCanvas(0, this.side, this.radius);
     const inner = this.side - 1 - 2 * margin;
     const [x, y] = [(event.clientX - box.left - margin) / inner, (event.clientY - box.top - margin) / inner];
-    this.look(this.grid.model.nearest(this.grid.selected, x, y, REACH / inner, this.grid.kinds));
+    this.look(this.grid.model.nearest(this.grid.selected, x, y, POINTER_REACH / inner, this.grid.kinds));
   }
 
   key(event) {

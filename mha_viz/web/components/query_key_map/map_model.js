@@ -3,7 +3,7 @@
 
 export const QUERY = 0;
 export const KEY = 1;
-const AROUND = 6; // tokens before and behind one that are its sentence
+const CONTEXT_TOKENS = 6; // tokens before and behind one that are its sentence
 
 /** A query or a key of a token. @typedef {{ kind: number, token: number }} Spot */
 
@@ -81,7 +81,7 @@ export class MapModel {
   sentenceOf(token) {
     const { labels, text } = this.header;
     const inside = (from, to) => labels.slice(Math.max(from, 0), to).filter((_, i) => text[Math.max(from, 0) + i] === text[token]);
-    return [inside(token - AROUND, token), inside(token + 1, token + 1 + AROUND)].map((part) => part.join(" "));
+    return [inside(token - CONTEXT_TOKENS, token), inside(token + 1, token + 1 + CONTEXT_TOKENS)].map((part) => part.join(" "));
   }
 
   /** A pair's weight, as short as its byte is exact. @param {number} weight */

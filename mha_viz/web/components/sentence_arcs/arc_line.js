@@ -7,7 +7,7 @@ import { make, themeOf, tokenElement } from "../shared/shared.js";
 import { svgElement } from "../shared/svg.js";
 /* global PALETTE */
 
-const EDGE = 6; // pixels between the outermost arc and the edge of the picture
+const ARC_MARGIN = 6; // pixels between the outermost arc and the edge of the picture
 
 /** Tokens in one line, and arcs above and below them. */
 export class ArcLine {
@@ -59,7 +59,7 @@ export class ArcLine {
     const picture = this.pictures[side];
     const marking = arcs.some((arc) => arc.label);
     const levels = marking ? treeLevels(arcs) : weightLevels(arcs);
-    const height = arcs.length ? Math.max(...levels) * this.step + EDGE : 0;
+    const height = arcs.length ? Math.max(...levels) * this.step + ARC_MARGIN : 0;
     const [width, up] = [this.line.offsetWidth, side === "above"];
     for (const [name, value] of Object.entries({ width, height })) picture.setAttribute(name, String(value));
     // What is marked lies on top.

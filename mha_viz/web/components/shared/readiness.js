@@ -1,7 +1,7 @@
 // @ts-check
 // What the page is still waiting for. `ready.js` says on the page when that is nothing.
 
-const MAX_WAIT = 30_000; // ms until a run that was requested is given up: the server is gone perhaps
+const MAX_WAIT_MS = 30_000; // ms until a run that was requested is given up: the server is gone perhaps
 
 /** The readiness of this page, which all components share. */
 export function readiness() {
@@ -24,7 +24,7 @@ export function expectRun() {
   const state = readiness();
   const name = `run ${(state.requests += 1)}`;
   setPending(name, true);
-  setTimeout(() => setPending(name, false), MAX_WAIT);
+  setTimeout(() => setPending(name, false), MAX_WAIT_MS);
 }
 
 /** Notes that a run has ended. @param {string} session @param {number} run its number in that session */

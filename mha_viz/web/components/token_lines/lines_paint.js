@@ -3,7 +3,7 @@
 
 import { clearCanvas } from "../shared/shared.js";
 
-const LEVELS = 14; // steps of width and opacity: one stroke for all lines of a step is fast
+const STROKE_LEVELS = 14; // steps of width and opacity: one stroke for all lines of a step is fast
 
 /**
  * Draws lines that cross the visible part.
@@ -20,7 +20,7 @@ export function paintLines(canvas, width, height, rows, heads, focus) {
     return { colour, levels: levelsOf(lines, focus, width, height, y) };
   });
   // Faint lines of all heads first: what is strong lies on top, whichever head it belongs to.
-  for (let level = 0; level < LEVELS; level++) {
+  for (let level = 0; level < STROKE_LEVELS; level++) {
     for (const { colour, levels } of drawings) strokeLevel(context, colour, levels[level], level);
   }
   context.globalAlpha = 1;
@@ -28,7 +28,7 @@ export function paintLines(canvas, width, height, rows, heads, focus) {
 
 /** For each level of weight a path and the number of its lines. */
 function levelsOf({ key, weight, start, count }, focus, width, height, y) {
-  const levels = Array.from({ length: LEVELS }, () => ({ path: new Path2D(), lines: 0 }));
+  const levels = Array.from({ length: STROKE_LEVELS }, () => ({ path: new Path2D(), lines: 0 }));
   const curved = focus || count < 8000; // straight ones are cheaper where nobody can tell
   const [first, last] = focus?.side === "query" ? [focus.index, focus.index] : [0, start.length - 2];
   for (let query = first; query <= last; query++) {
@@ -37,7 +37,7 @@ function levelsOf({ key, weight, start, count }, focus, width, height, y) {
       if (focus?.side === "key" && key[line] !== focus.index) continue;
       const to = y(key[line]);
       if ((from < 0 && to < 0) || (from > height && to > height)) continue;
-      const level = Math.min(LEVELS - 1, Math.floor(Math.sqrt(weight[line]) * LEVELS));
+      const level = Math.min(STROKE_LEVELS - 1, Math.floor(Math.sqrt(weight[line]) * STROKE_LEVELS));
       const { path } = levels[level];
       levels[level].lines++;
       path.moveTo(2, from);
@@ -50,7 +50,7 @@ function levelsOf({ key, weight, start, count }, focus, width, height, y) {
 
 function strokeLevel(context, colour, { path, lines }, level) {
   if (!lines) return;
-  const strength = ((level + 0.5) / LEVELS) ** 2; // the weight in the middle of the step
+  const strength = ((level + 0.5) / STROKE_LEVELS) ** 2; // the weight in the middle of the step
   const crowd = Math.min(1, (300 / lines) ** 0.7); // thousands of faint lines stay a haze
   context.strokeStyle = colour;
   context.globalAlpha = Math.min(1, 0.1 + 0.9 * strength ** 0.6) * crowd;

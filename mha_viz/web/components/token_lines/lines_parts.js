@@ -32,7 +32,7 @@ export function buildLinesParts() {
 }
 
 function buildShare(parts) {
-  const label = make("label", "", "Lines hold ");
+  const label = make("label", "", "Show the top ");
   parts.range = Object.assign(make("input"), { type: "range", min: 20, max: 100, step: 1 });
   parts.percent = make("output", "percent");
   label.append(parts.range, parts.percent, " of each row");

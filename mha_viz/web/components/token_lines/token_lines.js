@@ -7,9 +7,9 @@ import { buildLinesParts, drawHeads, drawTokens, drawValues, weightText } from "
 import { colourAt, inkOn, scaleWeight, themeOf } from "../shared/shared.js";
 /* global PALETTE */
 
-const LINE_GAP = 0.46; // least share of the width between the two columns of tokens
-const LEAST_LABEL = 70; // pixels of a token, below which numbers beside it go
-const ALL_LINES = 80; // tokens up to which all lines are drawn at once
+const MIN_GAP_SHARE = 0.46; // least share of the width between the two columns of tokens
+const MIN_LABEL_WIDTH = 70; // pixels of a token, below which numbers beside it go
+const MAX_TOKENS_ALL_LINES = 80; // tokens up to which all lines are drawn at once
 
 export class TokenLines {
   constructor() {
@@ -82,14 +82,14 @@ export class TokenLines {
     this.rowHeight = height;
     const letters = Math.max(...header.query_labels.map(length), ...header.key_labels.map(length));
     this.columnWidth = 66;
-    const side = Math.floor(((1 - LINE_GAP) * width) / 2); // of a token and its numbers
-    const fit = Math.max(0, Math.floor((side - LEAST_LABEL) / this.columnWidth));
+    const side = Math.floor(((1 - MIN_GAP_SHARE) * width) / 2); // of a token and its numbers
+    const fit = Math.max(0, Math.floor((side - MIN_LABEL_WIDTH) / this.columnWidth));
     this.shown = [...this.active].sort((a, b) => a - b);
     this.columns = this.shown.slice(0, fit);
     this.valuesWidth = this.columns.length * this.columnWidth;
-    this.labelWidth = Math.min(Math.max(letters * 8 + 34, LEAST_LABEL), side - this.valuesWidth);
+    this.labelWidth = Math.min(Math.max(letters * 8 + 34, MIN_LABEL_WIDTH), side - this.valuesWidth);
     this.lineWidth = width - 2 * (this.labelWidth + this.valuesWidth);
-    this.isCrowded = longest > ALL_LINES;
+    this.isCrowded = longest > MAX_TOKENS_ALL_LINES;
   }
 
   drawLists(header) {
@@ -108,9 +108,9 @@ export class TokenLines {
     parts.stage.style.height = `${Math.max(queries, keys) * this.rowHeight}px`;
     const unnumbered = this.shown.length - this.columns.length;
     const numbers = unnumbered && this.columns.length ? ` Numbers: the first ${this.columns.length} of ${this.shown.length} heads.` : "";
-    const crowded = this.isCrowded ? ` Of more than ${ALL_LINES} tokens only the lines of that one are drawn.` : "";
+    const crowded = this.isCrowded ? ` Of more than ${MAX_TOKENS_ALL_LINES} tokens only the lines of that one are drawn.` : "";
     parts.hint.textContent = this.pin?.side === "query"
-      ? `Pinned. Choose a key token on the right to study the pair; Escape lets go.${numbers}`
+      ? `Pinned. Choose a key token on the right to study the pair; Escape clears the selection.${numbers}`
       : `Point at a token for its weights; click to pin it.${crowded}${numbers}`;
   }
 

@@ -5,9 +5,9 @@ import { unpack } from "../shared/payload_store.js";
 import { colourAt, formatNumber } from "../shared/shared.js";
 /* global PALETTE */
 
-const UNIT = 65534; // steps of a coordinate: 1 is the longer side of a panel's points
-const PALEST = 0.3; // position of the smallest number on the colour scale: the first ones are as pale as paper
-const SHADES = 24; // of numbers
+const COORDINATE_STEPS = 65534; // steps of a coordinate: 1 is the longer side of a panel's points
+const MIN_SHADE = 0.3; // position of the smallest number on the colour scale: the first ones are as pale as paper
+const N_SHADES = 24; // of numbers
 
 export class SpaceModel {
   /** @param {unknown} bytes see `spaces_payload` in mha_viz/web/space_payload.py */
@@ -24,7 +24,7 @@ export class SpaceModel {
   /** A token's coordinates in a panel, from its middle. @type {(panel: number, token: number) => [number, number]} */
   pointOf(panel, token) {
     const at = 2 * (panel * this.size + token);
-    return [this.coordinates[at] / UNIT, this.coordinates[at + 1] / UNIT];
+    return [this.coordinates[at] / COORDINATE_STEPS, this.coordinates[at + 1] / COORDINATE_STEPS];
   }
 
   /** Tokens by the colour that they are drawn in. @param {"light" | "dark"} theme @returns {{ colour: string, tokens: number[] }[]} */
@@ -32,7 +32,7 @@ export class SpaceModel {
     const { names, full } = this.header.colour;
     const inks = names.length
       ? names.map((_, at) => (full && at === names.length - 1 ? PALETTE.muted[theme] : PALETTE.qualitative[theme][at]))
-      : Array.from({ length: SHADES }, (_, at) => `rgb(${colourAt(PALEST + ((1 - PALEST) * at) / (SHADES - 1), PALETTE.sequential[theme])})`);
+      : Array.from({ length: N_SHADES }, (_, at) => `rgb(${colourAt(MIN_SHADE + ((1 - MIN_SHADE) * at) / (N_SHADES - 1), PALETTE.sequential[theme])})`);
     const groups = inks.map((colour) => ({ colour, tokens: [] }));
     this.values.forEach((value, token) => groups[names.length ? value : this.shadeOf(value)].tokens.push(token));
     return groups;
@@ -41,7 +41,7 @@ export class SpaceModel {
   /** @param {number} value */
   shadeOf(value) {
     const [low, high] = this.header.colour.limits;
-    return high > low ? Math.min(SHADES - 1, Math.floor((SHADES * (value - low)) / (high - low))) : 0;
+    return high > low ? Math.min(N_SHADES - 1, Math.floor((N_SHADES * (value - low)) / (high - low))) : 0;
   }
 
   /** The token of the smallest distance, if it is no farther than `reach`; else -1. @param {(token: number) => number} distance @param {number} reach */

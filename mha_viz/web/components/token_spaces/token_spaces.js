@@ -5,11 +5,11 @@ import { SpaceModel } from "./space_model.js";
 import { clearCanvas, endOf, make, themeOf, viewOf } from "../shared/shared.js";
 /* global PALETTE */
 
-const SHAPE = 0.76; // height of a panel by its width
-const ROOM = 10; // pixels around the points of a panel
-const RADIUS = 2.2; // pixels
-const RING = 5; // pixels around what is pointed at
-const REACH = 12; // pixels from a point to the pointer that means it
+const HEIGHT_PER_WIDTH = 0.76; // height of a panel by its width
+const PANEL_MARGIN = 10; // pixels around the points of a panel
+const DOT_RADIUS = 2.2; // pixels
+const RING_RADIUS = 5; // pixels around what is pointed at
+const POINTER_REACH = 12; // pixels from a point to the pointer that means it
 
 class TokenSpaces {
   constructor(parent) {
@@ -86,8 +86,8 @@ class TokenSpaces {
 
   paint({ points, stage }, at, colours) {
     const side = stage.clientWidth;
-    stage.style.height = `${Math.round(side * SHAPE)}px`;
-    const { context } = clearCanvas(points, side, Math.round(side * SHAPE));
+    stage.style.height = `${Math.round(side * HEIGHT_PER_WIDTH)}px`;
+    const { context } = clearCanvas(points, side, Math.round(side * HEIGHT_PER_WIDTH));
     const toPixels = this.placing(at);
     context.strokeStyle = PALETTE.gridline[this.theme];
     const [meanX, meanY] = this.model.header.panels[at].origin;
@@ -100,8 +100,8 @@ class TokenSpaces {
       context.beginPath();
       for (const token of tokens) {
         const [x, y] = toPixels(...this.model.pointOf(at, token));
-        context.moveTo(x + RADIUS, y);
-        context.arc(x, y, RADIUS, 0, 2 * Math.PI);
+        context.moveTo(x + DOT_RADIUS, y);
+        context.arc(x, y, DOT_RADIUS, 0, 2 * Math.PI);
       }
       context.fill();
     }
@@ -110,9 +110,9 @@ class TokenSpaces {
   /** From a panel's own coordinates to CSS pixels of its stage. @returns {(x: number, y: number) => [number, number]} */
   placing(at) {
     const side = this.stages[at].stage.clientWidth;
-    const [wide, high] = [side, Math.round(side * SHAPE)];
+    const [wide, high] = [side, Math.round(side * HEIGHT_PER_WIDTH)];
     const { width, height } = this.model.header.panels[at];
-    const scale = Math.min((wide - 2 * ROOM) / (width || 1), (high - 2 * ROOM) / (height || 1));
+    const scale = Math.min((wide - 2 * PANEL_MARGIN) / (width || 1), (high - 2 * PANEL_MARGIN) / (height || 1));
     return (x, y) => [wide / 2 + x * scale, high / 2 - y * scale];
   }
 
@@ -132,13 +132,13 @@ class TokenSpaces {
 
   mark() {
     this.stages.forEach(({ marks, stage }, at) => {
-      const { context } = clearCanvas(marks, stage.clientWidth, Math.round(stage.clientWidth * SHAPE));
+      const { context } = clearCanvas(marks, stage.clientWidth, Math.round(stage.clientWidth * HEIGHT_PER_WIDTH));
       if (this.token < 0) return;
       const [x, y] = this.placing(at)(...this.model.pointOf(at, this.token));
       context.strokeStyle = PALETTE.accent[this.theme];
       context.lineWidth = 2.5;
       context.beginPath();
-      context.arc(x, y, RING, 0, 2 * Math.PI);
+      context.arc(x, y, RING_RADIUS, 0, 2 * Math.PI);
       context.stroke();
     });
   }
@@ -153,7 +153,7 @@ class TokenSpaces {
     this.look(this.model.nearest((token) => {
       const [left, top] = toPixels(...this.model.pointOf(at, token));
       return Math.hypot(left - x, top - y);
-    }, REACH));
+    }, POINTER_REACH));
     this.stages[at].stage.style.cursor = this.token < 0 ? "default" : "pointer";
     this.showTip(event.clientX, event.clientY);
   }

@@ -12,11 +12,11 @@ import { positionsOf, spansOf, toggled } from "./token_set.js";
 import { positionOf, tokenAt } from "./token_axes.js";
 import { isAll, placesBetween } from "./viewport.js";
 
-const PAUSE = 150; // ms without a further choice until Python hears of them
-const PAUSE_UNSEEN = 50; // likewise until exact weights of what is shown are requested
-const SHOWN = ["layer", "head", "query", "key", "window", "show", "weighted"]; // choices that say which these are
-const MOST = 8; // heads drawn beside the chosen one
-const UNSEEN = { layer: 0, head: 0, show: "heatmap", weighted: false, general: false, scale: "sqrt", tiles: "", sort: "", only: "", query: -1, key: -1, window: [], tokens: [], off: [] };
+const SEND_DELAY_MS = 150; // ms without a further choice until Python hears of them
+const WEIGHTS_DELAY_MS = 50; // likewise until exact weights of what is shown are requested
+const WEIGHT_CHOICES = ["layer", "head", "query", "key", "window", "show", "weighted"]; // choices that say which these are
+const MAX_COMPARED_HEADS = 8; // heads drawn beside the chosen one
+const DEFAULT_VIEW = { layer: 0, head: 0, show: "heatmap", weighted: false, general: false, scale: "sqrt", tiles: "", sort: "", only: "", query: -1, key: -1, window: [], tokens: [], off: [] };
 
 /** The workbench of that name: the same one for every element that shows a part of it. */
 export function benchOf(name) {
@@ -30,7 +30,7 @@ export function benchOf(name) {
 export class Bench {
   constructor() {
     /** Fields and values as the page's View has them. @type {any} */
-    this.view = { ...UNSEEN };
+    this.view = { ...DEFAULT_VIEW };
     this.ranking = new HeadRanking(this);
     this.payload = null;
     this.payloadId = ""; // under which Python knows it
@@ -84,7 +84,7 @@ export class Bench {
   forgetTokens() {
     for (const name of ["query", "key", "window", "tokens"]) {
       this.outbox.drop(name);
-      this.view[name] = this.settings.view?.[name] ?? UNSEEN[name];
+      this.view[name] = this.settings.view?.[name] ?? DEFAULT_VIEW[name];
     }
   }
 
@@ -101,12 +101,12 @@ export class Bench {
     this.outbox.add(Object.fromEntries(news));
     this.notify();
     clearTimeout(this.pause);
-    const pause = "off" in values ? 0 : PAUSE; // a person waits for what follows a switch
+    const pause = "off" in values ? 0 : SEND_DELAY_MS; // a person waits for what follows a switch
     this.pause = setTimeout(() => this.outbox.flush(), pause);
     clearTimeout(this.pauseUnseen);
     if (!this.isUnseen && !this.extras.lacks(this)) return;
     const rested = "window" in values; // a picture that is moved has paused before it chooses
-    this.pauseUnseen = setTimeout(() => this.requestExact(), rested ? 0 : PAUSE_UNSEEN);
+    this.pauseUnseen = setTimeout(() => this.requestExact(), rested ? 0 : WEIGHTS_DELAY_MS);
   }
 
   /** Whether the picture of the chosen head is of larger cells until Python sends exact ones. */
@@ -116,7 +116,7 @@ export class Bench {
 
   /** Request the exact weights of what is shown; the outbox sends all other choices. */
   requestExact() {
-    const values = Object.fromEntries(SHOWN.map((name) => [name, this.view[name]]));
+    const values = Object.fromEntries(WEIGHT_CHOICES.map((name) => [name, this.view[name]]));
     payloadStore().request?.(inAddress(values));
   }
 
@@ -160,7 +160,7 @@ export class Bench {
     const layerAndHead = [Math.floor(head / heads), head % heads];
     const before = (this.view.heads ?? []).filter((other) => String(other) !== String(layerAndHead));
     const isListed = before.length < (this.view.heads ?? []).length;
-    this.choose({ show: "lines", heads: isListed || head === this.chosen ? before : [...before, layerAndHead].slice(-MOST) });
+    this.choose({ show: "lines", heads: isListed || head === this.chosen ? before : [...before, layerAndHead].slice(-MAX_COMPARED_HEADS) });
   }
 
   /** Numbers of the heads that are switched off. @returns {number[]} */

@@ -4,10 +4,10 @@
 
 import { make } from "../shared/shared.js";
 
-const STORED = "mha_viz.grid_share"; // in the browser's storage: percent of the width that the grid has
+const STORAGE_KEY = "mha_viz.grid_share"; // in the browser's storage: percent of the width that the grid has
 const DEFAULT_PERCENT = 38; // the head has three fifths, beside the line and the gaps
 const [MIN_PERCENT, MAX_PERCENT] = [15, 75];
-const KEY_STEP = 2; // percent
+const KEY_STEP_PERCENT = 2; // percent
 const TYPED_INTO = "input, textarea, select, [contenteditable]";
 
 export class Divider {
@@ -66,7 +66,7 @@ export class Divider {
     }
     root.addEventListener("dblclick", () => this.choose(DEFAULT_PERCENT));
     root.addEventListener("keydown", (event) => {
-      const step = { ArrowLeft: -KEY_STEP, ArrowRight: KEY_STEP }[event.key];
+      const step = { ArrowLeft: -KEY_STEP_PERCENT, ArrowRight: KEY_STEP_PERCENT }[event.key];
       if (!step) return;
       this.choose(this.percent + step);
       event.preventDefault();
@@ -93,7 +93,7 @@ export class Divider {
 
 function stored() {
   try {
-    return Number(globalThis.localStorage.getItem(STORED)) || DEFAULT_PERCENT;
+    return Number(globalThis.localStorage.getItem(STORAGE_KEY)) || DEFAULT_PERCENT;
   } catch {
     return DEFAULT_PERCENT; // storage is switched off
   }
@@ -102,7 +102,7 @@ function stored() {
 /** @param {number} percent */
 function store(percent) {
   try {
-    globalThis.localStorage.setItem(STORED, String(percent));
+    globalThis.localStorage.setItem(STORAGE_KEY, String(percent));
   } catch {
     // Storage is switched off: the next visit begins with the usual widths.
   }

@@ -12,8 +12,8 @@ import { ViewMenu } from "./view_menu.js";
 import { formatShort, formatWeight, make, themeOf } from "../shared/shared.js";
 /* global PALETTE */
 
-const MIN_HEIGHT = 200; // pixels of the tiles
-const FREE = 40; // pixels below them
+const MIN_TILES_HEIGHT = 200; // pixels of the tiles
+const TILES_MARGIN = 40; // pixels below them
 
 export class GridView {
   /**
@@ -101,7 +101,7 @@ export class GridView {
   /** The height that is left for the tiles in the window. */
   room() {
     const top = this.below.hidden ? this.tokens.root.offsetTop : this.below.offsetTop;
-    return this.height ? Math.max(MIN_HEIGHT, this.height - top - FREE) : undefined;
+    return this.height ? Math.max(MIN_TILES_HEIGHT, this.height - top - TILES_MARGIN) : undefined;
   }
 
   /** Of heads sorted by a pair, its weight in even attention. */

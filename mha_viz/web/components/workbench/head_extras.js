@@ -5,7 +5,7 @@
 import { ScoreVectors } from "./score_vectors.js";
 import { ShareWeights } from "./share_weights.js";
 
-const SCORES_KEPT = 64; // heads or rows of long texts whose vectors are kept
+const MAX_CACHED_SCORES = 64; // heads or rows of long texts whose vectors are kept
 
 export class HeadExtras {
   /**
@@ -34,7 +34,7 @@ export class HeadExtras {
     if (this.vectors.get(name)?.header.id === header.id) return;
     this.vectors.delete(name);
     this.vectors.set(name, new ScoreVectors(header, body));
-    if (this.vectors.size > SCORES_KEPT) this.vectors.delete(this.vectors.keys().next().value);
+    if (this.vectors.size > MAX_CACHED_SCORES) this.vectors.delete(this.vectors.keys().next().value);
   }
 
   /** The vectors of a head that have a row and a key of it; null while they are not there. @type {(head: number, query: number, key: number) => ScoreVectors | null} */

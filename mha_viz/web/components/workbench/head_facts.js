@@ -5,8 +5,8 @@ import { formatNumber, ordinal } from "../shared/shared.js";
 
 /** @typedef {{ title: string, value: number, rank: string, far: number }} Unusual */
 
-const EXTREME = 0.05; // share of all heads at either end
-export const LEAST_HEADS = 20; // of fewer, one head is more than that share
+const EXTREME_SHARE = 0.05; // share of all heads at either end
+export const MIN_HEADS = 20; // of fewer, one head is more than that share
 
 /**
  * The quantities in which a head is among the 5 % of all heads at either end, the most unusual one
@@ -35,7 +35,7 @@ export function unusualOf(facts, head, most) {
 function isExtreme(values, value) {
   const high = values.filter((other) => other >= value).length;
   const low = values.filter((other) => other <= value).length;
-  return Math.min(high, low) <= EXTREME * values.length;
+  return Math.min(high, low) <= EXTREME_SHARE * values.length;
 }
 
 /** A value's rank among all, counted from the nearer end. */

@@ -7,8 +7,8 @@ import { holdsAll, overlapOf } from "./viewport.js";
 /** @typedef {import("./viewport.js").Viewport} Viewport */
 /** A part whose exact weights and their codes are known, row by row. @typedef {{ head: number, area: Viewport, weights: Float32Array, codes: Uint8Array }} Region */
 
-const FINEST = 640; // cells along an axis of a pooled picture: more are not seen at once
-const KEPT = 4e6; // exact weights of regions that are kept; the oldest ones go
+const MAX_MOSAIC_CELLS = 640; // cells along an axis of a pooled picture: more are not seen at once
+const MAX_CACHED_WEIGHTS = 4e6; // exact weights of regions that are kept; the oldest ones go
 
 /** Regions of heads whose exact weights have come, the newest one last. */
 export class Regions {
@@ -22,7 +22,7 @@ export class Regions {
     if (this.holding(head, area)) return;
     this.all.push({ head, area, weights, codes: exactCodes(weights) });
     let size = this.all.reduce((sum, { weights }) => sum + weights.length, 0);
-    while (size > KEPT && this.all.length > 1) size -= this.all.shift().weights.length;
+    while (size > MAX_CACHED_WEIGHTS && this.all.length > 1) size -= this.all.shift().weights.length;
   }
 
   /** @type {(head: number) => Region[]} */
@@ -75,7 +75,7 @@ export function exactCodes(weights) {
 export function mosaic(coarse, regions, part) {
   const region = regions.find(({ area }) => holdsAll(area, part));
   if (region) return { codes: cutOut(region.codes, region.area.cols, within(part, region.area)), rows: part.rows, cols: part.cols, pooled: false };
-  const step = Math.max(1, Math.ceil(Math.max(part.rows, part.cols) / FINEST));
+  const step = Math.max(1, Math.ceil(Math.max(part.rows, part.cols) / MAX_MOSAIC_CELLS));
   const [rows, cols] = [Math.ceil(part.rows / step), Math.ceil(part.cols / step)];
   const codes = new Uint8Array(rows * cols);
   const columns = Uint16Array.from({ length: cols }, (_, x) => Math.floor((part.left + x * step) / coarse.pool));

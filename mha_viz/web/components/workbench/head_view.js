@@ -18,17 +18,17 @@ import { TokenLines } from "../token_lines/token_lines.js";
 import { brushed } from "./viewport.js";
 /* global PALETTE */
 
-const SHOWS = { heatmap: "Heatmap", lines: "Lines", table: "Table", numbers: "Numbers" };
+const PICTURES = { heatmap: "Heatmap", lines: "Lines", table: "Table", numbers: "Numbers" };
 const CELLS = { weight: "Weight", shares: "Weight × value" }; // what the heatmap shows
-const SHARES = "Each weight times the length of the vector that it carries, ‖v W_O‖, as a share of its row. Where the weight is large and this is small, the head looks and takes little (Kobayashi et al. 2020).";
+const SHARES_TITLE = "Each weight times the length of the vector that it carries, ‖v W_O‖, as a share of its row. Where the weight is large and this is small, the head looks and takes little (Kobayashi et al. 2020).";
 const FETCHING = "Fetching the weights …";
 const NO_VALUES = "This family does not show its values, only its attention weights.";
-const BAR = 34; // pixels of what stands above the heatmap
-const NARROW = 520; // pixels of a head below which its overview stands above the heatmap
+const HEAT_BAR_HEIGHT = 34; // pixels of what stands above the heatmap
+const NARROW_HEAD_WIDTH = 520; // pixels of a head below which its overview stands above the heatmap
 const TOO_MANY = "The text is too long to show all of its weights like this. Choose a part: drag across its words.";
 const READABLE_ROWS = 64; // of a heatmap that has cells of at least READABLE_CELL pixels
 const [READABLE_CELL, AXIS_LABELS] = [9, 90]; // pixels of a cell, and of the names of tokens above
-const LEAST = 260; // pixels that a picture is never lower than
+const MIN_PICTURE_HEIGHT = 260; // pixels that a picture is never lower than
 
 export class HeadView {
   /** @param {import("./bench.js").Bench} bench */
@@ -68,7 +68,7 @@ export class HeadView {
     this.middle = make("div", "middle");
     this.bar = make("div", "heat-bar");
     this.cells = segments("Cells show", (kind) => this.bench.choose({ weighted: kind === "shares" }));
-    this.cells.title = SHARES;
+    this.cells.title = SHARES_TITLE;
     this.how = makeButton("button how", "How this score arises", () => this.bench.panels.score?.scrollIntoView({ block: "nearest" }));
     this.sum = make("span", "sum");
     this.live = make("div", "live");
@@ -107,7 +107,7 @@ export class HeadView {
     this.root.dataset.theme = this.theme;
     this.root.style.setProperty("--accent", PALETTE.accent[this.theme]);
     this.drawAbout(head);
-    chooseIn(this.shows, settings.shows ?? SHOWS, view.show);
+    chooseIn(this.shows, settings.shows ?? PICTURES, view.show);
     this.drawSentence(head);
     this.drawPicture(head, width);
     this.root.dataset.selected = bench.name(head);
@@ -161,7 +161,7 @@ export class HeadView {
   drawPicture(head, width) {
     const { bench } = this;
     const { show } = bench.view;
-    this.middle.classList.toggle("narrow", width < NARROW);
+    this.middle.classList.toggle("narrow", width < NARROW_HEAD_WIDTH);
     this.drawBar();
     const room = this.heatRoom(width);
     const height = this.pictureHeight(width, room);
@@ -227,15 +227,15 @@ export class HeadView {
 
   /** The height that is left for the picture in the window. */
   room() {
-    return Math.max(LEAST, (this.height ?? 640) - this.middle.offsetTop);
+    return Math.max(MIN_PICTURE_HEIGHT, (this.height ?? 640) - this.middle.offsetTop);
   }
 
   /** The height that the heatmap may take. */
   heatRoom(width) {
     const { part, weights } = this.bench;
     const { rows } = part ?? weights.size;
-    const left = this.room() - BAR;
-    const room = width < NARROW ? Math.min(left, width * 1.05) : left;
+    const left = this.room() - HEAT_BAR_HEIGHT;
+    const room = width < NARROW_HEAD_WIDTH ? Math.min(left, width * 1.05) : left;
     // A text of some lines is larger than the window rather than too small to be read.
     return rows <= READABLE_ROWS ? Math.max(room, rows * READABLE_CELL + AXIS_LABELS) : room;
   }
@@ -244,7 +244,7 @@ export class HeadView {
   pictureHeight(width, room) {
     if (this.height) return this.room();
     this.bar.hidden = false; // to be measured
-    return Math.max(LEAST, this.bar.offsetHeight + heatHeight(width, room, this.bench.weights.shown.header));
+    return Math.max(MIN_PICTURE_HEIGHT, this.bar.offsetHeight + heatHeight(width, room, this.bench.weights.shown.header));
   }
 
   drawHeat(head, width, height) {

@@ -3,12 +3,12 @@
 // shown like a map. Draws nothing.
 
 import { cellAt, windowBetween } from "./heat_layout.js";
-import { LINGER } from "../head_grid/grid_parts.js";
+import { TIP_MS } from "../head_grid/grid_parts.js";
 import { isAll, panned, wheelFactor, zoomedAbout } from "./viewport.js";
 import { pointOver } from "../shared/shared.js";
 
-const MOVED = 6; // pixels that make a drag of a click
-const ZOOM = 0.5; // by which keys zoom
+const MIN_DRAG_PIXELS = 6; // pixels that make a drag of a click
+const KEY_ZOOM = 0.5; // by which keys zoom
 const ARROWS = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
 
 export class HeatGestures {
@@ -90,7 +90,7 @@ export class HeatGestures {
     if (inside) heat.out.pin(pair.query === row && pair.key === column ? { query: -1, key: -1 } : { query: row, key: column });
     else if (row >= 0) heat.out.pin({ query: pair.query === row ? -1 : row, key: -1 });
     else if (column >= 0) heat.out.pin({ query: -1, key: pair.key === column ? -1 : column });
-    if (isTouch && inside) heat.lookAt({ row, column }, point, LINGER);
+    if (isTouch && inside) heat.lookAt({ row, column }, point, TIP_MS);
   }
 
   cancel(event) {
@@ -154,8 +154,8 @@ export class HeatGestures {
     const { heat } = this;
     const { view, size } = heat;
     const way = ARROWS[key];
-    if (key === "+" || key === "=") heat.zoom(ZOOM);
-    else if (key === "-") heat.zoom(1 / ZOOM);
+    if (key === "+" || key === "=") heat.zoom(KEY_ZOOM);
+    else if (key === "-") heat.zoom(1 / KEY_ZOOM);
     else if (key === "0") heat.unzoom();
     else if (shiftKey && way) heat.move(panned(view, Math.ceil(view.rows / 4) * way[0], Math.ceil(view.cols / 4) * way[1], size));
     else return false;
@@ -164,4 +164,4 @@ export class HeatGestures {
 }
 
 /** @type {(pointer: { from: { x: number, y: number }, to: { x: number, y: number } }) => boolean} */
-const isDrag = ({ from, to }) => Math.hypot(to.x - from.x, to.y - from.y) > MOVED;
+const isDrag = ({ from, to }) => Math.hypot(to.x - from.x, to.y - from.y) > MIN_DRAG_PIXELS;

@@ -1,9 +1,9 @@
 // @ts-check
 // Where the cells and labels of one head's heatmap lie. Knows sizes only.
 
-const TITLE = 17; // pixels of the axes' names
-const LETTER = 6.9; // mean width of a letter of the labels
-export const LINE = 11; // pixels that a label needs
+const AXIS_TITLE_HEIGHT = 17; // pixels of the axes' names
+const LETTER_WIDTH = 6.9; // mean width of a letter of the labels
+export const LABEL_HEIGHT = 11; // pixels that a label needs
 
 /** @typedef {import("./viewport.js").Viewport} Viewport */
 
@@ -17,16 +17,16 @@ export const LINE = 11; // pixels that a label needs
  */
 export function heatLayout(width, height, view, queries, keys) {
   const longest = (labels) => Math.max(...labels.map((label) => [...label].length));
-  const left = TITLE + Math.min(longest(queries) * LETTER + 10, 0.26 * width, 120);
-  const top = TITLE + Math.min(longest(keys) * LETTER * 0.87 + 12, 0.26 * height, 100);
+  const left = AXIS_TITLE_HEIGHT + Math.min(longest(queries) * LETTER_WIDTH + 10, 0.26 * width, 120);
+  const top = AXIS_TITLE_HEIGHT + Math.min(longest(keys) * LETTER_WIDTH * 0.87 + 12, 0.26 * height, 100);
   // Slanted labels of the last columns reach over the edge of the cells.
-  const right = Math.min(0.5 * (top - TITLE), 50);
+  const right = Math.min(0.5 * (top - AXIS_TITLE_HEIGHT), 50);
   // Above 0 even where there is no room yet: coordinates are divided by it.
   const cell = Math.max(Math.min((width - left - right) / view.cols, (height - top - 4) / view.rows), 0.01);
   return {
     left, top, cell, view,
     wide: Math.max(1, cell * view.cols), high: Math.max(1, cell * view.rows),
-    step: Math.max(1, Math.ceil(LINE / cell)), // every so manyth label is drawn
+    step: Math.max(1, Math.ceil(LABEL_HEIGHT / cell)), // every so manyth label is drawn
   };
 }
 

@@ -2,13 +2,13 @@
 // One head's heatmap on two canvases: cells and labels, and what is pointed at over them.
 
 import { paintCells } from "../shared/grid_paint.js";
-import { LINE } from "./heat_layout.js";
+import { LABEL_HEIGHT } from "./heat_layout.js";
 import { clearCanvas, inkOn, rgbOf } from "../shared/shared.js";
 
-const FONT = "11.5px";
-const LARGE = "14px"; // of the labels that are pointed at where not every one is drawn
-const GROUND = 12; // pixels of the ground of a strong label
-const READABLE = 31; // pixels of a cell that has room for its number
+const FONT_SIZE = "11.5px";
+const LARGE_FONT_SIZE = "14px"; // of the labels that are pointed at where not every one is drawn
+const LABEL_GROUND = 12; // pixels of the ground of a strong label
+const MIN_NUMBER_CELL = 31; // pixels of a cell that has room for its number
 
 /**
  * Cells, labels and the names of the axes.
@@ -25,9 +25,9 @@ export function paintHeat(canvas, picture) {
     width: Math.max(1, Math.round(wide * ratio)), height: Math.max(1, Math.round(high * ratio)),
   };
   paintCells(context, part.codes, part, box, table);
-  context.font = `${FONT} ${font}`;
+  context.font = `${FONT_SIZE} ${font}`;
   if (layout.cell >= 12) paintMesh(context, layout, colours.paper);
-  if (layout.cell >= READABLE && !part.pooled) paintNumbers(context, layout, part.codes, table);
+  if (layout.cell >= MIN_NUMBER_CELL && !part.pooled) paintNumbers(context, layout, part.codes, table);
   paintLabels(context, layout, header, colours);
 }
 
@@ -100,7 +100,7 @@ function label(context, { left, top, view, cell }, side, position, header, colou
   }
   if (paper) {
     // Where labels are dense, parts of the neighbours go, too, so that the strong one can be read.
-    const high = isQuery && cell < LINE ? 17 : GROUND;
+    const high = isQuery && cell < LABEL_HEIGHT ? 17 : LABEL_GROUND;
     context.fillStyle = paper;
     context.fillRect(isQuery ? -room - 2 : -2, -high / 2, room + 4, high);
   }
@@ -127,7 +127,7 @@ function cut(context, text, room) {
 export function paintOver(canvas, picture, hover, pair, drag) {
   const { width, height, layout, header, colours, font } = picture;
   const { context } = clearCanvas(canvas, width, height);
-  context.font = `600 ${layout.step > 1 ? LARGE : FONT} ${font}`;
+  context.font = `600 ${layout.step > 1 ? LARGE_FONT_SIZE : FONT_SIZE} ${font}`;
   context.textBaseline = "middle";
   const strong = { ...colours, ink: colours.accent, muted: colours.accent };
   const band = (row, column, colour, dash) => {

@@ -12,7 +12,7 @@ import { placeTip } from "../head_grid/grid_parts.js";
 import { allOf, centred, isAll, onCells, revealing, zoomedAbout } from "./viewport.js";
 /* global PALETTE */
 
-const REST = 50; // ms without a further step until the part that is shown is chosen
+const SETTLE_MS = 50; // ms without a further step until the part that is shown is chosen
 
 /** @typedef {import("./viewport.js").Viewport} Viewport */
 
@@ -65,7 +65,7 @@ export class HeatView {
     this.over.setAttribute(
       "aria-label",
       `Heatmap of ${scene.name}${scene.quantity ? `, shares ${scene.quantity}` : ""}: ${header.queries} queries by ${header.keys} keys. Arrow keys move from ` +
-        "cell to cell, Enter pins a pair, Escape lets go. Plus and minus zoom, Shift with an arrow key " +
+        "cell to cell, Enter pins a pair, Escape clears the selection. Plus and minus zoom, Shift with an arrow key " +
         "moves the part that is shown, 0 shows all.",
     );
     this.paint();
@@ -171,7 +171,7 @@ export class HeatView {
     this.hideTip();
     this.paint();
     clearTimeout(this.settleTimer);
-    if (!isDragging) this.settleTimer = setTimeout(() => this.settle(), REST);
+    if (!isDragging) this.settleTimer = setTimeout(() => this.settle(), SETTLE_MS);
     setPending("zoom", true);
   }
 

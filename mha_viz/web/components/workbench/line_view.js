@@ -6,8 +6,8 @@ import { headsOfPair, keysOf } from "./token_findings.js";
 import { percent } from "./prediction_view.js";
 import { formatNumber, make, tokenElement } from "../shared/shared.js";
 
-const NAME = /(L\d+ H\d+)/; // of a head in an example's words
-const MARKED = /(\*\*[^*]+\*\*|\*[^*]+\*)/; // words set off in an example, as Markdown has them
+const HEAD_NAME = /(L\d+ H\d+)/; // of a head in an example's words
+const MARKUP = /(\*\*[^*]+\*\*|\*[^*]+\*)/; // words set off in an example, as Markdown has them
 
 export class LineView {
   /** @param {import("./bench.js").Bench} bench */
@@ -82,7 +82,7 @@ export class LineView {
   /** What an example shows, or the clearest thing on this text; nothing while labels are to come. */
   ofText() {
     const { hint, finding } = this.bench.notes ?? {};
-    if (hint) return hint.trim().split(MARKED).flatMap((words) => this.marked(words));
+    if (hint) return hint.trim().split(MARKUP).flatMap((words) => this.marked(words));
     if (!finding) return [];
     if (finding.head === null) return [finding.text];
     const amount = make("span", "amount", `${finding.amount}; chance ${finding.chance}`);
@@ -133,8 +133,8 @@ export class LineView {
     if (words.startsWith("**")) return [make("b", "", words.slice(2, -2))];
     if (words.startsWith("*")) return [make("em", "", words.slice(1, -1))];
     const { layers, heads, layer_numbers: numbers } = this.bench.payload.header;
-    return words.split(NAME).map((part) => {
-      if (!NAME.test(part) || numbers) return part;
+    return words.split(HEAD_NAME).map((part) => {
+      if (!HEAD_NAME.test(part) || numbers) return part;
       const [layer, head] = part.match(/\d+/g).map(Number);
       return layer < layers && head < heads ? this.name(layer * heads + head) : part;
     });

@@ -1,15 +1,15 @@
 // @ts-check
 // Every number of a head: its labels, what is unusual, and a row for each metric with baselines.
 
-import { LEAST_HEADS, unusualOf } from "./head_facts.js";
+import { MIN_HEADS, unusualOf } from "./head_facts.js";
 import { GeneralView } from "./general_view.js";
 import { chooseIn, segments } from "./workbench_parts.js";
 import { clearCanvas, formatNumber, make, makeButton, themeOf } from "../shared/shared.js";
 /* global PALETTE */
 
-const UNUSUAL = 6; // quantities that are named
+const MAX_UNUSUAL = 6; // quantities that are named
 const NOTHING_UNUSUAL = "Nothing unusual: in no number is this head among the 5 % of heads at either end.";
-const TOO_FEW = `Of fewer than ${LEAST_HEADS} heads none counts as unusual.`;
+const TOO_FEW = `Of fewer than ${MIN_HEADS} heads none counts as unusual.`;
 const AMONG_TEXTS = { sentence: "This sentence", texts: "Many texts" };
 const STRIP = { width: 120, height: 16, edge: 6 }; // pixels of the picture of all heads
 
@@ -69,8 +69,8 @@ export class NumbersView {
   drawUnusual(head) {
     const { facts, payload } = this.bench;
     const count = payload.header.layers * payload.header.heads;
-    const unusual = unusualOf(facts, head, UNUSUAL);
-    const heading = unusual.length ? "Most unusual among all heads" : count < LEAST_HEADS ? TOO_FEW : NOTHING_UNUSUAL;
+    const unusual = unusualOf(facts, head, MAX_UNUSUAL);
+    const heading = unusual.length ? "Most unusual among all heads" : count < MIN_HEADS ? TOO_FEW : NOTHING_UNUSUAL;
     const measured = count > 1 && Object.keys(facts).length > 0;
     const rows = unusual.map(({ title, value, rank }) => {
       const row = make("span", "unusual-number");

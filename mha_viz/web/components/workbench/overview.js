@@ -5,9 +5,9 @@
 import { paintCells } from "../shared/grid_paint.js";
 import { clearCanvas, make, makeButton } from "../shared/shared.js";
 
-const MAP = 132; // pixels of the longer side
+const MAP_SIDE = 132; // pixels of the longer side
 const READABLE_TOKENS = 24; // of a head that nobody needs to zoom into; the wheel and "+" still do
-const FRAME = 6; // pixels of the frame
+const FRAME_WIDTH = 6; // pixels of the frame
 
 export class Overview {
   /** @param {{ zoom: (factor: number) => void, centre: (at: { row: number, column: number }, isDragging: boolean) => void }} out `zoom(0)` shows all */
@@ -50,7 +50,7 @@ export class Overview {
 
   paint() {
     const { small, table, view, size, header } = this.scene;
-    const scale = MAP / Math.max(size.rows, size.cols);
+    const scale = MAP_SIDE / Math.max(size.rows, size.cols);
     const [wide, high] = [size.cols, size.rows].map((cells) => Math.max(8, Math.round(cells * scale)));
     const name = JSON.stringify([header.id, small.head, table[9], table[200], devicePixelRatio]);
     if (this.painted !== name) {
@@ -60,7 +60,7 @@ export class Overview {
       this.painted = name;
     }
     const along = (first, count, all, pixels) => {
-      const length = Math.max(FRAME, (count / all) * pixels);
+      const length = Math.max(FRAME_WIDTH, (count / all) * pixels);
       return [Math.min((first / all) * pixels, pixels - length), length];
     };
     const [left, width] = along(view.left, view.cols, size.cols, wide);

@@ -4,7 +4,7 @@
 import { loneRows, strongestOf } from "./head_facts.js";
 import { formatShort, formatWeight, make, tokenElement } from "../shared/shared.js";
 
-const PAIRS = 40;
+const MAX_PAIRS = 40;
 
 export class PairsView {
   /** @param {import("./bench.js").Bench} bench */
@@ -25,7 +25,7 @@ export class PairsView {
     const { query } = bench.pair;
     const exact = weights.knows(head, part);
     const inside = query >= top && query < top + values.length / columns;
-    let pairs = strongestOf(values, columns, inside ? values.length : PAIRS)
+    let pairs = strongestOf(values, columns, inside ? values.length : MAX_PAIRS)
       .map((pair) => ({ ...pair, query: pair.query + top, key: pair.key + left }));
     if (inside) pairs = pairs.filter((pair) => pair.query === query);
     const table = make("table");

@@ -5,9 +5,9 @@
 import { colourAt, formatNumber, formatWeight, make, themeOf, tokenElement } from "../shared/shared.js";
 /* global PALETTE */
 
-const SAME = 1e-3; // largest difference between a row and the softmax of its products that is rounding
+const MAX_ROUNDING_GAP = 1e-3; // largest difference between a row and the softmax of its products that is rounding
 const NO_VECTORS = "This family does not expose queries and keys, only its attention weights.";
-const CHOOSE = "Choose a token or a cell of the heatmap to see how the scores of its row arise.";
+const CHOICE_HINT = "Choose a token or a cell of the heatmap to see how the scores of its row arise.";
 
 export class ScoreView {
   /** @param {import("./bench.js").Bench} bench */
@@ -80,7 +80,7 @@ export class ScoreView {
   whyEmpty() {
     const { settings, payload, view } = this.bench;
     if (settings.vectors === false) return NO_VECTORS;
-    return payload.header.pool > 1 && view.query < 0 ? CHOOSE : "Fetching queries and keys …";
+    return payload.header.pool > 1 && view.query < 0 ? CHOICE_HINT : "Fetching queries and keys …";
   }
 
   fill({ vectors, query, key }, header, theme) {
@@ -147,7 +147,7 @@ export function sumParts({ product, score, weight, isVisible }, scale, count = 0
 function checkLine(gap, count) {
   const colours = `Each of ${count} dimensions adds one product: blue raises the score, orange lowers it.`;
   if (!gap) return `${colours} The softmax of this row’s scores gives its weights.`;
-  if (gap < SAME) return `${colours} The softmax of this row’s scores gives its weights to within ${formatNumber(gap, { digits: 1 })}.`;
+  if (gap < MAX_ROUNDING_GAP) return `${colours} The softmax of this row’s scores gives its weights to within ${formatNumber(gap, { digits: 1 })}.`;
   return `This model changes the scores before softmax (a position bias or a cap), so the products alone do not give the weights: they miss them by up to ${gap.toFixed(2)}.`;
 }
 

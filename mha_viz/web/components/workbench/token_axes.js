@@ -2,7 +2,7 @@
 // The axes of a picture: sub-words merged, tokens left out. Does with weights what
 // mha_viz/core/record/views.py does with a record, so that no server is asked for it. Knows arrays only.
 
-const NOTHING = 1e-6; // a row's mass below this is a softmax's rounding; scaled up, it would show noise
+const MIN_ROW_MASS = 1e-6; // a row's mass below this is a softmax's rounding; scaled up, it would show noise
 
 /**
  * @typedef {{ groups: number[][], left: number[], labels: string[], special: number[], segments: number[] }} Axis
@@ -69,7 +69,7 @@ export function onAxes(weights, columns, queries, keys) {
     keys.groups.forEach((members, x) => (out[y * wide + x] = weightTo(members)));
     if (keys.left.length === columns) return;
     const remaining = weightTo(keys.left);
-    const factor = remaining > NOTHING ? 1 / remaining : 0;
+    const factor = remaining > MIN_ROW_MASS ? 1 / remaining : 0;
     for (let x = 0; x < wide; x++) out[y * wide + x] = Math.min(1, out[y * wide + x] * factor);
   });
   return out;

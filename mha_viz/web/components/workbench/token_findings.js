@@ -5,7 +5,7 @@
 
 import { loneRows } from "./head_facts.js";
 
-const MAX_LOOKS = 3; // heads that are named
+const MAX_NAMED_FINDINGS = 3; // heads that are named
 
 /** @typedef {{ head: number, key: number, weight: number, chance: number }} Look */
 
@@ -45,7 +45,7 @@ export function headsOfPair(weights, query, key) {
   const candidates = rows.flatMap((row, head) =>
     row.visibleKeys[key] ? [{ head, key, weight: row.row[key], chance: chanceOf(row) }] : []);
   candidates.sort((a, b) => b.weight - a.weight || a.head - b.head);
-  return candidates.slice(0, MAX_LOOKS).filter(({ weight, chance }, rank) => !rank || weight > chance);
+  return candidates.slice(0, MAX_NAMED_FINDINGS).filter(({ weight, chance }, rank) => !rank || weight > chance);
 }
 
 /**
@@ -70,5 +70,5 @@ export function keysOf(weights, query) {
   const telling = candidates.filter(tells);
   const ranked = (telling.length ? telling : candidates).sort((a, b) => b.weight - a.weight || a.head - b.head);
   const first = ranked.filter((look, at) => ranked.findIndex(({ key }) => key === look.key) === at);
-  return first.filter(({ weight, chance }) => weight > chance).slice(0, MAX_LOOKS);
+  return first.filter(({ weight, chance }) => weight > chance).slice(0, MAX_NAMED_FINDINGS);
 }

@@ -5,11 +5,11 @@
 import { loneRows, strongestOf } from "./head_facts.js";
 import { formatWeight, make, makeButton } from "../shared/shared.js";
 
-const OPENING = "The king (who was old and tired) smiled, said nothing, and went to bed."; // the page's own
-const TYPED = "The old dog saw the young dog, and the young dog saw the old cat.";
-const CLEAR = 10; // pixels between the ring and the card
-const HEADER = "68px"; // of the page, which lies over what is scrolled
-const [TRIES, POLL, SETTLED] = [40, 100, 1500]; // of a busy server; ms between a try and a look at what came of it
+const OPENING_SENTENCE = "The king (who was old and tired) smiled, said nothing, and went to bed."; // the page's own
+const TOUR_SENTENCE = "The old dog saw the young dog, and the young dog saw the old cat.";
+const CARD_GAP = 10; // pixels between the ring and the card
+const HEADER_HEIGHT = "68px"; // of the page, which lies over what is scrolled
+const [MAX_TRIES, POLL_MS, SETTLED_MS] = [40, 100, 1500]; // of a busy server; ms between a try and a look at what came of it
 const KINDS = ["previous_token", "next_token", "duplicate", "induction", "self"]; // seen at once in a tile
 
 export class Tour {
@@ -68,7 +68,7 @@ export class Tour {
     this.bench.touring = this.at = step;
     STEPS[step].act?.(this.bench);
     const shown = STEPS[step].target(this.bench);
-    if (shown instanceof globalThis.HTMLElement) shown.style.scrollMarginTop = HEADER;
+    if (shown instanceof globalThis.HTMLElement) shown.style.scrollMarginTop = HEADER_HEIGHT;
     shown?.scrollIntoView({ block: "nearest" });
     this.draw();
     this.next.focus({ preventScroll: true });
@@ -106,12 +106,12 @@ export class Tour {
     [style.left, style.top, style.width, style.height] = [box.left - 4, box.top - 4, box.width + 8, box.height + 8].map((n) => `${n}px`);
     if (innerWidth < 640) return; // the card lies at the lower edge, see the style sheet
     const { offsetWidth: wide, offsetHeight: high } = this.card;
-    const below = box.bottom + CLEAR + high < innerHeight;
-    const top = below ? box.bottom + CLEAR : Math.max(CLEAR, Math.min(box.top - CLEAR - high, innerHeight - high - CLEAR));
-    const beside = !below && box.top < high + CLEAR; // no room above, either
-    const left = beside ? (box.left > innerWidth / 2 ? box.left - wide - CLEAR : box.right + CLEAR) : box.left;
-    this.card.style.top = `${beside ? Math.max(CLEAR, box.top) : top}px`;
-    this.card.style.left = `${Math.max(CLEAR, Math.min(left, innerWidth - wide - CLEAR))}px`;
+    const below = box.bottom + CARD_GAP + high < innerHeight;
+    const top = below ? box.bottom + CARD_GAP : Math.max(CARD_GAP, Math.min(box.top - CARD_GAP - high, innerHeight - high - CARD_GAP));
+    const beside = !below && box.top < high + CARD_GAP; // no room above, either
+    const left = beside ? (box.left > innerWidth / 2 ? box.left - wide - CARD_GAP : box.right + CARD_GAP) : box.left;
+    this.card.style.top = `${beside ? Math.max(CARD_GAP, box.top) : top}px`;
+    this.card.style.left = `${Math.max(CARD_GAP, Math.min(left, innerWidth - wide - CARD_GAP))}px`;
   }
 }
 
@@ -121,18 +121,18 @@ const sentenceBox = () => /** @type {HTMLTextAreaElement | null} */ (document.qu
  * Type over the page's opening sentence only, so that no sentence of a visitor is lost. A run that is
  * under way puts back what stood there: so it waits until the page is idle, and looks again afterwards.
  */
-function type(bench, tries = TRIES) {
+function type(bench, tries = MAX_TRIES) {
   const box = sentenceBox();
-  if (!box || box.value !== OPENING || bench.touring !== 0 || !tries) return;
+  if (!box || box.value !== OPENING_SENTENCE || bench.touring !== 0 || !tries) return;
   const again = (ms, left) => setTimeout(() => type(bench, left), ms);
-  if (document.querySelector("[data-test-script-state=running]")) return again(POLL, tries);
+  if (document.querySelector("[data-test-script-state=running]")) return again(POLL_MS, tries);
   const set = Object.getOwnPropertyDescriptor(globalThis.HTMLTextAreaElement.prototype, "value")?.set; // React hears of this one
-  set?.call(box, TYPED);
+  set?.call(box, TOUR_SENTENCE);
   box.dispatchEvent(new globalThis.Event("input", { bubbles: true }));
   setTimeout(() => {
     box.dispatchEvent(new globalThis.KeyboardEvent("keydown", { key: "Enter", code: "Enter", keyCode: 13, bubbles: true }));
-    again(SETTLED, tries - 1);
-  }, POLL);
+    again(SETTLED_MS, tries - 1);
+  }, POLL_MS);
 }
 
 /** The first head whose label is seen at once in its tile, and the label; else the chosen head. */
@@ -162,7 +162,7 @@ const STEPS = [
     target: () => sentenceBox()?.closest('[data-testid="stTextArea"]'),
     act: (bench) => type(bench),
     tell: () => {
-      const typed = sentenceBox()?.value === TYPED ? "This sentence was just typed here. " : "";
+      const typed = sentenceBox()?.value === TOUR_SENTENCE ? "This sentence was just typed here. " : "";
       return `${typed}The model reads it, and the page draws its heads. Type one of your own at any time, and press Enter.`;
     },
   },

@@ -5,7 +5,7 @@
 /** Rows and columns of a head; fractions while they are dragged. @typedef {{ top: number, left: number, rows: number, cols: number }} Viewport */
 /** How many rows and columns a head has. @typedef {{ rows: number, cols: number }} Size */
 
-const CLOSEST = 4; // rows and columns that are shown at least
+const MIN_CELLS_SHOWN = 4; // rows and columns that are shown at least
 
 /** All of a head. @type {(size: Size) => Viewport} */
 export const allOf = ({ rows, cols }) => ({ top: 0, left: 0, rows, cols });
@@ -43,7 +43,7 @@ export function overlapOf(first, second) {
 export function zoomedAbout(part, factor, about, size) {
   // Both axes by the same factor, as far as that is possible: cells are squares.
   const along = (first, count, at, all) => {
-    const shown = Math.min(Math.max(count * factor, Math.min(CLOSEST, all)), all);
+    const shown = Math.min(Math.max(count * factor, Math.min(MIN_CELLS_SHOWN, all)), all);
     return [at - ((at - first) / count) * shown, shown];
   };
   const [top, rows] = along(part.top, part.rows, about.row, size.rows);

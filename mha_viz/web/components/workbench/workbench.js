@@ -14,7 +14,7 @@ import { payloadStore } from "../shared/payload_store.js";
 import { endOf, enlargement, make, roomBelow, themeOf, viewOf } from "../shared/shared.js";
 /* global PALETTE */
 
-const BELOW = 14; // pixels that stay free at the window's lower edge
+const WINDOW_MARGIN = 14; // pixels that stay free at the window's lower edge
 
 class Workbench {
   constructor(parent, data) {
@@ -99,7 +99,7 @@ class Workbench {
 
   /** The height that Python names, or that of the window below a part, as tall on a projector as without. */
   height(part) {
-    const room = roomBelow(part, BELOW);
+    const room = roomBelow(part, WINDOW_MARGIN);
     return this.data.height || (room && room + innerHeight * (1 - 1 / enlargement(part)));
   }
 

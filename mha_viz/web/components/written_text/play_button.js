@@ -5,7 +5,7 @@
 
 import { make, makeButton } from "../shared/shared.js";
 
-const REST = 300; // ms for which each value is shown at least
+const MIN_FRAME_MS = 300; // ms for which each value is shown at least
 
 /**
  * What a click leads to; the last value is followed by the first.
@@ -54,7 +54,7 @@ export class Player {
     this.emit = emit;
     clearTimeout(this.timer);
     if (this.playing && at >= last) this.pause(); // the last value came sooner than was known
-    else if (this.playing) this.timer = setTimeout(() => this.go(), REST);
+    else if (this.playing) this.timer = setTimeout(() => this.go(), MIN_FRAME_MS);
     this.draw();
   }
 
