@@ -12,7 +12,7 @@ import torch
 from safetensors.torch import load_file
 
 import mha_viz as mv
-from mha_viz.checkpoints.checkpoint_files import check_files
+from mha_viz.checkpoints.checkpoint_files import check_files, read_json
 from mha_viz.core.record.record import AttentionRecord
 from mha_viz.errors import BrokenCheckpointError, RecordError, UnsafeCheckpointError
 from tests.making.checkpoints import LAYERS, bounded, copy
@@ -90,6 +90,12 @@ def test_a_file_larger_than_any_real_one(bad, name, megabytes):
     os.truncate(bad / name, megabytes * 2**20 + 1)  # no bytes on the disk
     with pytest.raises(UnsafeCheckpointError, match=f"{name} of bad is larger than {megabytes} MB"):
         mv.load(str(bad))
+
+
+def test_a_config_larger_than_any_real_one_is_not_read(bad):
+    (bad / "config.json").write_text('{"model_type": "bert"}' + " " * 2**20)
+    with pytest.raises(UnsafeCheckpointError, match=r"config\.json of bad is larger than 1 MB"):
+        read_json(bad / "config.json")
 
 
 def test_what_nobody_opens_may_be_anything(bad):
