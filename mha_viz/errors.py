@@ -22,7 +22,15 @@ def escaped(message: str) -> str:
 
 
 class MhaVizError(Exception):
-    """Base of all errors raised on purpose; its text may be shown to a user as it is."""
+    """Base of all errors raised on purpose; its text may be shown to a user as it is.
+
+    >>> import mha_viz as mv
+    >>> try:
+    ...     mv.load("tiny-bert").trace("")
+    ... except mv.MhaVizError as error:
+    ...     print(type(error).__name__)
+    TextError
+    """
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(

@@ -86,6 +86,10 @@ class AttentionModel(LoadedNetwork):
             TextError: empty text, a pair for a model that takes one text, or ids or a chat that it
                 does not know.
             ArgumentError: an unknown part, an unknown thing to keep, or such heads.
+
+        >>> import mha_viz as mv
+        >>> mv.load("tiny-bert").trace("The cat sat").pattern.shape
+        torch.Size([4, 8, 5, 5])
         """
         part = self.parts[0] if part is None else part
         self.check_part(part)
@@ -117,6 +121,10 @@ class AttentionModel(LoadedNetwork):
 
         Raises:
             TextError, ArgumentError: as `trace`.
+
+        >>> import mha_viz as mv
+        >>> list(mv.load("tiny-bert").trace_parts("The cat sat"))
+        ['self']
         """
         return self.trace_encoded(
             *encode_texts(self.reader, text, text_pair), keep=keep, on_layer=on_layer
@@ -136,6 +144,11 @@ class AttentionModel(LoadedNetwork):
         Raises:
             TextError: a text that cannot be used.
             ArgumentError: no text; or an encoder-decoder, whose texts come in pairs.
+
+        >>> import mha_viz as mv
+        >>> records = mv.load("tiny-gpt2").trace_batch(["The cat sat", "The cat"])
+        >>> [len(record.tokens) for record in records]
+        [3, 2]
         """
         keep = check_keep(keep)
         if len(self.parts) > 1:

@@ -111,7 +111,7 @@ def trace_encoded(
     only: str | None = None,
     edits: HeadEdits | None = None,
 ) -> dict[str, AttentionRecord]:
-    """Trace encoded texts as `trace_parts` does, or the one part `only`, under `edits`."""
+    """Return the records of encoded texts as `trace_parts`, or of part `only`, under `edits`."""
     reductions = None
     if target is None and _change_of_patterns(edits) is None:
         reductions = PatternReductions(model, source, check_keep(keep))

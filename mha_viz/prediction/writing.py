@@ -153,7 +153,7 @@ class Writing:
         return None if self.finished else self._write(self._drawn(), on_layer)
 
     def steps(self, n: int = 20) -> Iterator[GeneratedToken]:
-        """Write up to n tokens, each when it is asked for; fewer where the text is `finished`.
+        """Yield up to n more tokens, each written when it is asked for; fewer where `finished`.
 
         ArgumentError: n is below 1 or above what the model takes.
         """

@@ -72,13 +72,24 @@ class FlowGraph:
     notes: tuple[str, ...] = ()
 
     def inputs(self) -> pd.DataFrame:
-        """Make a row for each input token that is reached: position, token, flow; largest first."""
+        """Make a row for each input token that is reached: position, token, flow; largest first.
+
+        Flows are shares of the chosen state, in [0, 1]: with those of biases they sum to `kept`.
+
+        >>> import mha_viz as mv
+        >>> graph = mv.flow_graph(mv.load("tiny-gpt2"), "The cat sat", position=-1)
+        >>> 0 < graph.inputs().flow.sum() <= graph.kept <= 1
+        True
+        """
         inputs = self.nodes[(self.nodes.stage == "in") & (self.nodes.layer == 0)]
         columns = inputs[["position", "token", "flow"]]
         return columns.sort_values("flow", ascending=False, ignore_index=True)
 
     def networkx(self) -> networkx.DiGraph[str]:
-        """Convert the graph to networkx (ArgumentError without it); rows become attributes."""
+        """Return the graph as networkx has it; the columns of a row become its attributes.
+
+        ArgumentError: networkx is not installed.
+        """
         try:
             import networkx
         except ImportError as error:

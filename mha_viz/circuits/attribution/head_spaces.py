@@ -63,6 +63,11 @@ def head_spaces(
         TextError: no text, or one that cannot be used.
         ArgumentError: no such head, a number below 1.
         NotKeptError: a family whose queries, keys or output weights are not known.
+
+    >>> import mha_viz as mv
+    >>> spaces = mv.head_spaces(mv.load("tiny-bert"), "The cat sat on the mat.", 1, 3)
+    >>> spaces.coordinates.shape, bool((spaces.explained.sum(-1) <= 1).all())
+    (torch.Size([4, 9, 8]), True)
     """
     heads = [(layer, head)]
     (space,) = spaces_of_heads(
@@ -84,7 +89,12 @@ def spaces_of_heads(
     """Make `head_spaces` of many heads, None for all, over the same tokens.
 
     The texts run once for as many heads as 512 MB of vectors hold. `on_progress` is called with how
-    many texts have run, and of how many; it may raise. Raises as `head_spaces`.
+    many texts have run, and of how many; it may raise. Returns a `HeadSpaces` for each of `heads`,
+    in their order. Raises as `head_spaces`.
+
+    >>> import mha_viz as mv
+    >>> len(mv.spaces_of_heads(mv.load("tiny-bert"), "The cat sat.", [(0, 1), (2, 3)]))
+    2
     """
     for name, number in (("n_components", n_components), ("max_tokens", max_tokens)):
         if number < 1:

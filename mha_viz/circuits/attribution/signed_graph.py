@@ -148,21 +148,21 @@ class PredictionGraph:
         )
 
     def to_bytes(self) -> bytes:
-        """Encode the graph as JSON, in the form that docs/circuits.md describes."""
+        """Return the graph as JSON, in the form that docs/circuits.md describes."""
         return _encoded(vars(self) | {"nodes": self.nodes})
 
     def save(self, path: str | Path) -> None:
-        """Write `to_bytes` to a file."""
+        """Write `to_bytes` to a file; WriteError where it cannot be written."""
         write_file(path, self.to_bytes())
 
     @classmethod
     def load(cls, path: str | Path) -> PredictionGraph:
-        """Open a file that `save` wrote; RecordError where it is none."""
+        """Return the graph of a file that `save` wrote; RecordError where it is none."""
         return cls.from_bytes(FILE.read(Path(path)), path)
 
     @classmethod
     def from_bytes(cls, raw: bytes, file: str | Path = "The file") -> PredictionGraph:
-        """Decode what `to_bytes` gave; RecordError where it is anything else."""
+        """Return the graph of what `to_bytes` gave; RecordError where it is anything else."""
         fields = _decoded(raw, file)
         shape = fields["n_layers"], fields["step"], fields["names"]
         return cls(**fields | {"edges": named_edges(fields["edges"], *shape)})

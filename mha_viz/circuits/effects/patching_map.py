@@ -101,7 +101,8 @@ class PatchingMap:
     def table(self) -> pd.DataFrame:
         """Make a row per cell: layer, head, position, token, corrupt_token, effect, share.
 
-        There is no head or position where cells have none, and no share where there is a `refusal`.
+        Effects are in the unit of the behaviour; a share of 1 restores all of it. There is no head
+        or position where cells have none, and no share where there is a `refusal`.
         """
         axes = AXES.get(self.part, ("layer", "position"))
         cells = np.indices(self.effect.shape).reshape(len(axes), -1)

@@ -113,7 +113,8 @@ class Faithfulness:
     def table(self) -> pd.DataFrame:
         """Make a row per setting: behaviour and share held out, and the share on the other half.
 
-        Columns: heads, behaviour, share, share_chosen_on. The rows of random sets are their means.
+        Columns: heads, behaviour (in its own unit), share and share_chosen_on (1 is all that the
+        whole model does). The rows of random sets are their means.
         """
         held_out, chosen_on = self.held_out, self.chosen_on
         names = ("all", "none", "the choice alone", "all but the choice")
@@ -134,7 +135,7 @@ class Faithfulness:
         write_file(path, self.to_bytes())
 
     def to_bytes(self) -> bytes:
-        """Make the file that `save` writes, in memory."""
+        """Return the file that `save` writes, in memory."""
         content = asdict(self)
         if not self.layer_numbers:  # as in the files of before
             del content["layer_numbers"]
@@ -142,7 +143,7 @@ class Faithfulness:
 
     @classmethod
     def load(cls, path: str | Path) -> "Faithfulness":
-        """Open what `save` wrote; a file of anybody's is checked, number by number.
+        """Return what `save` wrote; a stranger's file is checked, number by number.
 
         RecordError: it is none, of another version, or contradicts itself.
         """
@@ -150,7 +151,7 @@ class Faithfulness:
 
     @classmethod
     def from_bytes(cls, raw: bytes, file: str) -> "Faithfulness":
-        """Open a file that is in memory, as `load` does; `file` is what an error calls it."""
+        """Return what a file in memory holds, as `load`; `file` is its name in errors."""
         content = _fields({field.name for field in fields(cls)}, raw, file)
         outcomes = {name: Outcome(*content[name]) for name in OUTCOMES}
         return cls(**content | outcomes)

@@ -218,6 +218,10 @@ class MultiHeadAttention(nn.Module):
 
         Raises:
             ShapeError, DTypeError, ArgumentError: with what was expected and what came.
+
+        >>> mha = MultiHeadAttention(d_model=6, n_heads=3)
+        >>> mha(torch.ones(5, 7, 6), causal=True).pattern.shape
+        torch.Size([5, 3, 7, 7])
         """
         key = query if key is None else key
         value = key if value is None else value
@@ -245,6 +249,7 @@ class MultiHeadAttention(nn.Module):
     ) -> Float[Tensor, "*batch n_heads query d_model"]:
         """Compute what each head writes: z times its slice of W_O. Summed, plus b_O: the output.
 
+        Takes (*batch, n_heads, query, d_value), returns (*batch, n_heads, query, d_model).
         Source: Elhage et al. 2021, "A Mathematical Framework for Transformer Circuits".
 
         >>> mha = MultiHeadAttention(d_model=6, n_heads=3)
@@ -276,7 +281,7 @@ class MultiHeadAttention(nn.Module):
 
     @classmethod
     def from_torch(cls, module: nn.MultiheadAttention) -> "MultiHeadAttention":
-        """Copy torch's module. Ours is batch first always and keeps the heads apart.
+        """Return a copy of torch's module. Ours is batch first always and keeps the heads apart.
 
         Raises:
             ArgumentError: for `add_bias_kv` and `add_zero_attn`, which have no counterpart here.

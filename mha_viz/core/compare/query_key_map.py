@@ -70,7 +70,11 @@ class QueryKeyMap(TokenPoints):
     layer_numbers: tuple[int, ...] = ()
 
     def table(self) -> pd.DataFrame:
-        """Make a row for each head: the map that follows its scores best comes first."""
+        """Make a row for each head: the map that follows its scores best comes first.
+
+        Columns: layer, head; plane_correlation, baseline and correlation, in [-1, 1];
+        nearer_has_more and explained, in [0, 1]; scale.
+        """
         names = ["plane_correlation", "baseline", "nearer_has_more", "correlation"]
         columns = {name: getattr(self, name) for name in (*names, "explained", "scale")}
         table = head_rows(self.layer_numbers, **columns)
@@ -79,6 +83,7 @@ class QueryKeyMap(TokenPoints):
     def points_table(self, layer: int, head: int) -> pd.DataFrame:
         """Make a row for each query and key of a head; a query names the key it looks at most.
 
+        Columns: kind, those of the token, x and y, looks_at and weight (in [0, 1]; NaN for keys).
         ArgumentError: no such head.
         """
         layer, head = self._place(layer, head)
@@ -92,7 +97,7 @@ class QueryKeyMap(TokenPoints):
         )
 
     def figure(self, layer: int, head: int, *, dark: bool = False) -> Any:
-        """Draw the map of one head as a Plotly figure; ArgumentError where there is none."""
+        """Return the map of one head as a Plotly figure; ArgumentError where there is none."""
         at = self._place(layer, head)
         numbers = self.plane_correlation, self.baseline, self.correlation
         near, chance, before = (true_minus(f"{of_heads[at]:.2f}") for of_heads in numbers)

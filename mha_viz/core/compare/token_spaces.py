@@ -81,6 +81,7 @@ class HeadSpaces(TokenPoints):
     def table(self, components: Sequence[int] = (0, 1)) -> pd.DataFrame:
         """Make a row for each token, with its coordinates on some components in every space.
 
+        `components` are counted from 0, and from 1 in the columns: "query 1", "key 1" and so on.
         ArgumentError: no such component.
         """
         self.check_components(components)

@@ -111,6 +111,10 @@ class AttentionRecord(RecordFields):
 
         Raises:
             ArgumentError: no such layer or head.
+
+        >>> import mha_viz as mv
+        >>> mv.load("tiny-bert").trace("The cat sat").head(0, -1).sum(-1)
+        tensor([1.0000, 1.0000, 1.0000, 1.0000, 1.0000])
         """
         return self.patterns.head(*place_in(self, layer, head))
 
@@ -129,8 +133,15 @@ class AttentionRecord(RecordFields):
             head: as in `head`.
             queries: which rows: a slice, or whole numbers.
 
+        Returns:
+            (row, key), in [0, 1], in the order of `queries`.
+
         Raises:
             ArgumentError: no such layer, head or token.
+
+        >>> import mha_viz as mv
+        >>> mv.load("tiny-bert").trace("The cat sat").rows(0, 1, [2, 0]).shape
+        torch.Size([2, 5])
         """
         return self.region(layer, head, queries, slice(None))
 
@@ -138,6 +149,8 @@ class AttentionRecord(RecordFields):
         self, layer: int, head: int, queries: slice | Iterable[int], keys: slice | Iterable[int]
     ) -> Float[Tensor, "row column"]:
         """Return the weights of one head from some tokens to some tokens; arguments as in `rows`.
+
+        Returns (row, column), in [0, 1]. Raises ArgumentError: no such layer, head or token.
 
         >>> import mha_viz as mv
         >>> mv.load("tiny-bert").trace("The cat sat").region(0, 1, slice(2), [0, 2, -1]).shape
@@ -149,18 +162,27 @@ class AttentionRecord(RecordFields):
         return self.patterns.full_rows(layer, rows, [head])[0][:, columns]
 
     def from_token(self, query: int) -> Float[Tensor, "layer head key"]:
-        """Return the weights from one token, of all heads.
+        """Return the weights from one token, of all heads: (layer, head, key), in [0, 1].
 
         Raises:
             ArgumentError: no such token.
+
+        >>> import mha_viz as mv
+        >>> mv.load("tiny-bert").trace("The cat sat").from_token(-1).shape
+        torch.Size([4, 8, 5])
         """
         return self.patterns.from_token(check_position("query", query, self.shape[2]))
 
     def to_token(self, key: int) -> Float[Tensor, "layer head query"]:
-        """Return the weights to one token, of all heads.
+        """Return the weights to one token, of all heads: (layer, head, query), in [0, 1].
 
         Raises:
             ArgumentError: no such token.
+
+        >>> import mha_viz as mv
+        >>> record = mv.load("tiny-gpt2").trace("The cat sat on the mat")
+        >>> bool((record.to_token(2)[..., :2] == 0).all())  # none sees the future
+        True
         """
         return self.patterns.to_token(check_position("key", key, self.shape[3]))
 
@@ -172,7 +194,11 @@ class AttentionRecord(RecordFields):
             pool: "max" or "sum" of the weights in a cell.
 
         Returns:
-            A number for each cell; the weights themselves where no axis has more than `side`.
+            (layer, head, row, column), in [0, 1] where `pool` is "max"; the weights themselves
+            where no axis has more than `side` tokens.
+
+        Raises:
+            ArgumentError: a side below 1, or another pool.
 
         >>> import mha_viz as mv
         >>> mv.load("tiny-bert").trace("The cat sat on the mat").tiles(side=5).shape
@@ -193,8 +219,16 @@ class AttentionRecord(RecordFields):
             layer: counted from 0.
             head: counted from 0.
 
+        Returns:
+            plotly.graph_objects.Figure.
+
         Raises:
             ArgumentError: no such layer or head.
+
+        >>> import mha_viz as mv
+        >>> figure = mv.load("tiny-bert").trace("The cat sat").plot(0, 1)
+        >>> figure.data[0].z.shape
+        (5, 5)
         """
         return display.known(display.head_plotter)(self, layer, head)
 
@@ -259,8 +293,13 @@ class AttentionRecord(RecordFields):
         """Merge sub-words to words: sum the mass to a split-up word, average the mass from it.
 
         Special tokens stay as they are. Token-level quantities (query, key, value) do not survive;
-        z is averaged, which is what its pattern times values gives. Source: Clark et al. 2019,
-        section 4.1.
+        z is averaged, which is what its pattern times values gives. Returns a record over words,
+        whose rows sum to what they did. Source: Clark et al. 2019, section 4.1.
+
+        >>> import mha_viz as mv
+        >>> record = mv.load("tiny-bert").trace("The astronomers slept")
+        >>> len(record.tokens) > len(record.merge_words().tokens) == 5
+        True
         """
         return self if self.merged else views.merged(self)
 
@@ -270,6 +309,14 @@ class AttentionRecord(RecordFields):
         Args:
             renormalize: scale each row back to a sum of 1; a row whose whole mass lay on special
                 tokens becomes a row of zeros.
+
+        Returns:
+            A record without them. Its `removed_mass` is (layer, head), the mean share of a row's
+            weight that went, in [0, 1].
+
+        >>> import mha_viz as mv
+        >>> mv.load("tiny-bert").trace("The cat sat").without_special().labels
+        ('The', 'cat', 'sat')
         """
         special, special_keys = (
             [token.is_special for token in axis] for axis in (self.tokens, self.key_tokens)
@@ -281,6 +328,13 @@ class AttentionRecord(RecordFields):
 
         Args:
             renormalize: as in `without_special`.
+
+        Returns:
+            A record without it, as `without_special`.
+
+        >>> import mha_viz as mv
+        >>> mv.load("tiny-gpt2").trace("The cat sat").without_first().shape
+        (4, 8, 2, 2)
         """
         first, first_key = ([i == 0 for i in range(n)] for n in self.shape[2:])
         return views.without(self, first, first_key, renormalize)
@@ -300,6 +354,12 @@ class AttentionRecord(RecordFields):
 
         Raises:
             WriteError: it cannot be written there; what was there before is as it was.
+
+        >>> import tempfile, mha_viz as mv
+        >>> record = mv.load("tiny-bert").trace("The cat sat")
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     mv.AttentionRecord.load(record.save(f"{folder}/cat.safetensors")).text
+        'The cat sat'
         """
         file.write(path, self)
         return Path(path)
@@ -314,6 +374,9 @@ class AttentionRecord(RecordFields):
 
         Args:
             path: the file's name.
+
+        Returns:
+            The record, as it was saved; see `save` for an example.
 
         Raises:
             RecordError: no such file, not a record, damaged, or larger than 4 GB.

@@ -55,6 +55,9 @@ class Study(TreebankStudy):
             folder: where it lies, or its file. A study of an earlier version, in Parquet files, is
                 converted once: its file is written beside them.
 
+        Returns:
+            The study; tables are read when they are asked for.
+
         Raises:
             StudyError: an address; no study, or one that is unfinished, cut, changed, or of a newer
                 version.
@@ -101,6 +104,9 @@ class Study(TreebankStudy):
         Args:
             other: of the same model, over other sentences. All of them choose, and all of this
                 study's report, in `relations`, `trees` and `coreference`.
+
+        Returns:
+            This study with those heads in place of its own best ones.
 
         Raises:
             StudyError: one of them has no trees, is of another model, or both have one source.
@@ -182,6 +188,9 @@ class Study(TreebankStudy):
             n: how many at most, 1 or more.
             seed: of the draw; the same one draws the same texts.
 
+        Returns:
+            Up to n texts, in the order in which they were drawn.
+
         Raises:
             ArgumentError: n below 1. StudyError: no single texts were kept.
         """
@@ -197,8 +206,17 @@ class Study(TreebankStudy):
         Args:
             query: one SELECT; `select table_name from information_schema.tables` lists the tables.
 
+        Returns:
+            DataFrame with a row for each of the result.
+
         Raises:
             ArgumentError: it is no single SELECT, or cannot be run.
+
+        >>> import tempfile, mha_viz as mv
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     found = mv.study(mv.load("tiny-bert"), ["The cat sat.", "It slept."], folder)
+        ...     int(found.sql("SELECT count(*) AS n FROM sentences").n[0])
+        2
         """
         return self._database.query_freely(query)
 
@@ -207,6 +225,9 @@ class Study(TreebankStudy):
 
         Args:
             table: its name, as in SQL.
+
+        Returns:
+            The dataset, a row for each of the table.
 
         Raises:
             ArgumentError: no such table.

@@ -56,7 +56,7 @@ class StudySet(NamedTuple):
         return self._together({name: one.labels for name, one in self.studies.items()})
 
     def best_heads(self, by: str = "relations") -> pd.DataFrame:
-        """Rank the heads of each model: `Study.best_heads`."""
+        """Rank the heads of each model: the rows of its `Study.best_heads`, its name in front."""
         return self._together({name: one.best_heads(by) for name, one in self.studies.items()})
 
     def over_steps(self) -> pd.DataFrame:
