@@ -1,14 +1,49 @@
-"""The steps of training that labs share, and a network's weights as one vector."""
+"""Parts and steps of the networks that labs train, and their weights as one vector."""
 
+import math
 from collections.abc import Callable, Iterator
 from typing import TypeVar
 
 import torch
+import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 from torch.optim.lr_scheduler import LRScheduler
 
 N = TypeVar("N", bound=nn.Module)
+
+
+def sinusoids(n_tokens: int, d_model: int) -> Float[Tensor, "token d_model"]:
+    """Return positions as sines and cosines of many wavelengths.
+
+    A step to the left turns each pair of them by an angle: a linear map, the same for every place.
+
+    Source: Vaswani et al. 2017, section 3.5; here sines come first, and wavelengths grow up to
+    100 times, not 10,000: texts are short.
+
+    >>> sinusoids(2, 4)[0]
+    tensor([0., 0., 1., 1.])
+    """
+    rates = 100.0 ** (-torch.arange(0, d_model, 2) / d_model)
+    angles = torch.arange(n_tokens)[:, None] * rates
+    return torch.cat([angles.sin(), angles.cos()], dim=-1)
+
+
+def normed(tokens: Float[Tensor, "*batch d_model"]) -> Float[Tensor, "*batch d_model"]:
+    """Apply LayerNorm without parameters."""
+    return F.layer_norm(tokens, tokens.shape[-1:])
+
+
+@torch.no_grad()
+def initialised(network: N, d_model: int, random: torch.Generator) -> N:
+    """Draw all matrices, uniform and of variance 1 / d_model, and set all vectors to 0."""
+    bound = math.sqrt(3 / d_model)
+    for part in network.parameters():
+        if part.ndim > 1:
+            part.uniform_(-bound, bound, generator=random)
+        else:
+            part.zero_()
+    return network
 
 
 def descend(

@@ -112,7 +112,7 @@ def test_both_stacks_of_an_encoder_decoder_and_shared_keys_are_counted():
 
 
 def test_largest_sizes_make_a_layer():
-    sizes = lab.Sizes(**lab.MOST)
+    sizes = lab.Sizes(**lab.MAX_SIZES)
     assert sizes.n_kv_heads == sizes.n_heads == 100_000
 
 

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from mha_viz.learn.labs.how_heads_learn import film as learning
-from mha_viz.learn.labs.how_heads_learn import gradient_descent as lab
+from mha_viz.learn.labs.how_heads_learn import numbers as lab
 from mha_viz.learn.training import weights_of
 
 STEPS = list(range(0, 400, 4))
@@ -18,7 +18,7 @@ def test_the_bound_is_on_the_running_mean_of_squares_and_from_above():
     found = lab.bound(STEPS, squared)
     assert found.holds and found.steps == [step + 1 for step in STEPS]
     assert found.mean == pytest.approx(np.cumsum(squared) / np.arange(1, len(STEPS) + 1))
-    first = [t for t in found.steps if lab.FIRST <= t <= found.steps[-1] / 2]
+    first = [t for t in found.steps if lab.FIRST_STEP <= t <= found.steps[-1] / 2]
     largest = max(math.sqrt(t) * found.mean[found.steps.index(t)] for t in first)
     assert found.factor == pytest.approx(lab.SLACK * largest)
     assert found.line == pytest.approx([found.factor / math.sqrt(t) for t in found.steps])

@@ -242,7 +242,7 @@ def test_failure_is_the_worst_head_of_each_layer():
     )
     sides = measured.of_loss(found, 3)["failure"]
     assert [v.word for v in judge(BY_KEY["failure"], sides)] == [FAILS, UNDEFINED, HOLDS]
-    assert sides.more[measured.HARMED].tolist()[::2] == [0.5, 0.0]
+    assert sides.more[measured.HARMED_SHARE].tolist()[::2] == [0.5, 0.0]
 
 
 def test_heads_are_removed_on_texts_that_their_order_has_not_seen(monkeypatch):

@@ -11,8 +11,8 @@ from mha_viz.learn.activations import record_activations, spread
 from mha_viz.learn.frame.matrix_step import largest_products
 from mha_viz.learn.labs.step_by_step import code as step_code
 from mha_viz.learn.labs.step_by_step import numbers as lab
+from mha_viz.learn.labs.step_by_step.code import BUGS, run_taught, taught_code
 from mha_viz.learn.labs.step_by_step.tables import step_notes, step_text
-from mha_viz.learn.labs.step_by_step.taught import BUGS, run_taught, taught_code
 from tests.making.comparing import close
 from tests.making.families import build
 

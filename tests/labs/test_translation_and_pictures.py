@@ -135,7 +135,7 @@ def test_the_page_states_what_the_shipped_translators_do(translators) -> None:
 
     batch = translation.drawn(401, torch.Generator().manual_seed(5), held_out=True)
     before, verb = translation.begun(batch.target), batch.positions[:, 0]
-    hidden = torch.zeros(*batch.target.shape, translation.MOST, dtype=torch.bool)
+    hidden = torch.zeros(*batch.target.shape, translation.MAX_WORDS, dtype=torch.bool)
     hidden[torch.arange(401), 0, verb] = True
     for found, share, still in ((first, 0.35, 0.89), (fourth, 1.0, 0.2)):
         network = with_weights(translation.Translator(), found.weights)

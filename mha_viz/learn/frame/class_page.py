@@ -21,8 +21,8 @@ from mha_viz.ui.widgets.messages.notices import plain, stop_on_error
 ADDRESS = "class"
 _OPEN = "class-open-page"
 _ON_THE_WAY = "class-on-the-way"  # the move for which this browser opens another page
-_TICKS = 0.5  # seconds in which a browser hears of a run, and its last questions arrive
-_LEADS = "teach"  # the page on which a teacher stays while the class moves on
+_SETTLE_SECONDS = 0.5  # seconds in which a browser hears of a run, and its last questions arrive
+_TEACH_PAGE = "teach"  # the page on which a teacher stays while the class moves on
 
 
 def draw() -> None:
@@ -139,7 +139,7 @@ def _is_due(page: str) -> bool:
     stop, moves = classroom.current_stop()
     moves_key, leads = _moves_key(), classroom.leads()
     moved = moves > st.session_state.setdefault(moves_key, moves)
-    if leads and page == _LEADS:  # this window brings the class on; its others follow
+    if leads and page == _TEACH_PAGE:  # this window brings the class on; its others follow
         st.session_state[moves_key] = moves
         return False
     return _stop_at(stop) is not None and (moved or (page == ADDRESS and not leads))
@@ -149,7 +149,7 @@ def _go() -> None:
     """Open the stop where the class is."""
     # What the browser asks of the old page's fragments until it hears of this run would be run for
     # the old page after the new one is drawn, and Streamlit would empty that.
-    time.sleep(_TICKS)
+    time.sleep(_SETTLE_SECONDS)
     stop, moves = classroom.current_stop()
     st.session_state[_ON_THE_WAY] = moves
     session().page = ADDRESS  # no stop is there: each opens anew, also where it is open already

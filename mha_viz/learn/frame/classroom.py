@@ -28,7 +28,7 @@ REFRESH_SECONDS = 3  # seconds between two looks at the votes
 # Strangers could push a teacher's class out, and vote in it as often as they like.
 NO_CLASSES = sentence("class")
 _BROWSER, _JOINED = "class-browser", "class-joined"
-_AT = "class-at-page"  # the page of the stop where the class is
+_STOP_PAGE = "class-at-page"  # the page of the stop where the class is
 
 
 def permitted() -> bool:
@@ -183,7 +183,7 @@ def earlier_answer(question: Hashable, options: Sequence[str]) -> tuple[str | No
 
 def set_page(page: str) -> None:
     """Note the page of the stop where the class is; "" before its first stop."""
-    st.session_state[_AT] = page
+    st.session_state[_STOP_PAGE] = page
 
 
 def is_led_on(page: str) -> bool:
@@ -191,7 +191,7 @@ def is_led_on(page: str) -> bool:
 
     A pupil may look at other labs alone: there nobody would uncover an answer.
     """
-    return is_joined() and st.session_state.get(_AT, "") in ("", page)
+    return is_joined() and st.session_state.get(_STOP_PAGE, "") in ("", page)
 
 
 def take_part(

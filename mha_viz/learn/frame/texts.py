@@ -7,11 +7,12 @@ a method of `Choices`, the rest its arguments), or any strings. Values fill {pla
 {size:number} writes a value as `format_number` does. A formula is LaTeX and holds none.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Any, cast
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from mha_viz.learn.frame import layout, questions
 from mha_viz.learn.frame.choices import Choices
@@ -45,7 +46,12 @@ class Texts(texts.Texts):
         layout.step(title, statement, formula or "")
 
     def fold(
-        self, choices: Choices, name: str, draw: Callable[[], object], /, **values: object
+        self,
+        choices: Choices,
+        name: str,
+        draw: Callable[[], object] = lambda: None,
+        /,
+        **values: object,
     ) -> None:
         """Draw a step in a fold: its statement and formula, if any, and what `draw` draws.
 
@@ -77,6 +83,18 @@ class Texts(texts.Texts):
     ) -> Cover:
         """Draw a question, and return the cover of the figures that answer it."""
         return questions.predict(choices, name, self.question(name, right=right, **values))
+
+    def opening(
+        self, choices: Choices, name: str, widths: Sequence[int] = (1, 1), /, **values: Any
+    ) -> tuple[Cover, DeltaGenerator, DeltaGenerator]:
+        """Draw a lab's first question in a column, beside one for the figure that answers it.
+
+        Returns:
+            The cover of that figure, the column of the question, and that of the figure.
+        """
+        question_column, figure_column = st.columns(widths, gap="medium")
+        with question_column:
+            return self.predict(choices, name, **values), question_column, figure_column
 
     def choose(self, choices: Choices, name: str, /, **arguments: Any) -> Any:
         """Draw the control that `controls.NAME` declares, and return what is chosen.

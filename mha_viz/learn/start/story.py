@@ -17,10 +17,12 @@ from mha_viz.web.labels import clean, head_name
 from mha_viz.web.payload import encode, pack
 
 TEXTS = read_texts(__package__)
-CARRIES = 0.5  # the share of the first guess that a head must take along to be said to carry it
-SURE = 0.05  # a likeliest token below this is no idea of what comes next
+MIN_CARRIED_SHARE = (
+    0.5  # the share of the first guess that a head must take along to be said to carry it
+)
+MIN_PROBABILITY = 0.05  # a likeliest token below this is no idea of what comes next
 WAYS = {"lab": "lab-soft-lookup", "circuit": "lab-induction-circuit", "heads": FIRST_PAGE}  # pages
-ENDING = 4  # words that the question repeats
+N_ENDING_WORDS = 4  # words that the question repeats
 Labels = Sequence[Sequence[Sequence[EarnedLabel]]]
 # Labels in the order in which they say most about a head; the others say how far it looks.
 FIRST = ("induction", "previous_token", "duplicate", "self", "first_token", "next_token")
@@ -101,13 +103,13 @@ def _chosen(run: Followed) -> dict[str, str]:
     """Return the texts of those steps whose text depends on what was found."""
     guesses = run.guesses
     without = guesses.without[run.carrier]
-    certainty = "text" if float(guesses.with_all[0]) >= SURE else "unsure"
+    certainty = "text" if float(guesses.with_all[0]) >= MIN_PROBABILITY else "unsure"
     off = "gone" if int(without.argmax()) else "stays"
     return {
         "question": certainty,
         "prediction": certainty,
-        "carrier": "text" if float(guesses.losses[run.carrier]) >= CARRIES else "none",
-        "off": off if float(without.max()) >= SURE else "unsure",
+        "carrier": "text" if float(guesses.losses[run.carrier]) >= MIN_CARRIED_SHARE else "none",
+        "off": off if float(without.max()) >= MIN_PROBABILITY else "unsure",
     }
 
 
@@ -120,16 +122,16 @@ def _values(run: Followed, labels: Labels) -> dict[str, Any]:
     query, key = run.query[layer, head, -1], run.key[layer, head, best]
     carrier = guesses.without[run.carrier]
     author, carrying = head_name(*run.author), head_name(*run.carrier)
-    other = guesses.labels[int(carrier.argmax())]
+    other, text = guesses.labels[int(carrier.argmax())], (run.tokens, run.text)
     values: dict[str, Any] = {
-        "ending": " ".join(words[-ENDING:]),
+        "ending": " ".join(words[-N_ENDING_WORDS:]),
         "last": names[-1],
         "n": count(len(names), "token"),
         "vocabulary": 4096,
         "guess": clean(guesses.labels[0]),
         "p": float(guesses.with_all[0]),
         "percent": _percent(float(guesses.with_all[0])),
-        "split": _token_lines(run),
+        "split": " ".join(filter(None, (pieces_line(*text), language_line(*text, MODEL)))),
         "author": author,
         "head": head,
         "n_layers": len(run.pattern),
@@ -153,7 +155,7 @@ def _values(run: Followed, labels: Labels) -> dict[str, Any]:
 
 def _idea(label: str, p: float) -> str:
     """Name the likeliest token with its probability, or say that there is no idea."""
-    return f"“{clean(label)}” {_percent(p)}" if p >= SURE else TEXTS("layers.unsure")
+    return f"“{clean(label)}” {_percent(p)}" if p >= MIN_PROBABILITY else TEXTS("layers.unsure")
 
 
 def _percent(share: float) -> str:
@@ -172,12 +174,6 @@ def _why(run: Followed, labels: Labels, values: Mapping[str, Any]) -> str:
     if repeats and note and has(run.author, "induction"):
         return TEXTS("off.writer", **values)
     return TEXTS("off.other")
-
-
-def _token_lines(run: Followed) -> str:
-    """Say which words are whole tokens, what another is cut into, and if the model reads these."""
-    text = run.tokens, run.text
-    return " ".join(filter(None, (pieces_line(*text), language_line(*text, MODEL))))
 
 
 def _known(earned: Sequence[EarnedLabel]) -> list[EarnedLabel]:

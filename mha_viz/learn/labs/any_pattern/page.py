@@ -29,7 +29,7 @@ TEXTS = read_texts(__package__)
 PAINTED = "own"  # the choice of a pattern that was painted or typed
 ERRORS = TEXTS.labels("error-titles")
 MIN_DRAWN = 1e-7  # of a logarithmic axis: smaller differences are rounding
-NEAR = 0.01  # nats: as good as exact
+EXACT_NATS = 0.01  # nats: as good as exact
 
 
 def draw(choices: Choices) -> None:
@@ -37,9 +37,8 @@ def draw(choices: Choices) -> None:
 
     No fragment: a button in one does not end the run that it is drawn in, and Stop must.
     """
-    question, matrices = st.columns(2, gap="medium")
+    cover, question, matrices = TEXTS.opening(choices, "diagonal")
     with question:
-        cover = TEXTS.predict(choices, "diagonal")
         TEXTS.step("price")
     rows, seed = painted(choices)
     n, target = len(rows), patterns.pattern_of(rows)
@@ -59,8 +58,8 @@ def draw(choices: Choices) -> None:
 
 
 def _errors(choices: Choices, fit: Fit) -> None:
-    good = [d_k for d_k, kl in enumerate(fit.kl.tolist(), 1) if kl < NEAR]
-    TEXTS.markdown("errors.found" if good else "errors.none", near=NEAR, good=good)
+    good = [d_k for d_k, kl in enumerate(fit.kl.tolist(), 1) if kl < EXACT_NATS]
+    TEXTS.markdown("errors.found" if good else "errors.none", near=EXACT_NATS, good=good)
     error = choices.segments("error", "Error", ERRORS, "kl")
     lines = {"trained": getattr(fit, error)}
     if error == "kl":

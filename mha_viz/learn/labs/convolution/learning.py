@@ -17,7 +17,7 @@ from mha_viz.learn.training import descend
 SIDE = 8  # pixels
 CLASSES = ("lying", "standing", "falling", "rising")  # which way a stroke runs
 COUNTS = (8, 32, 128, 512)  # pictures to learn from
-UNSEEN = 500
+N_UNSEEN = 500
 CHANCE = 1 / len(CLASSES)
 STEPS, BATCH = 400, 32
 N_HEADS, CHANNELS = 9, 8
@@ -134,7 +134,7 @@ def learn(
         )
     unseen: dict[str, list[float]] = {kind: [] for kind in KINDS}
     training: dict[str, list[float]] = {kind: [] for kind in KINDS}
-    test_set, networks = strokes(UNSEEN, UNSEEN + seed), {}
+    test_set, networks = strokes(N_UNSEEN, N_UNSEEN + seed), {}
     for i, (count, kind) in enumerate(product(counts, KINDS)):
         training_set = strokes(count, seed)
         networks[kind] = network = _initialised(KINDS[kind](), seed)

@@ -19,7 +19,7 @@ BORDERS = ("zeros", "nearest")  # outside of the picture
 MAX_SIDE = 32  # pixels of the longer side
 CODE = 4  # numbers of a token that encode its position: row, column, their squares' sum, one
 ALPHAS = (0.25, 0.5, 1.0, 2.0, 3.0, 4.0, 6.0, 8.0, 10.0, 12.0, 16.0, 20.0, 25.0, 30.0)
-SHARP = 20.0  # all weight on one pixel, in float32
+SHARP_ALPHA = 20.0  # all weight on one pixel, in float32
 Picture = Float[Tensor, "row column in"]
 Output = Float[Tensor, "row column out"]
 Kernel = Float[Tensor, "out in size size"]
@@ -102,7 +102,7 @@ def in_sight(rows: int, columns: int, size: int) -> Bool[Tensor, "head pixel 1"]
 
 @torch.no_grad()
 def attended(
-    picture: Picture, kernel: Kernel, alpha: Number = SHARP, border: str = "zeros"
+    picture: Picture, kernel: Kernel, alpha: Number = SHARP_ALPHA, border: str = "zeros"
 ) -> Output:
     """Apply the heads to a picture.
 
@@ -272,7 +272,7 @@ def border_gaps(picture: Picture, kernel: Kernel) -> dict[str, float]:
     """
     exact = {border: convolved(picture, kernel, border) for border in BORDERS}
     return {
-        f"{border}_{other}": gap(picture, kernel, SHARP, border, exact[other])
+        f"{border}_{other}": gap(picture, kernel, SHARP_ALPHA, border, exact[other])
         for border in BORDERS
         for other in BORDERS
     }
@@ -296,7 +296,7 @@ def shuffle_gaps(picture: Picture, seed: int = 0) -> tuple[float, float]:
 
     blur = full_kernel(kernel_numbers("blur", 3), 3, channels)
     single, nine = (
-        gap(shuffled(picture), kernel, SHARP, "zeros", shuffled(attended(picture, kernel)))
+        gap(shuffled(picture), kernel, SHARP_ALPHA, "zeros", shuffled(attended(picture, kernel)))
         for kernel in (mix, blur)
     )
     return single, nine

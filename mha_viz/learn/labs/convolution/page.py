@@ -53,9 +53,7 @@ def draw(choices: Choices) -> None:
 
 @layout.part
 def _story(choices: Choices) -> None:
-    question, pictures = st.columns(2, gap="medium")
-    with question:
-        cover = TEXTS.predict(choices, "same")
+    cover, question, pictures = TEXTS.opening(choices, "same")
     setup = _setup(choices)
     exact = convolution.convolved(setup.picture, setup.kernel, setup.border)
     ours = _attended(*setup[:4])
@@ -324,7 +322,7 @@ def _learned(choices: Choices, learned: Learned, seed: int) -> None:
         levels={"guessing": lab.CHANCE},
         more=dict(xaxis=ticks(counts)),
         table={"pictures": counts, **lines},
-        **TEXTS.lines("learned.curves", unseen=lab.UNSEEN, steps=lab.STEPS, seed=seed),
+        **TEXTS.lines("learned.curves", unseen=lab.N_UNSEEN, steps=lab.STEPS, seed=seed),
     )
     middle = lab.SIDE // 2
     at = learned.pattern[:, middle * lab.SIDE + middle].reshape(-1, lab.SIDE, lab.SIDE)

@@ -11,8 +11,8 @@ from mha_viz.errors import ArgumentError, AttentionUnavailableError, NotKeptErro
 from mha_viz.learn.activations import MATRICES
 from mha_viz.learn.frame.contents import read_records
 
-MOST = dict(n=10_000_000, d_model=1_000_000, n_heads=100_000, n_kv_heads=100_000)
-MOST |= dict(n_layers=10_000, bytes_each=8, n_read=10_000_000, batch=1_000_000)
+MAX_SIZES = dict(n=10_000_000, d_model=1_000_000, n_heads=100_000, n_kv_heads=100_000)
+MAX_SIZES |= dict(n_layers=10_000, bytes_each=8, n_read=10_000_000, batch=1_000_000)
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Sizes:
             object.__setattr__(self, "n_kv_heads", self.n_heads)
         if self.n_read == 0:
             object.__setattr__(self, "n_read", self.n)
-        for name, most in MOST.items():
+        for name, most in MAX_SIZES.items():
             if not 1 <= getattr(self, name) <= most:
                 raise ArgumentError(f"{name} must lie in 1..{most:,}, got {getattr(self, name):,}.")
         if self.d_model % self.n_heads:
@@ -67,7 +67,7 @@ class Sizes:
         return self.d_model // self.n_heads
 
 
-def divisors(number: int, most: int = MOST["d_model"]) -> list[int]:
+def divisors(number: int, most: int = MAX_SIZES["d_model"]) -> list[int]:
     """List the divisors of `number` that are at most `most`.
 
     >>> divisors(12, 4)

@@ -35,12 +35,12 @@ from mha_viz.ui.widgets.messages.notices import plain
 TEXTS = read_texts(__package__)
 
 BYTES = {4: "4 (float32)", 2: "2 (float16, bfloat16)", 1: "1 (int8, float8)", 8: "8 (float64)"}
-LONG = tuple(2**i for i in range(6, 18))  # 64 to 131,072 tokens
+LENGTHS = tuple(2**i for i in range(6, 18))  # 64 to 131,072 tokens
 DEFAULTS = dict(n=512, d_model=768, n_heads=12, n_kv_heads=0, n_layers=12, n_read=0, batch=1)
 PADDED = (64, 512)  # two texts of one batch
 HEADS = (1, 2, 4, 8, 16, 32)  # that are timed
-AT = 512  # tokens at which heads are compared
-LARGE = 512  # tokens from which on powers are fitted: below, calls take longer than their work
+N_TOKENS = 512  # tokens at which heads are compared
+MIN_FITTED = 512  # tokens from which on powers are fitted: below, calls take longer than their work
 WAYS = TEXTS.labels("ways")
 
 
@@ -50,9 +50,8 @@ def draw(choices: Choices) -> None:
     No fragment: a button in one does not end the run that it is drawn in, and Stop must.
     """
     checkpoint = selection.current().checkpoint  # first: it begins the list of a link's problems
-    question, figure = st.columns(2, gap="medium")
+    cover, question, figure = TEXTS.opening(choices, "long")
     with question:
-        cover = TEXTS.predict(choices, "long")
         TEXTS.step("calculator")
     sizes = sizes_of(choices, DEFAULTS)
     if sizes is not None:
@@ -84,7 +83,7 @@ def sizes_of(choices: Choices, defaults: Mapping[str, int], n_bytes: int = 4) ->
 
 def _growth(choices: Choices, sizes: Sizes) -> None:
     """Draw what grows with n, and what with its square."""
-    counted = [costs(replace(sizes, n=n, n_read=n)) for n in LONG]
+    counted = [costs(replace(sizes, n=n, n_read=n)) for n in LENGTHS]
     lines = {
         TEXTS("growth.linear"): [cost.projections for cost in counted],
         TEXTS("growth.square"): [cost.scores + cost.mixing for cost in counted],
@@ -94,10 +93,10 @@ def _growth(choices: Choices, sizes: Sizes) -> None:
     charts.lines(
         choices.key("growth"),
         lines,
-        x=LONG,
-        moments={f"n = {even:,}": float(even)} if even < LONG[-1] else {},
-        more=dict(xaxis=ticks(LONG[::2])),
-        table={"n": LONG, **lines, **patterns},
+        x=LENGTHS,
+        moments={f"n = {even:,}": float(even)} if even < LENGTHS[-1] else {},
+        more=dict(xaxis=ticks(LENGTHS[::2])),
+        table={"n": LENGTHS, **lines, **patterns},
         **TEXTS.lines("growth-figure", sizes=sizes),
     )
 
@@ -189,7 +188,7 @@ def _timing(choices: Choices) -> None:
             TEXTS.choose(choices, name) for name in names
         )
     lengths = [n for n in measured.LENGTHS if n <= longest]
-    runs = [(n, width, heads) for n in lengths] + [(AT, width, h) for h in HEADS]
+    runs = [(n, width, heads) for n in lengths] + [(N_TOKENS, width, h) for h in HEADS]
     run = LabRun(partial(measured.measure, runs, seed), settings, len(runs) * len(WAYS))
     times = offer_run(choices, run, name="start", label="Measure", keep=8)
     if times is None:
@@ -202,7 +201,7 @@ def _timing(choices: Choices) -> None:
 def _by_length(choices: Choices, lengths: list[int], sizes: Sizes, times: Measured) -> None:
     """Draw the times by length beside what the counts say, and their powers of n."""
     counted = [costs(replace(sizes, n=n, n_read=n)) for n in lengths]
-    least = min(LARGE, lengths[-2])
+    least = min(MIN_FITTED, lengths[-2])
     powers = [measured.exponent(lengths, list(times.fastest[way]), least) for way in WAYS]
     speed = short(times.speed)
     TEXTS.markdown("measured.powers", least=least, powers=powers, speed=speed, times=times)
@@ -227,8 +226,8 @@ def _by_heads(choices: Choices, width: int, times: Measured) -> None:
     seconds, sizes = ((part[0], part[-1]) for part in (list(times.seconds.weights), times.pattern))
     TEXTS.markdown(
         "by-heads.text",
-        n=AT,
-        operations=short(2 * costs(Sizes(AT, width, 1)).scores),
+        n=N_TOKENS,
+        operations=short(2 * costs(Sizes(N_TOKENS, width, 1)).scores),
         heads=HEADS[-1],
         ms=[1000 * second for second in seconds],
         ratio=seconds[1] / seconds[0],
@@ -237,7 +236,7 @@ def _by_heads(choices: Choices, width: int, times: Measured) -> None:
     ways = ("weights", "fused")
     columns = {"heads": HEADS, "d_k": [width // h for h in HEADS], **_columns(times, ways)}
     columns["bytes of the weights"] = times.pattern
-    texts = TEXTS.lines("time-by-heads-figure", n=AT, width=width, times=times, lab=measured)
+    texts = TEXTS.lines("time-by-heads-figure", n=N_TOKENS, width=width, times=times, lab=measured)
     axes, key = dict(xaxis=ticks(HEADS)), choices.key("time-by-heads")
     _times(key, HEADS, times, ways, {}, table=columns, more=axes, **texts)
 
@@ -268,7 +267,7 @@ def _columns(times: Measured, ways: Iterable[str]) -> dict[str, Any]:
 def _models(choices: Choices, checkpoint: tuple[str, str, str]) -> None:
     model = memory.model(*checkpoint)
     with layout.row():
-        n = TEXTS.choose(choices, "at", options=LONG)
+        n = TEXTS.choose(choices, "at", options=LENGTHS)
         size = TEXTS.choose(choices, "at_bytes", options=BYTES)
     table = rows(n, size, model)
     shares = [

@@ -109,7 +109,7 @@ def board(scene: Scene, key: str, importance: HeadImportance | None) -> game.Boa
         if importance is None:
             return None
         change = importance.mean if task.highest else importance.mean.abs()
-        passing = ((change > game.SPARE) == task.highest).nonzero().tolist()
+        passing = ((change > game.SPARE_NATS) == task.highest).nonzero().tolist()
         return game.board_of_scores(task, change, [(layer, head) for layer, head in passing])
 
     def make() -> game.Board | None:

@@ -16,8 +16,8 @@ Head = tuple[int, int]  # layer, head
 Answer = tuple[Head, ...]  # one head, or two; none is "no head does"
 HINT_COST = 10
 N_HINTS = 3
-_SAME = 1e-6  # values that differ by less are one
-SPARE = 0.01  # nats per token: a change of the loss that counts as none
+_TIE = 1e-6  # values that differ by less are one
+SPARE_NATS = 0.01  # nats per token: a change of the loss that counts as none
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class Task:
             kind = "broad" if self.key == "broad" else "label"
             least, title = LABELS[self.label].threshold, METRICS[self.metric].title
             return _RULES[kind].format(title=title, least=least)
-        return _RULES[self.needs].format(sign="more" if self.highest else "less", least=SPARE)
+        return _RULES[self.needs].format(sign="more" if self.highest else "less", least=SPARE_NATS)
 
 
 _TABLES = tomllib.loads(Path(__file__).with_name("tasks.toml").read_text("utf-8"))
@@ -112,13 +112,13 @@ class Board:
         """Return 1 for the best; equal values share a rank."""
         sign = 1.0 if self.task.highest else -1.0
         signed = sign * self._value(answer)
-        return 1 + sum(sign * value > signed + _SAME for value in self.values.values())
+        return 1 + sum(sign * value > signed + _TIE for value in self.values.values())
 
     def share(self, answer: Answer) -> float:
         """Return the answer's place between the mean of all answers (0) and the best (1)."""
         mean = math.fsum(self.values.values()) / len(self.values)
         reach = self.values[self.best] - mean
-        if abs(reach) <= _SAME:
+        if abs(reach) <= _TIE:
             return 1.0
         return min(max((self._value(answer) - mean) / reach, 0.0), 1.0)
 

@@ -61,12 +61,7 @@ def draw(choices: Choices) -> None:
     if task_boards or not boards.OF_LOSS & set(exercise.tasks):
         play = partial(_play, choices, scene, task_boards, exercise.seed)
         look.beside([2, 3], partial(_predict, choices, scene), play)
-    layout.fold(choices, "points", TEXTS("rules.title"), _rules)
-
-
-def _rules() -> None:
-    TEXTS.markdown("rules.statement", hint_cost=HINT_COST)
-    st.latex(TEXTS("rules.formula"))
+    TEXTS.fold(choices, "points", hint_cost=HINT_COST)
 
 
 def _predict(choices: Choices, scene: Scene) -> None:

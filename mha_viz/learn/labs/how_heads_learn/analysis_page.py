@@ -12,10 +12,10 @@ from mha_viz.learn.frame import charts, layout
 from mha_viz.learn.frame.choices import Choices
 from mha_viz.learn.frame.long_work import LabRun, offer_run
 from mha_viz.learn.frame.texts import read_texts
-from mha_viz.learn.labs.how_heads_learn import gradient_descent as lab
 from mha_viz.learn.labs.how_heads_learn import loss_landscape
+from mha_viz.learn.labs.how_heads_learn import numbers as lab
 from mha_viz.learn.labs.how_heads_learn.film import (
-    FEWEST,
+    MIN_STEPS,
     N_LAYERS,
     PERIODS,
     WARMUP,
@@ -23,7 +23,6 @@ from mha_viz.learn.labs.how_heads_learn.film import (
     Settings,
     weights_at,
 )
-from mha_viz.learn.labs.how_heads_learn.numbers import CURVATURE, PLANES
 from mha_viz.plots.curves import LossPlane, landscape
 from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.exports import figures
@@ -68,7 +67,7 @@ def _one_step(choices: Choices, film: Film, settings: Settings) -> None:
     weights = film.weights.get(step)
     if weights is None:
         make = partial(weights_at, settings, step)
-        run = LabRun(make, (*settings, step), max(step, FEWEST))
+        run = LabRun(make, (*settings, step), max(step, MIN_STEPS))
         weights = offer_run(choices, run, name="again", label="Train up to here")
     if weights is None:
         TEXTS.caption("chain.again", steps=list(film.weights))
@@ -117,7 +116,7 @@ def _decay(choices: Choices, film: Film, optimizer: str, settings: str) -> None:
         x=bound.steps,
         moments={"formed": film.formed + 1.0} if film.formed else {},
         table={"t": bound.steps, **lines, "of 32 texts": single},
-        **TEXTS.lines("rate-figure", settings=settings, first=lab.FIRST),
+        **TEXTS.lines("rate-figure", settings=settings, first=lab.FIRST_STEP),
     )
 
 
@@ -125,7 +124,7 @@ def _curvature(choices: Choices, film: Film, settings: Settings) -> None:
     """Draw the ends of the Hessian's spectrum, behind a button: they take a while."""
     cover = TEXTS.predict(choices, "saddle")
     make = partial(loss_landscape.curvature, film.n_heads, film.weights[film.steps[-1]])
-    run = LabRun(make, settings, loss_landscape.N_PRODUCTS, CURVATURE)
+    run = LabRun(make, settings, loss_landscape.N_PRODUCTS, lab.CURVATURE)
     curvature = offer_run(choices, run, name="curvature", label="Measure the curvature")
     if curvature is None:
         return
@@ -141,7 +140,7 @@ def _plane(choices: Choices, film: Film, settings: Settings, about: str) -> None
     kind = TEXTS.choose(choices, "plane")
     total = film.steps[-1] + loss_landscape.SIDE**2
     make = partial(loss_landscape.plane_of_run, settings, kind)
-    run = LabRun(make, (*settings, kind), total, PLANES[kind])
+    run = LabRun(make, (*settings, kind), total, lab.PLANES[kind])
     plane = offer_run(choices, run, name="landscape", label="Train and measure the plane")
     if plane is None:
         return

@@ -13,8 +13,7 @@ from mha_viz.core.attention.multi_head import AttentionOutput, MultiHeadAttentio
 from mha_viz.core.layer_numbers import head_name
 from mha_viz.core.metrics import METRICS
 from mha_viz.errors import ArgumentError
-from mha_viz.learn.labs.own_reflection.learning import sinusoids
-from mha_viz.learn.training import weights_of, with_weights
+from mha_viz.learn.training import initialised, normed, sinusoids, weights_of, with_weights
 
 D_MODEL, D_VOCAB, N_CTX, N_LAYERS = 64, 32, 32, 2
 PERIODS = (4, 16)  # of a training text, shortest and longest
@@ -27,7 +26,7 @@ ASPECTS |= {"gradient": "head_gradient", "update": "update"}
 OPTIMIZERS = ("adam", "sgd")
 WARMUP = 50  # steps, of Adam alone
 _BATCH, _PROBE = 32, 8
-FEWEST = 20  # steps of a film
+MIN_STEPS = 20  # steps of a film
 Settings = tuple[int, int, float, int, str]  # of a run: heads, steps, rate, seed and optimizer
 Texts = tuple[Int[Tensor, "text token"], Int[Tensor, "text 1"]]  # ids, and each text's period
 
@@ -45,13 +44,8 @@ class TinyTransformer(nn.Module):
         super().__init__()
         self.embed = nn.Parameter(torch.randn(D_VOCAB, D_MODEL, generator=random) / 2)
         self.position = nn.Parameter(sinusoids(N_CTX, D_MODEL) / 2)
-        self.layers = nn.ModuleList(
-            MultiHeadAttention(D_MODEL, n_heads, bias=False) for _ in range(N_LAYERS)
-        )
-        bound = math.sqrt(3 / D_MODEL)  # Xavier, from our own generator
-        with torch.no_grad():
-            for weight in self.layers.parameters():
-                weight.uniform_(-bound, bound, generator=random)
+        layers = [MultiHeadAttention(D_MODEL, n_heads, bias=False) for _ in range(N_LAYERS)]
+        self.layers = initialised(nn.ModuleList(layers), D_MODEL, random)
         self.unembed = nn.Parameter(torch.randn(D_MODEL, D_VOCAB, generator=random))
         self.unembed.data /= math.sqrt(D_MODEL)
 
@@ -65,11 +59,11 @@ class TinyTransformer(nn.Module):
         residual = self.embed[ids] + self.position[: ids.shape[1]]
         patterns = []
         for layer in self.layers:
-            attention: AttentionOutput = layer(F.layer_norm(residual, (D_MODEL,)), causal=True)
+            attention: AttentionOutput = layer(normed(residual), causal=True)
             residual = residual + attention.output
             assert attention.pattern is not None
             patterns.append(attention.pattern)
-        return F.layer_norm(residual, (D_MODEL,)) @ self.unembed, patterns
+        return normed(residual) @ self.unembed, patterns
 
 
 def repeated(count: int, periods: tuple[int, int], random: torch.Generator) -> Texts:
@@ -214,7 +208,7 @@ def film(
     >>> film(n_heads=2, n_steps=20).loss[0] > 3
     True
     """
-    if not (FEWEST <= n_steps <= 5_000 and 0 < lr <= 1):
+    if not (MIN_STEPS <= n_steps <= 5_000 and 0 < lr <= 1):
         raise ArgumentError(f"20 to 5000 steps, a rate of (0, 1]; got {n_steps} and {lr}.")
     if optimizer not in OPTIMIZERS:
         raise ArgumentError(f"optimizer must be one of {OPTIMIZERS}, got {optimizer!r}.")
@@ -263,7 +257,7 @@ def weights_at(
     A film keeps few of its weights, since those of all snapshots are some megabytes.
     """
     n_heads, _, lr, seed, optimizer = settings
-    short = max(step, FEWEST)
+    short = max(step, MIN_STEPS)
     return film(n_heads, short, lr, seed, on_step, optimizer, all_weights=True).weights[step]
 
 

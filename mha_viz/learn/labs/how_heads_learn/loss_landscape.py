@@ -15,9 +15,9 @@ N_TEXTS = 32  # on which the loss is taken: the same for all weights, none of th
 N_PRODUCTS = 30  # Hessian-vector products: the ends of the spectrum are found soon
 KINDS = ("path", "random")  # of planes
 SIDE = 17  # points of the plane along each axis
-FLAT = 1e-3  # curvature below this share of the largest is level
-_MARGIN = 0.2  # of the path's extent, that the plane shows around it
-_NUDGE = 1e-4  # length of the step by which the loss itself tells a curvature
+LEVEL_SHARE = 1e-3  # curvature below this share of the largest is level
+_MARGIN_SHARE = 0.2  # of the path's extent, that the plane shows around it
+_NUDGE_LENGTH = 1e-4  # length of the step by which the loss itself tells a curvature
 
 
 def texts(seed: int = 0) -> lab.Texts:
@@ -47,7 +47,7 @@ class Curvature:
     @property
     def verdict(self) -> str:
         """ "down": some direction curves down for sure; "up": none does; "level": too near to 0."""
-        level = FLAT * self.largest + self.unsure[1]
+        level = LEVEL_SHARE * self.largest + self.unsure[1]
         if self.smallest < -level:
             return "down"
         return "up" if self.smallest > level else "level"
@@ -87,7 +87,8 @@ def curvature(
 
     middle = float(loss.detach())
     measured = [
-        (nudged(_NUDGE * v) - 2 * middle + nudged(-_NUDGE * v)) / _NUDGE**2 for v in vectors
+        (nudged(_NUDGE_LENGTH * v) - 2 * middle + nudged(-_NUDGE_LENGTH * v)) / _NUDGE_LENGTH**2
+        for v in vectors
     ]
     slope = float(gradient.detach().norm())
     return Curvature(values[0], values[1], unsure, (measured[0], measured[1]), slope, middle)
@@ -246,7 +247,7 @@ def _random(n_heads: int, end: Tensor, seed: int) -> Float[Tensor, "2 weight"]:
 def _axis(path: Tensor, side: int) -> Float[Tensor, " point"]:
     """Return points along a direction, around the whole path; 0 is one of them."""
     low, high = min(0.0, float(path.min())), max(0.0, float(path.max()))
-    room = _MARGIN * (high - low) or 1.0
+    room = _MARGIN_SHARE * (high - low) or 1.0
     low, high = low - room, high + room
     between = (high - low) / (side - 2)  # multiples of it, and no more than `side`
     first, last = math.floor(low / between), math.ceil(high / between)

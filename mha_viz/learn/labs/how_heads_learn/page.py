@@ -33,9 +33,8 @@ def draw(choices: Choices) -> None:
 
     No fragment as a whole: a button in one does not end the run that it is drawn in.
     """
-    question, figure = st.columns(2, gap="medium")
+    cover, question, figure = TEXTS.opening(choices, "sudden")
     with question:
-        cover = TEXTS.predict(choices, "sudden")
         formula = TEXTS("task.score", induction=METRICS["induction"].formula)
         TEXTS.step("task", formula=formula, lab=lab)
     n_heads, n_steps, lr, seed, optimizer = settings = _settings(choices)

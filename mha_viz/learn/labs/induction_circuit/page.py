@@ -26,31 +26,31 @@ from mha_viz.web.theme import format_number
 TEXTS = read_texts(__package__)
 
 WORD = 3  # of one copy: which one is asked first
-_KEPT = 2_000_000  # bytes of one circuit, for the cache: its runs hold z, queries, keys and values
-_SECONDS = 60.0  # that all of `explain` takes, about
+_CIRCUIT_BYTES = (
+    2_000_000  # bytes of one circuit, for the cache: its runs hold z, queries, keys and values
+)
+_EXPLAIN_SECONDS = 60.0  # that all of `explain` takes, about
 
 
 def draw(choices: Choices) -> None:
     """Draw the way from the task over heads, scores and edges to the test on unseen pairs."""
     model = memory.model(*lab.CHECKPOINT)
-    choice_column, figure_column = st.columns([2, 3], gap="medium")
-    with choice_column:
-        cover = TEXTS.predict(choices, "loss", model=lab.MODEL)
-        with layout.row():
-            n_words = choices.slide("words", "Words", lab.N_WORDS, 8, width=200)
-            seed = choices.seed(width=150)
+    cover, question, figure = TEXTS.opening(choices, "loss", (2, 3), model=lab.MODEL)
+    with question, layout.row():
+        n_words = choices.slide("words", "Words", lab.N_WORDS, 8, width=200)
+        seed = choices.seed(width=150)
     settings = (n_words, seed)
     circuit = memory.cache().get(
         ("lab-induction-circuit", *settings),
         lambda: lab.find_circuit(model, *settings),
-        lambda _: _KEPT,
+        lambda _: _CIRCUIT_BYTES,
     )
     about = f"{lab.MODEL}, {n_words} words repeated once, seed {seed}"
-    with figure_column, cover():
+    with figure, cover():
         _losses(choices, circuit, about)
-    with choice_column:
+    with question:
         make = partial(lab.explain, heavy.model_of(lab.CHECKPOINT))
-        run = LabRun(make, lab.CHECKPOINT, lab.N_STEPS, lab.STORED[0], _SECONDS)
+        run = LabRun(make, lab.CHECKPOINT, lab.N_STEPS, lab.STORED[0], _EXPLAIN_SECONDS)
         task = offer_run(choices, run, name="explain", label="Find the circuit")
     if task:
         look.beside([1, 2], partial(_task, task), partial(_heads, choices, task))
@@ -63,18 +63,15 @@ def draw(choices: Choices) -> None:
         "senders": partial(_senders, choices, circuit, settings, about),
     }
 
-    def fold(name: str) -> None:
-        layout.fold(choices, name, TEXTS(f"folds.{name}", reader=names["reader"]), folds[name])
-
     TEXTS.step("why-there", writer=names["writer"], reader=names["reader"])
     with st.container(gap="xxsmall"):
         for name in ("patterns", "score", "composition"):
-            fold(name)
+            TEXTS.fold(choices, name, folds[name], reader=names["reader"])
     if task:
         look.beside(2, partial(_edges, choices, task), partial(_test, choices, task))
     with st.container(gap="xxsmall"):
-        fold("cut")
-        fold("senders")
+        TEXTS.fold(choices, "cut", folds["cut"], lab=lab)
+        TEXTS.fold(choices, "senders", folds["senders"])
 
 
 def _task(task: lab.Findings) -> None:
@@ -148,8 +145,6 @@ def _composition(choices: Choices, model: AttentionModel, circuit: lab.Circuit) 
     writer, reader = circuit.writers[0], circuit.readers[0]
     make = partial(lab.ranked, model, writer, reader)
     ranked = memory.cache().get(("lab-induction-ranked", writer, reader), make, lambda _: 20_000)
-    TEXTS.markdown("composition.statement")
-    st.latex(TEXTS("composition.formula"))
     right = 0 if ranked.rank == 1 else 1 if ranked.rank <= 10 else 2
     cover = TEXTS.predict(choices, "top", right=right, ranked=ranked, **_names(circuit))
     n, (first_layer, last_layer) = circuit.record.n_heads, (writer[0], reader[0])
@@ -173,8 +168,6 @@ def _score_difference(
     choices: Choices, model: AttentionModel, circuit: lab.Circuit, about: str
 ) -> None:
     reader = circuit.readers[0]
-    TEXTS.markdown("score.statement")
-    st.latex(TEXTS("score.formula"))
     words, most = range(circuit.n_words - 1), max(lab.N_WORDS) - 2
     word = choices.position("word", "Word of a copy", words, WORD, most=most, width=250)
     score = lab.score_difference(model, circuit, reader, word)
@@ -234,7 +227,6 @@ def _cut(choices: Choices, circuit: lab.Circuit, settings: tuple[int, int]) -> N
     make = partial(lab.cuts, circuit)
     table = memory.cache().get(("lab-induction-cuts", *settings), make, lambda _: 5_000)
     one_cut, all_readers = table.loss[1], table.loss[2]
-    TEXTS.markdown("cut.statement", lab=lab)
     right = int(one_cut < (circuit.first_loss + circuit.second_loss) / 2)
     n_readers = count(len(circuit.readers), "head")
     values = {"found": circuit, "one": one_cut, "all_readers": all_readers, "n_readers": n_readers}

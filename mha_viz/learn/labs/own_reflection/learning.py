@@ -5,12 +5,12 @@ from dataclasses import dataclass
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Float
 from torch import Tensor
 
 from mha_viz.core.attention.multi_head import MultiHeadAttention
 from mha_viz.core.metrics import METRICS
 from mha_viz.errors import ArgumentError
+from mha_viz.learn.training import descend, sinusoids
 
 D_MODEL = 64
 TOKEN_SIZE = 0.3  # of the tokens' entries, so that they do not drown positions out
@@ -32,22 +32,6 @@ class Learned:
     previous: list[float]
     before: Tensor
     after: Tensor
-
-
-def sinusoids(n_tokens: int, d_model: int) -> Float[Tensor, "token d_model"]:
-    """Return positions as sines and cosines of many wavelengths.
-
-    A step to the left turns each pair of them by an angle: a linear map, the same for every place.
-
-    Source: Vaswani et al. 2017, section 3.5; here sines come first, and wavelengths grow up to
-    100 times, not 10,000: texts are short.
-
-    >>> sinusoids(2, 4)[0]
-    tensor([0., 0., 1., 1.])
-    """
-    rates = 100.0 ** (-torch.arange(0, d_model, 2) / d_model)
-    angles = torch.arange(n_tokens)[:, None] * rates
-    return torch.cat([angles.sin(), angles.cos()], dim=-1)
 
 
 def learn_left(
@@ -89,24 +73,24 @@ def learn_left(
     def texts() -> Tensor:
         return TOKEN_SIZE * torch.randn(64, n_tokens, D_MODEL, generator=random) + encoding
 
+    def measure(step: int) -> Tensor:
+        pattern, loss = _look(mha, unseen)
+        # The metric takes any two axes before query and key: here texts are in place of layers.
+        previous = METRICS["previous_token"].function(pattern.detach()).mean()
+        points.append((step, float(loss.detach()), float(previous)))
+        if on_step is not None:
+            on_step(step)
+        return pattern[0, 0].detach()
+
     unseen = texts()
     points: list[tuple[int, float, float]] = []
-    before = _look(mha, unseen)[0][0, 0].detach()
+    before = after = measure(0)
     every = max(1, n_steps // 50)
-    for step in range(n_steps + 1):
+    for step in descend(optimizer, lambda: _look(mha, texts())[1], n_steps):
         if step % every == 0 or step == n_steps:
-            pattern, loss = _look(mha, unseen)
-            # The metric takes any two axes before query and key: here texts are in place of layers.
-            previous = METRICS["previous_token"].function(pattern.detach()).mean()
-            points.append((step, float(loss.detach()), float(previous)))
-            if on_step is not None:
-                on_step(step)
-        if step < n_steps:
-            optimizer.zero_grad()
-            _look(mha, texts())[1].backward()
-            optimizer.step()
+            after = measure(step)
     steps, losses, weights = map(list, zip(*points, strict=True))
-    return Learned(steps, losses, weights, before, pattern[0, 0].detach())
+    return Learned(steps, losses, weights, before, after)
 
 
 def _look(mha: MultiHeadAttention, tokens: Tensor) -> tuple[Tensor, Tensor]:

@@ -22,7 +22,7 @@ from mha_viz.web.theme import format_number
 
 TEXTS = read_texts(__package__)
 SIZES = (3, 4, 5, 6)
-LARGEST = 9.9  # of an entry, in size
+MAX_ENTRY = 9.9  # of an entry, in size
 TEMPERATURES = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
 STEPS = (50, 100, 200, 300, 500, 1000, 5000)
 _SHARES = st.cache_data(max_entries=1, show_spinner=False)(lab.share_beaten)
@@ -40,9 +40,8 @@ def draw(choices: Choices) -> None:
 
 @layout.part
 def _reflection(choices: Choices) -> None:
-    question_column, picture = st.columns((2, 3), gap="medium")
-    with question_column:
-        cover = TEXTS.predict(choices, "mirror")
+    cover, question, picture = TEXTS.opening(choices, "mirror", (2, 3))
+    with question:
         with layout.row():
             n = choices.slide("tokens", "Tokens", SIZES, 4, width=150)
             chosen = choices.menu("token", "Look from", WORDS[: SIZES[-1]], WORDS[1], width=130)
@@ -50,7 +49,7 @@ def _reflection(choices: Choices) -> None:
     TEXTS.step("statement")
     with st.container(horizontal=True):
         grid = layout.Grid("Tokens X", lab.START[:n], WORDS[:n], ("first", "second"))
-        typed = torch.tensor(layout.editor(choices, f"x{n}", grid, most=LARGEST))
+        typed = torch.tensor(layout.editor(choices, f"x{n}", grid, most=MAX_ENTRY))
         tokens = lab.equal_norms(typed) if equal else typed
         reflection = lab.reflection(tokens)
         _matrices(("X Xᵀ", reflection.dots))

@@ -16,7 +16,7 @@ from mha_viz.errors import ArgumentError
 from mha_viz.learn.annotated_sentences import distinct_texts
 
 MODEL = "tiny-llama"
-MOST_HEADS = 8  # of a layer: all ways to group them are tried
+MAX_HEADS = 8  # of a layer: all ways to group them are tried
 
 
 @dataclass(frozen=True)
@@ -86,9 +86,9 @@ def compare_groups(model: AttentionModel, on_step: Callable[[int], None] | None 
     Source: grouped-query attention, Ainslie et al. 2023; distances of heads, Clark et al. 2019.
     """
     n_layers, n_heads, n_groups = model.n_layers, model.n_heads, model.n_kv_heads
-    if not 1 < n_groups < n_heads <= MOST_HEADS:
+    if not 1 < n_groups < n_heads <= MAX_HEADS:
         raise ArgumentError(
-            f"A layer must have several groups of heads that share keys, and at most {MOST_HEADS} "
+            f"A layer must have several groups of heads that share keys, and at most {MAX_HEADS} "
             f"heads; {model.name} has {n_heads} heads and {n_groups} key heads. Take {MODEL}."
         )
     by_text = []

@@ -12,7 +12,7 @@ from mha_viz.learn.frame.choices import Choices
 from mha_viz.learn.frame.long_work import LabRun, offer_run
 from mha_viz.learn.frame.texts import read_texts
 from mha_viz.learn.labs.cost.numbers import costs, divisors
-from mha_viz.learn.labs.cost.page import LONG, sizes_of
+from mha_viz.learn.labs.cost.page import LENGTHS, sizes_of
 from mha_viz.learn.labs.shared_keys import numbers as lab
 from mha_viz.learn.labs.shared_keys import recurrence
 from mha_viz.learn.labs.shared_keys.recurrence import KERNEL, KINDS, WIDTH, Reached
@@ -34,9 +34,8 @@ def draw(choices: Choices) -> None:
 
     No fragment as a whole: a button in one does not end the run that it is drawn in.
     """
-    question_column, figure_column = st.columns(2, gap="medium")
-    with question_column:
-        cover = TEXTS.predict(choices, "alike")
+    cover, question, figure = TEXTS.opening(choices, "alike")
+    with question:
         make = partial(lab.compare_groups, heavy.model_of(CHECKPOINT))
         stored = lab.STORED[0]
         run = LabRun(make, stored.settings, len(distinct_texts()), stored)
@@ -45,7 +44,7 @@ def draw(choices: Choices) -> None:
         ways, counts = groups.random.shape[1], groups.as_close
         with cover():
             TEXTS.step("found", model=lab.MODEL, ways=ways, as_close=counts, found=groups)
-    with figure_column, cover():
+    with figure, cover():
         _distances(choices, groups)
     _four(choices, groups)
     _caches(choices)
@@ -110,13 +109,13 @@ def _caches(choices: Choices) -> None:
     for kv in sorted(chosen, reverse=True):
         name = "multi-head" if kv == sizes.n_heads else "multi-query" if kv == 1 else "grouped"
         caches[f"{name}: {kv}"] = [
-            costs(replace(sizes, n=n, n_read=n, n_kv_heads=kv)).cache for n in LONG
+            costs(replace(sizes, n=n, n_read=n, n_kv_heads=kv)).cache for n in LENGTHS
         ]
     charts.lines(
         choices.key("caches"),
-        {name: (LONG, size) for name, size in caches.items()},
-        more=dict(xaxis=ticks(LONG[::2])),
-        table={"n": LONG, **caches},
+        {name: (LENGTHS, size) for name, size in caches.items()},
+        more=dict(xaxis=ticks(LENGTHS[::2])),
+        table={"n": LENGTHS, **caches},
         **TEXTS.lines("caches-figure", sizes=sizes),
     )
 

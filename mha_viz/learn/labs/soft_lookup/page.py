@@ -27,15 +27,13 @@ COOLING = (
 @layout.part
 def draw(choices: Choices) -> None:
     """Draw the lookup with every number and the temperature, then the square root."""
-    question_column, weights_column = st.columns((2, 3), gap="medium")
-    with question_column:
-        cover = TEXTS.predict(choices, "temperature")
-        with layout.row():
-            temperature = choices.amount(
-                "temperature", "Temperature T", 0.05, 5.0, 1.0, step=0.05, width=200
-            )
-            choices.play("temperature", temperature, COOLING, "the temperature, from hot to cold")
-    with weights_column, layout.row():
+    cover, question, picture = TEXTS.opening(choices, "temperature", (2, 3))
+    with question, layout.row():
+        temperature = choices.amount(
+            "temperature", "Temperature T", 0.05, 5.0, 1.0, step=0.05, width=200
+        )
+        choices.play("temperature", temperature, COOLING, "the temperature, from hot to cold")
+    with picture, layout.row():
         n = choices.slide("tokens", "Tokens", SIZES, 4, width=200)
         d_k = choices.slide("width", "Width d_k", WIDTHS, 3, width=200)
     TEXTS.step("lookup")
@@ -44,7 +42,7 @@ def draw(choices: Choices) -> None:
         query, key, value = (_edited(choices, *grid) for grid in grids)
     lookup = lab.lookup(query, key, value, temperature)
     _scores(lookup, WORDS[:n])
-    with weights_column, cover():
+    with picture, cover():
         _weights(lookup, WORDS[:n])
     _square_root(choices)
 

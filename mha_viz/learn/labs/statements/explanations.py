@@ -7,7 +7,7 @@ from mha_viz.core.metrics.joint_information import N_DRAWS
 from mha_viz.core.record.record import AttentionRecord
 from mha_viz.interventions.robustness import Robustness
 from mha_viz.learn.frame.texts import read_texts
-from mha_viz.learn.labs.statements.measured import HARMED, MOST
+from mha_viz.learn.labs.statements.measured import HARMED_SHARE, MAX_INFORMATION
 from mha_viz.learn.labs.statements.numbers import HOLDS, LITTLE, Sides, Statement, judge
 from mha_viz.ui.widgets.messages import words
 from mha_viz.web.theme import format_number as short
@@ -41,7 +41,7 @@ def why(
     word = judge(statement, sides)[layer].word
     values: dict[str, object] = {"layer": layer, "at": at, "statement": statement}
     if failures is not None:
-        at |= {"harmed": at[HARMED], **failures.summary()}
+        at |= {"harmed": at[HARMED_SHARE], **failures.summary()}
         values |= {"failures": failures, "n_pairs": len(failures.pairs)}
         chosen = {"loss": True, "pairs": len(failures.pairs) > 0}
     elif word == LITTLE:
@@ -101,7 +101,7 @@ def _sentences(statement: Statement, at: Numbers, holds: bool) -> dict[str, bool
             worse = at["heads’ mean pattern"] < at["right"] - statement.tolerance
             return {"theorem": True, "worse": worse, "equal": not worse}
         case "capacity":
-            return {"gap": True, "beyond": at["right"] > at[MOST], "holds": holds}
+            return {"gap": True, "beyond": at["right"] > at[MAX_INFORMATION], "holds": holds}
         case "given-query":
             return {"zero": True, **ends, "exact": True}
         case "redundancy":

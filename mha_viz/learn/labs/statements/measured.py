@@ -20,8 +20,8 @@ from mha_viz.core.metrics.spread import mutual_information
 from mha_viz.interventions.robustness import Robustness
 from mha_viz.learn.labs.statements.numbers import Sides
 
-HARMED = "share of heads beyond it"
-MOST = "ln n, the most that there can be"
+HARMED_SHARE = "share of heads beyond it"
+MAX_INFORMATION = "ln n, the most that there can be"
 # Of which shape they are is checked by the metrics, whose errors are for people.
 Pattern = Annotated[Tensor, "layer head query key"]
 Weights = Annotated[Tensor, "head d_model d_head"]
@@ -154,7 +154,7 @@ def of_pattern(pattern: Pattern, n_draws: int = N_DRAWS, seed: int = 0) -> dict[
     most = torch.full_like(total, math.log(pattern.shape[-2]))
     return {
         "best-head": Sides(low, high, best, sampled, more={"heads’ mean pattern": bounds.pooled}),
-        "capacity": Sides(low, high, total, sampled, more={MOST: most}),
+        "capacity": Sides(low, high, total, sampled, more={MAX_INFORMATION: most}),
         "given-query": Sides(low, high, total, sampled),
         "redundancy": Sides(low, high, less, sampled, more=parts),
     }
@@ -174,7 +174,9 @@ def of_loss(tested: Robustness, n_layers: int) -> dict[str, Sides]:
         if len(of_layer):
             rise[layer] = of_layer.max()
             harmed[layer] = (of_layer > tested.tolerance).to(mean).mean()
-    return {"failure": _certain(rise, torch.full_like(rise, tested.tolerance), **{HARMED: harmed})}
+    return {
+        "failure": _certain(rise, torch.full_like(rise, tested.tolerance), **{HARMED_SHARE: harmed})
+    }
 
 
 def _certain(first: Tensor, second: Tensor, **more: Tensor) -> Sides:

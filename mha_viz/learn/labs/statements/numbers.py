@@ -210,21 +210,16 @@ def removal(model: AttentionModel) -> Removal:
     return Removal(same, pruning_curve(model, unseen, same.removed[0]))
 
 
-def _failures(name: str) -> Failures:
-    return failures(load(name), untrained_copy(load(name)), TEXT)
-
-
-def _removals() -> dict[str, Removal]:
-    return {name: removal(load(name)) for name in ("tiny-gpt2", "tiny-bert")}
-
-
 N_DRAWS = 100  # heads that are switched off, and pairs of them
 TEXT = "The king (who was old and tired) smiled, said nothing, and went to bed."
-REMOVED = StoredRun("heads-removed", (), dict[str, Removal], _removals)
+REMOVED = StoredRun(
+    *("heads-removed", (), dict[str, Removal]),
+    lambda: {name: removal(load(name)) for name in ("tiny-gpt2", "tiny-bert")},
+)
 FAILED = tuple(
     StoredRun(
         *(f"{name}-failures", ((name, "auto", "float32"), TEXT, True), Failures),
-        partial(_failures, name),
+        partial(lambda name: failures(load(name), untrained_copy(load(name)), TEXT), name),
     )
     for name in ("tiny-bert", "tiny-gpt2")
 )

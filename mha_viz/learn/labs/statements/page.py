@@ -39,7 +39,7 @@ from mha_viz.ui.widgets.messages.notices import continue_on_error, plain
 SPACES = TEXTS.labels("spaces")
 JUDGED = (lab.HOLDS, lab.FAILS, lab.OPEN, lab.LITTLE)
 MARKS = {lab.HOLDS: "✓", lab.FAILS: "✗"}
-FEW, MANY = 3, 6  # statements that hold: up to so many are few, beyond so many nearly all
+MAX_FEW, MAX_HALF = 3, 6  # statements that hold: up to so many are few, beyond so many nearly all
 Measured = dict[str, Sides]
 Both = tuple[Measured, Measured]  # of the model, and of the same with random weights
 
@@ -212,7 +212,7 @@ def _predict(choices: Choices, sides_by_key: Measured) -> Cover:
         if statement.key in sides_by_key
     }
     true = [name for name, word in verdicts.items() if word == lab.HOLDS]
-    right = 2 if len(true) <= FEW else 1 if len(true) <= MANY else 0
+    right = 2 if len(true) <= MAX_FEW else 1 if len(true) <= MAX_HALF else 0
     named = "; ".join(true) or "none"
     values = dict(n=len(true), of=len(verdicts), named=named)
     return TEXTS.predict(choices, "held", right=right, **values)
@@ -272,7 +272,7 @@ def _picture(
     lines[statement.right_name] = sides.right
     if random is not None:
         lines[f"{statement.left_name}, random weights"] = random.left
-    lines |= {name: values for name, values in sides.more.items() if name != measured.HARMED}
+    lines |= {name: values for name, values in sides.more.items() if name != measured.HARMED_SHARE}
     arrays = {name: values.detach().cpu().numpy() for name, values in lines.items()}
     numbers = scene.record.layer_numbers
     table = pd.DataFrame(arrays, index=layer_names(scene.record.n_layers, numbers))

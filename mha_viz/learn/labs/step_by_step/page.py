@@ -13,7 +13,7 @@ from mha_viz.engine.model import AttentionModel
 from mha_viz.learn.activations import LayerActivations, record_activations
 from mha_viz.learn.frame import charts, layout, matrix_step, questions
 from mha_viz.learn.frame.choices import Choices, among
-from mha_viz.learn.labs.step_by_step.code import pytorch_code
+from mha_viz.learn.labs.step_by_step.code import BUGS, pytorch_code, run_taught, taught_code
 from mha_viz.learn.labs.step_by_step.numbers import Steps, cross, gap, step_by_step
 from mha_viz.learn.labs.step_by_step.tables import (
     STEPS,
@@ -22,7 +22,6 @@ from mha_viz.learn.labs.step_by_step.tables import (
     step_notes,
     step_text,
 )
-from mha_viz.learn.labs.step_by_step.taught import BUGS, run_taught, taught_code
 from mha_viz.plots.pictures import MatrixLook
 from mha_viz.plots.vectors import layer_picture
 from mha_viz.ui.heads import picking

@@ -13,18 +13,18 @@ from torch import Tensor, nn
 
 from mha_viz.core.metrics.flow import last_rollout
 from mha_viz.learn.labs.translation_and_pictures import networks
-from mha_viz.learn.labs.translation_and_pictures.networks import Block, normed
-from mha_viz.learn.training import weights_of
+from mha_viz.learn.labs.translation_and_pictures.networks import Block
+from mha_viz.learn.training import initialised, normed, weights_of
 
 FILE = Path(__file__).with_suffix(".safetensors")  # written by models/store_digits.py
 SIDE, PATCH = 8, 2  # pixels
 N_PATCHES = (SIDE // PATCH) ** 2
-CLASSES, TESTED = 10, 360
+CLASSES, N_TESTED = 10, 360
 D_MODEL, N_HEADS, N_LAYERS = 64, 4, 2
 STEPS, BATCH = 2_000, 64
-MOST_HIDDEN = 0.5  # of the patches of a training picture
+MAX_HIDDEN_SHARE = 0.5  # of the patches of a training picture
 HIDDEN = (0, 2, 4, 6, 8, 10, 12)  # patches
-DRAWS = 20  # of random patches
+N_DRAWS = 20  # of random patches
 
 
 class Digits(NamedTuple):
@@ -43,7 +43,7 @@ def digits(tested: bool) -> Digits:
     """
     stored = load_file(FILE)
     order = torch.randperm(len(stored["labels"]), generator=torch.Generator().manual_seed(0))
-    chosen = order[:TESTED].sort().values if tested else order[TESTED:]
+    chosen = order[:N_TESTED].sort().values if tested else order[N_TESTED:]
     return Digits(stored["pictures"][chosen].double() / 16, stored["labels"][chosen].long())
 
 
@@ -112,7 +112,7 @@ def hidden_right(network: VisionTransformer, tested: Digits, seed: int) -> dict[
     orders = {name: [values] for name, values in by.items()}
     random = torch.Generator().manual_seed(seed)
     shape = by["ink"].shape
-    orders["random"] = [torch.rand(shape, generator=random) for _ in range(DRAWS)]
+    orders["random"] = [torch.rand(shape, generator=random) for _ in range(N_DRAWS)]
     orders["least"] = [-by["attention"]]
 
     def right(values: Tensor, count: int) -> float:
@@ -150,12 +150,13 @@ def learn(
     result on another processor.
     """
     training, tested = digits(False), digits(True)
-    network = networks.initialised(VisionTransformer(), D_MODEL, seed).double()
+    random = torch.Generator().manual_seed(seed)
+    network = initialised(VisionTransformer(), D_MODEL, random).double()
 
     def loss_of(random: torch.Generator) -> Tensor:
         chosen = torch.randint(len(training.labels), (BATCH,), generator=random)
         moved = _moved(training.pictures[chosen], torch.randint(3, (BATCH, 2), generator=random))
-        share = (torch.rand(BATCH, 1, generator=random) * 2 - 1) * MOST_HIDDEN  # below 0: none
+        share = (torch.rand(BATCH, 1, generator=random) * 2 - 1) * MAX_HIDDEN_SHARE  # below 0: none
         hidden = torch.rand(BATCH, N_PATCHES, generator=random) < share
         return F.cross_entropy(network(moved, hidden)[0], training.labels[chosen])
 

@@ -1,16 +1,14 @@
 """Transformer blocks around the project's own attention, and the training of both networks."""
 
-import math
 from collections.abc import Callable
 from functools import partial
 
 import torch
-import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
 from mha_viz.core.attention.multi_head import AttentionOutput, MultiHeadAttention
-from mha_viz.learn.training import N, descend
+from mha_viz.learn.training import descend, normed
 
 WARMUP = 50  # steps, over which the learning rate grows; afterwards it falls to 0
 
@@ -49,24 +47,6 @@ class Block(nn.Module):
             tokens = tokens + attention.output
         assert attention.pattern is not None
         return tokens + self.mlp(normed(tokens)), attention.pattern
-
-
-def normed(tokens: Float[Tensor, "*batch d_model"]) -> Float[Tensor, "*batch d_model"]:
-    """Apply LayerNorm without parameters."""
-    return F.layer_norm(tokens, tokens.shape[-1:])
-
-
-@torch.no_grad()
-def initialised(network: N, d_model: int, seed: int) -> N:
-    """Draw all matrices, of variance 1 / d_model, from a generator that is theirs alone."""
-    random = torch.Generator().manual_seed(seed)
-    bound = math.sqrt(3 / d_model)
-    for part in network.parameters():
-        if part.ndim > 1:
-            part.uniform_(-bound, bound, generator=random)
-        else:
-            part.zero_()
-    return network
 
 
 def train(

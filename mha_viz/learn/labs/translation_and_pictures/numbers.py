@@ -58,9 +58,11 @@ def read(weights: Float[Tensor, " weight"], picture: Float[Tensor, "row column"]
     picture = picture.to(weights)[None]
     unhidden, patterns = network(picture)
     attended = digits.most(digits.looked_at(patterns)["attention"], N_HIDDEN)
-    random = torch.rand(digits.DRAWS, digits.N_PATCHES, generator=torch.Generator().manual_seed(0))
+    random = torch.rand(
+        digits.N_DRAWS, digits.N_PATCHES, generator=torch.Generator().manual_seed(0)
+    )
     without, _ = network(picture, attended)
-    anyway, _ = network(picture.expand(digits.DRAWS, -1, -1), digits.most(random, N_HIDDEN))
+    anyway, _ = network(picture.expand(digits.N_DRAWS, -1, -1), digits.most(random, N_HIDDEN))
     likely = [logits.softmax(-1).mean(0) for logits in (unhidden, without, anyway)]
     tokens = ["class", *(f"patch {i}" for i in range(digits.N_PATCHES))]
     return Read(record(patterns, tokens), torch.stack(likely))

@@ -72,7 +72,7 @@ def _sentence(choices: Choices, learned: Translating) -> None:
     words = re.findall(r"\w+", typed.lower())
     unknown = [word for word in words if word not in translation.KINDS]
     form = TEXTS("sentence.form", words=", ".join(translation.KINDS))
-    if unknown or not 1 <= len(words) <= translation.MOST:
+    if unknown or not 1 <= len(words) <= translation.MAX_WORDS:
         problem = "unknown" if unknown else "length"
         st.info(TEXTS(f"sentence.{problem}", word=plain("".join(unknown[:1])), form=form))
         return

@@ -12,10 +12,9 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from mha_viz.learn.labs.own_reflection.learning import sinusoids
 from mha_viz.learn.labs.translation_and_pictures import networks
-from mha_viz.learn.labs.translation_and_pictures.networks import Block, normed
-from mha_viz.learn.training import weights_of
+from mha_viz.learn.labs.translation_and_pictures.networks import Block
+from mha_viz.learn.training import initialised, normed, sinusoids, weights_of
 
 WORDS: dict[str, dict[str, str]] = tomllib.loads(
     Path(__file__).with_name("language.toml").read_text("utf-8")
@@ -27,10 +26,10 @@ SOURCE = ("", *KINDS)
 _STEMS = [*WORDS["determiner"].values(), *WORDS["adjective"].values()]  # "o" and "a" follow
 _INFLECTED = [stem + end for stem in _STEMS for end in "oa"]
 TARGET = ("", "", ".", *WORDS["noun"].values(), *WORDS["verb"].values(), *_INFLECTED)
-MOST = 7  # words of a sentence
+MAX_WORDS = 7  # words of a sentence
 D_MODEL, N_HEADS = 32, 4
 STEPS, BATCH = 500, 64
-SENTENCES, UNSEEN = 4_096, 500
+SENTENCES, N_UNSEEN = 4_096, 500
 HELD_OUT = 5  # one of so many triples of subject, verb and object is in no training sentence
 
 
@@ -90,9 +89,9 @@ def drawn(count: int, random: torch.Generator, *, held_out: bool = False) -> Bat
         return torch.tensor([list(islice(chain(row, repeat(fill)), width)) for row in rows])
 
     return Batch(
-        padded((map(SOURCE.index, words) for words in sentences), PAD, MOST),
-        padded(([*map(TARGET.index, pair.target), END] for pair in pairs), PAD, MOST + 1),
-        padded((pair.positions for pair in pairs), -1, MOST + 1),
+        padded((map(SOURCE.index, words) for words in sentences), PAD, MAX_WORDS),
+        padded(([*map(TARGET.index, pair.target), END] for pair in pairs), PAD, MAX_WORDS + 1),
+        padded((pair.positions for pair in pairs), -1, MAX_WORDS + 1),
     )
 
 
@@ -141,7 +140,7 @@ def translated(
     written = source.new_full((len(source), 1), BEGIN)
     over = torch.zeros(len(source), dtype=torch.bool)
     cross = torch.empty(0)
-    for _ in range(MOST + 1):
+    for _ in range(MAX_WORDS + 1):
         logits, cross = network(source, written)
         word = logits[:, -1].argmax(-1).masked_fill(over, PAD)
         over = over | (word == END)
@@ -180,7 +179,7 @@ def hidden_right(network: Translator, batch: Batch, seed: int) -> dict[str, floa
     }
     right = {}
     for name, positions in hidden.items():
-        logits, _ = network(batch.source, before, positions[..., None] == torch.arange(MOST))
+        logits, _ = network(batch.source, before, positions[..., None] == torch.arange(MAX_WORDS))
         right[name] = float((logits.argmax(-1) == batch.target)[is_word].double().mean())
     return right
 
@@ -212,9 +211,10 @@ def learn(
 
     In float64, so that rounding does not grow into another result on another processor.
     """
-    network = networks.initialised(Translator(), D_MODEL, seed).double()
+    random = torch.Generator().manual_seed(seed)
+    network = initialised(Translator(), D_MODEL, random).double()
     training = drawn(SENTENCES, torch.Generator().manual_seed(seed))
-    unseen = drawn(UNSEEN, torch.Generator().manual_seed(2**32 + seed), held_out=True)
+    unseen = drawn(N_UNSEEN, torch.Generator().manual_seed(2**32 + seed), held_out=True)
     untrained = aligned(network, unseen)
 
     def loss_of(random: torch.Generator) -> Tensor:
@@ -231,6 +231,6 @@ def learn(
         right=float((written == unseen.target).all(-1).double().mean()),
         aligned=aligned(network, unseen),
         untrained=untrained,
-        chance=float(UNSEEN / lengths.sum()),
+        chance=float(N_UNSEEN / lengths.sum()),
         hidden=hidden_right(network, unseen, seed),
     )

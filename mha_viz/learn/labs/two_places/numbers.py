@@ -13,13 +13,14 @@ from torch import Tensor, nn
 from mha_viz.core.attention.multi_head import AttentionOutput, MultiHeadAttention
 from mha_viz.core.stored_runs import StoredRun
 from mha_viz.errors import ArgumentError
+from mha_viz.learn.training import descend, initialised
 
 N_NAMES, N_TOKENS = 32, 8
 HEADS = (1, 2, 4, 8, 16)
 N_SEEDS = 3  # runs of each
 WIDTHS = (8, 16, 32)
 VALUES = (2, 4, 8)
-_BATCH, _UNSEEN, _PROBE = 128, 1_000, 64
+_BATCH, _N_UNSEEN, _N_PROBE = 128, 1_000, 64
 _CURVE = 20  # points of an accuracy curve
 N_EXAMPLES = 8
 Point = tuple[int, float, float, float]  # step; first, second, both values right
@@ -67,10 +68,8 @@ class Reader(nn.Module):
         self.value = nn.Parameter(torch.randn(n_values, d_model, generator=random))
         self.first = nn.Parameter(torch.randn(N_NAMES, d_model, generator=random))
         self.second = nn.Parameter(torch.randn(N_NAMES, d_model, generator=random))
-        self.attention = MultiHeadAttention(d_model, n_heads, bias=False)
-        with torch.no_grad():
-            for weight in self.attention.parameters():  # Xavier, from our own generator
-                weight.uniform_(-((3 / d_model) ** 0.5), (3 / d_model) ** 0.5, generator=random)
+        attention = MultiHeadAttention(d_model, n_heads, bias=False)
+        self.attention = initialised(attention, d_model, random)
         self.read = nn.Parameter(torch.randn(d_model, 2 * n_values, generator=random))
         self.read.data /= d_model**0.5
 
@@ -164,16 +163,16 @@ def _train(
     before: int,
 ) -> list[Point]:
     """Train with Adam, its rate falling to 0; return the accuracies on the way."""
-    optimizer = torch.optim.Adam(reader.parameters(), lr=0.01)
+
+    def loss() -> Tensor:
+        batch = texts(_BATCH, n_values, random)
+        return F.cross_entropy(reader(batch)[0].flatten(0, 1), batch.answer.flatten())
+
+    adam = torch.optim.Adam(reader.parameters(), lr=0.01)
+    schedule = torch.optim.lr_scheduler.LambdaLR(adam, lambda step: 1 - step / n_steps)
     every = n_steps // _CURVE
     curve: list[Point] = []
-    for step in range(1, n_steps + 1):
-        optimizer.param_groups[0]["lr"] = 0.01 * (1 - (step - 1) / n_steps)
-        batch = texts(_BATCH, n_values, random)
-        optimizer.zero_grad()
-        logits, _ = reader(batch)
-        F.cross_entropy(logits.flatten(0, 1), batch.answer.flatten()).backward()
-        optimizer.step()
+    for step in descend(adam, loss, n_steps, schedule):
         if step % every == 0 and len(curve) < _CURVE:
             curve.append((step, *_accuracy(reader, n_values)))
             if on_step is not None:
@@ -187,7 +186,7 @@ def _unseen(count: int, n_values: int) -> Texts:
 
 @torch.no_grad()
 def _accuracy(reader: Reader, n_values: int) -> tuple[float, float, float]:
-    unseen = _unseen(_UNSEEN, n_values)
+    unseen = _unseen(_N_UNSEEN, n_values)
     right = (reader(unseen)[0].argmax(-1) == unseen.answer).double()
     first, second = right.mean(0).tolist()
     return first, second, float(right.prod(-1).mean())
@@ -195,7 +194,7 @@ def _accuracy(reader: Reader, n_values: int) -> tuple[float, float, float]:
 
 @torch.no_grad()
 def _summarized(reader: Reader, n_values: int, steps: list[int], curves: list[list[Point]]) -> Run:
-    unseen = _unseen(_UNSEEN, n_values)
+    unseen = _unseen(_N_UNSEEN, n_values)
     logits, looked = reader(unseen)
     assert looked.pattern is not None
     pattern = looked.pattern[:, :, 0]  # (text, head, token)
@@ -220,7 +219,7 @@ def ranks(reader: Reader, n_values: int) -> tuple[list[int], list[int]]:
 
     Source: Bhojanapalli et al. 2020, "Low-Rank Bottleneck in Multi-head Attention Models".
     """
-    probe = _unseen(_PROBE, n_values)
+    probe = _unseen(_N_PROBE, n_values)
     question = reader.first[probe.queried[:, 0]] + reader.second[probe.queried[:, 1]]
     tokens = reader.name[probe.names[:, 0]] + reader.value[probe.values[:, 0]]
     weights = {name: weight.double() for name, weight in reader.attention.named_parameters()}

@@ -39,9 +39,7 @@ def draw(choices: Choices) -> None:
 
     No fragment as a whole: a button in one does not end the run that it is drawn in.
     """
-    question_column, figure_column = st.columns((2, 3), gap="medium")
-    with question_column:
-        cover = TEXTS.predict(choices, "one")
+    cover, _, figure = TEXTS.opening(choices, "one", (2, 3))
     learned = layout.placeholder(choices, "learned")
     settings = _task(choices)
     heads = tuple(n_heads for n_heads in lab.HEADS if n_heads <= settings.d_model)
@@ -50,11 +48,11 @@ def draw(choices: Choices) -> None:
     total = n_steps * lab.N_SEEDS * len(heads)
     runs = offer_run(choices, LabRun(make, settings, total, lab.STORED[0]))
     if runs is None:
-        with figure_column:
+        with figure:
             TEXTS.caption("missing.caption")
         return
     few = {n_heads: runs[n_heads] for n_heads in lab.HEADS[:2]}
-    with figure_column, cover():
+    with figure, cover():
         _curves(choices, few, settings)
     with learned, cover():
         _accuracies(few, n_values)

@@ -59,18 +59,17 @@ def _lab(choices: Choices, scene: Scene) -> None:
 @layout.part
 def _price(choices: Choices, model: str, width: int, d_model: int) -> None:
     """Draw the cost. A part inside the part: its control changes nothing but this."""
-    question_column, figure_column = st.columns((2, 3), gap="medium")
     apart, merged = lab.bill(1, d_model, width).parameters
     right = 0 if merged < apart else 1 if merged == apart else 2
-    with question_column:
-        sizes = dict(d_model=d_model, width=width, one=merged, two=apart)
-        cover = TEXTS.predict(choices, "bill", right=right, **sizes)
+    values = dict(right=right, d_model=d_model, width=width, one=merged, two=apart)
+    cover, question, figure = TEXTS.opening(choices, "bill", (2, 3), **values)
+    with question:
         n = choices.slide("n", "Tokens n", LENGTHS, 128, width=320)
     now = lab.bill(n, d_model, width)
     widths = sorted({*(max(1, round(d_model * i / 24)) for i in range(1, 37)), width})
     bills = [lab.bill(n, d_model, d_value) for d_value in widths]
     two_cost, one_cost = ([b.operations[i] for b in bills] for i in range(2))
-    with figure_column, cover():
+    with figure, cover():
         charts.lines(
             choices.key("operations"),
             {"W_V and W_O": (widths, two_cost), "W_VO": (widths, one_cost)},

@@ -157,13 +157,10 @@ def measure(
     ]
 
 
-def _measure(name: str) -> list[Finding]:
-    return measure(load(name))
-
-
 STORED = tuple(
     StoredRun(
-        f"{name}-relations", (name, "auto", "float32"), list[Finding], partial(_measure, name)
+        *(f"{name}-relations", (name, "auto", "float32"), list[Finding]),
+        partial(lambda name: measure(load(name)), name),
     )
     for name in ("tiny-bert", "tiny-gpt2")
 )

@@ -36,7 +36,7 @@ Findings = dict[int, lab.Finding]  # by the number of the relation
 PUBLISHED = ("google-bert/bert-base-uncased", "bert-base-uncased", "openai-community/gpt2", "gpt2")
 MARKS = {lab.FOUND: "✓ found", lab.UNSURE: "? not sure", lab.NONE: "✗ none here"}
 VERDICTS = (lab.FOUND, lab.NONE, lab.UNSURE)
-TOKENS = 200  # of a batch of sentences, about
+BATCH_TOKENS = 200  # of a batch of sentences, about
 BEST = "best"  # the head that is shown where none is chosen
 
 
@@ -49,17 +49,14 @@ def draw(choices: Choices) -> None:
     choices.get("kind", KINDS[0], among(KINDS))  # further down; the link keeps them
     for kind in KINDS:
         _relation_of(choices, kind)
-    question, result = st.columns([2, 3], gap="medium")
-    with question:
-        relation = relations()[0]
-        step, share = best_step(relation)
-        rule = _step_in_words(step)
-        texts: dict[str, Any] = {"relation": relation, "rule": rule, "share": share, "lab": lab}
-        cover = TEXTS.predict(choices, "step", **texts)
+    relation = relations()[0]
+    step, share = best_step(relation)
+    values = {"relation": relation, "rule": _step_in_words(step), "share": share, "lab": lab}
+    cover, _, result = TEXTS.opening(choices, "step", (2, 3), **values)
     checkpoint, n_steps = selection.current().checkpoint, lab.n_steps(model)
     make = partial(lab.measure, heavy.model_of(checkpoint))
     stored = next((run for run in lab.STORED if run.settings == checkpoint), None)
-    run = LabRun(make, checkpoint, n_steps, stored, heavy.seconds(model, n_steps * TOKENS))
+    run = LabRun(make, checkpoint, n_steps, stored, heavy.seconds(model, n_steps * BATCH_TOKENS))
     with result:
         placeholder = layout.placeholder(choices, "picture")
         measured = offer_run(choices, run, name="measure", label="Measure every head")
@@ -70,7 +67,7 @@ def draw(choices: Choices) -> None:
         number = _pick(choices, findings)
         if number is not None:
             _relation(choices, model.name, number, findings[number])
-    TEXTS.fold(choices, "counting", lambda: None, count=len(distinct_texts()))
+    TEXTS.fold(choices, "counting", count=len(distinct_texts()))
     types = partial(_types, choices, model)
     TEXTS.fold(choices, "types", types, sentence=lab.EXAMPLE, model=model.name)
     TEXTS.fold(choices, "larger", partial(_offer, model))
