@@ -17,6 +17,7 @@ from mha_viz.learn.labs.convolution.learning import Learned, learn
 
 BORDERS = ("zeros", "nearest")  # outside of the picture
 MAX_SIDE = 32  # pixels of the longer side
+_MIDDLE_SIDE = 16  # pixels
 CODE = 4  # numbers of a token that encode its position: row, column, their squares' sum, one
 ALPHAS = (0.25, 0.5, 1.0, 2.0, 3.0, 4.0, 6.0, 8.0, 10.0, 12.0, 16.0, 20.0, 25.0, 30.0)
 SHARP_ALPHA = 20.0  # all weight on one pixel, in float32
@@ -253,14 +254,15 @@ def cost(rows: int, columns: int, kernel: Kernel) -> Cost:
     return Cost(n_heads * (project + attend), n * size * size * n_in * n_out, 4 * n_heads * n * n)
 
 
-def middle(picture: Picture, side: int = 16) -> Float[Tensor, "row2 column2 in"]:
-    """Cut at most side x side pixels from the middle, for quantities that are measured often.
+def middle(picture: Picture) -> Float[Tensor, "row2 column2 in"]:
+    """Cut at most 16 x 16 pixels from the middle, for quantities that are measured often.
 
     >>> middle(torch.ones(30, 9, 1)).shape
     torch.Size([16, 9, 1])
     """
-    first_row, first_column = (max(0, (length - side) // 2) for length in picture.shape[:2])
-    return picture[first_row : first_row + side, first_column : first_column + side]
+    starts = (max(0, (length - _MIDDLE_SIDE) // 2) for length in picture.shape[:2])
+    rows, columns = (slice(start, start + _MIDDLE_SIDE) for start in starts)
+    return picture[rows, columns]
 
 
 def border_gaps(picture: Picture, kernel: Kernel) -> dict[str, float]:
@@ -278,7 +280,7 @@ def border_gaps(picture: Picture, kernel: Kernel) -> dict[str, float]:
     }
 
 
-def shuffle_gaps(picture: Picture, seed: int = 0) -> tuple[float, float]:
+def shuffle_gaps(picture: Picture) -> tuple[float, float]:
     """Compare shuffling pixels before and after, for one head and for nine: largest difference.
 
     The one head mixes the colours by random numbers, the nine blur.
@@ -287,7 +289,7 @@ def shuffle_gaps(picture: Picture, seed: int = 0) -> tuple[float, float]:
     >>> single < 1e-6, nine > 0.1
     (True, True)
     """
-    channels, random = picture.shape[-1], torch.Generator().manual_seed(seed)
+    channels, random = picture.shape[-1], torch.Generator().manual_seed(0)
     mix = torch.randn(channels, channels, 1, 1, generator=random)
     order = torch.randperm(picture[..., 0].numel(), generator=random)
 

@@ -20,9 +20,9 @@ _MARGIN_SHARE = 0.2  # of the path's extent, that the plane shows around it
 _NUDGE_LENGTH = 1e-4  # length of the step by which the loss itself tells a curvature
 
 
-def texts(seed: int = 0) -> lab.Texts:
+def texts() -> lab.Texts:
     """Return the texts on which the loss is taken."""
-    return lab.repeated(N_TEXTS, lab.PERIODS, torch.Generator().manual_seed(2**33 + seed))
+    return lab.repeated(N_TEXTS, lab.PERIODS, torch.Generator().manual_seed(2**33))
 
 
 @dataclass(frozen=True)
@@ -160,7 +160,6 @@ def plane(
     kind: str = "path",
     on_step: Callable[[int], None] | None = None,
     side: int = SIDE,
-    seed: int = 0,
 ) -> Plane:
     """Compute the loss on a plane through the last of these weights, and the path to it.
 
@@ -174,7 +173,6 @@ def plane(
         kind: "path" or "random".
         on_step: called with the number of points done.
         side: points along each axis at most; odd, and 3 at least.
-        seed: of the random directions.
 
     Raises:
         ArgumentError: another kind, or fewer weights.
@@ -189,7 +187,7 @@ def plane(
         )
     end = weights[-1].double()
     moved = torch.stack([w.double() - end for w in weights])
-    across = _principal(moved) if kind == "path" else _random(n_heads, end, seed)
+    across = _principal(moved) if kind == "path" else _random(n_heads, end)
     path = torch.linalg.lstsq(across.T, moved.T).solution.T
     x = y = torch.linspace(-1, 1, side, dtype=torch.float64)
     if kind == "path":
@@ -226,12 +224,12 @@ def _principal(moved: Float[Tensor, "snapshot weight"]) -> Float[Tensor, "2 weig
     return (inner[:, -2:].flip(-1).T @ moved) / values[-2:].flip(-1).sqrt()[:, None]
 
 
-def _random(n_heads: int, end: Tensor, seed: int) -> Float[Tensor, "2 weight"]:
+def _random(n_heads: int, end: Tensor) -> Float[Tensor, "2 weight"]:
     """Draw two random directions, each filter as long as that of the weights.
 
     A filter is what makes one number: a column of a matrix, and a row of an embedding.
     """
-    random = torch.Generator().manual_seed(seed)
+    random = torch.Generator().manual_seed(0)
     model = lab.TinyTransformer(n_heads, torch.Generator())
     directions = []
     for _ in range(2):

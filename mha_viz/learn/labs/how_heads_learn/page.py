@@ -49,7 +49,7 @@ def draw(choices: Choices) -> None:
             st.markdown(_summary(film))
             _film(choices, film, about)
         analysis_page.folds(choices, film, settings, about)
-    layout.fold(choices, "real", TEXTS("real.title"), partial(_real_run, choices))
+    TEXTS.fold(choices, "real", partial(_real_run, choices))
 
 
 def _settings(choices: Choices) -> lab.Settings:
@@ -144,7 +144,7 @@ def _real_run(choices: Choices) -> None:
         name = f"{METRICS[metric].title}, {heads[metric]}"
         lines[name], bands[name] = best["mean"].tolist(), (best["low"], best["high"])
     named = steps["step"].drop_duplicates().tolist()
-    TEXTS.markdown("real.statement", model=MODEL, heads=heads, last=named[-1])
+    TEXTS.markdown("real.text", model=MODEL, heads=heads, last=named[-1])
     charts.lines(
         choices.key("real"),
         lines,

@@ -41,7 +41,7 @@ class Reached:
     layers: int
 
 
-def reached(kind: str, n: int, d: int = WIDTH, kernel: int = KERNEL) -> Reached:
+def reached(kind: str, n: int, d: int = WIDTH) -> Reached:
     """Run one kind of layer on n random tokens, and walk from the last output to the first token.
 
     Args:
@@ -49,7 +49,6 @@ def reached(kind: str, n: int, d: int = WIDTH, kernel: int = KERNEL) -> Reached:
             "convolution" (causal, dilated, as many layers as it takes to see all tokens).
         n: tokens, 2 to 64.
         d: width of a token, 1 to 256.
-        kernel: places of the convolution, 2 or more.
 
     Raises:
         ArgumentError: another kind, or sizes outside of that.
@@ -59,18 +58,18 @@ def reached(kind: str, n: int, d: int = WIDTH, kernel: int = KERNEL) -> Reached:
     >>> [reached(kind, 27, d=4).path for kind in KINDS]
     [3, 27, 3]
     """
-    if kind not in KINDS or not 2 <= n <= 64 or not 1 <= d <= 256 or kernel < 2:
+    if kind not in KINDS or not 2 <= n <= 64 or not 1 <= d <= 256:
         raise ArgumentError(
-            f"Take one of {', '.join(KINDS)}, 2 to 64 tokens of width 1 to 256 and a kernel of 2 "
-            f"or more; got {kind!r}, {n}, {d} and {kernel}."
+            f"Take one of {', '.join(KINDS)} and 2 to 64 tokens of width 1 to 256; got {kind!r}, "
+            f"{n} and {d}."
         )
     random = torch.Generator().manual_seed(0)
     tokens = [torch.randn(1, d, generator=random).requires_grad_() for _ in range(n)]
-    layers = _layers(n, kernel) if kind == "convolution" else 1
+    layers = _layers(n) if kind == "convolution" else 1
     run: dict[str, Callable[[Tokens, Callable[[], Tensor]], Tensor]] = {
         "attention": _attention,
         "recurrent": _recurrent,
-        "convolution": partial(_convolution, kernel=kernel, layers=layers),
+        "convolution": partial(_convolution, layers=layers),
     }
     with torch.enable_grad(), FlopCounterMode(display=False) as counter:
         last = run[kind](tokens, lambda: torch.randn(d, d, generator=random) / d**0.5)
@@ -78,7 +77,7 @@ def reached(kind: str, n: int, d: int = WIDTH, kernel: int = KERNEL) -> Reached:
     return Reached(counter.get_total_flops() // 2, in_turn, path, layers)
 
 
-def formula(kind: str, n: int, d: int = WIDTH, kernel: int = KERNEL) -> int:
+def formula(kind: str, n: int, d: int = WIDTH) -> int:
     """Return the products that `reached` counts by formula, with projections and constants.
 
     >>> formula("recurrent", 5, 4)
@@ -87,14 +86,14 @@ def formula(kind: str, n: int, d: int = WIDTH, kernel: int = KERNEL) -> int:
     return {
         "attention": 2 * n**2 * d + 4 * n * d**2,
         "recurrent": 2 * n * d**2,
-        "convolution": _layers(n, kernel) * kernel * n * d**2,
+        "convolution": _layers(n) * KERNEL * n * d**2,
     }[kind]
 
 
-def _layers(n: int, kernel: int) -> int:
-    """Return the number of dilated layers whose kernel^layers places cover n tokens."""
+def _layers(n: int) -> int:
+    """Return the number of dilated layers whose KERNEL^layers places cover n tokens."""
     layers = 1
-    while kernel**layers < n:
+    while KERNEL**layers < n:
         layers += 1
     return layers
 
@@ -114,17 +113,17 @@ def _recurrent(tokens: Tokens, weights: Callable[[], Tensor]) -> Tensor:
     return state
 
 
-def _convolution(tokens: Tokens, weights: Callable[[], Tensor], kernel: int, layers: int) -> Tensor:
+def _convolution(tokens: Tokens, weights: Callable[[], Tensor], layers: int) -> Tensor:
     """Run causal convolutions; zeros before the first token are multiplied like all others."""
     nothing = torch.zeros_like(tokens[0])
     for layer in range(layers):
-        W, away = [weights() for _ in range(kernel)], kernel**layer
+        W, away = [weights() for _ in range(KERNEL)], KERNEL**layer
 
         def token_at(at: int, tap: int, row: Tokens = tokens, step: int = away) -> Tensor:
             return row[at - tap * step] if at >= tap * step else nothing
 
         tokens = [
-            torch.stack([token_at(i, tap) @ W[tap] for tap in range(kernel)]).sum(0).relu()
+            torch.stack([token_at(i, tap) @ W[tap] for tap in range(KERNEL)]).sum(0).relu()
             for i in range(len(tokens))
         ]
     return tokens[-1]

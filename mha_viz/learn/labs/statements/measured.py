@@ -112,7 +112,7 @@ def of_outputs(
     return {"norm": _certain(norm.mean_square, norm.d_model), "variance": _certain(of_sum, sum_of)}
 
 
-def of_pattern(pattern: Pattern, n_draws: int = N_DRAWS, seed: int = 0) -> dict[str, Sides]:
+def of_pattern(pattern: Pattern, n_draws: int = N_DRAWS) -> dict[str, Sides]:
     """Measure statements on information: "best-head", "capacity", "given-query", "redundancy".
 
     A query is drawn uniformly, and each head draws one key from that query's row. What all keys
@@ -145,7 +145,7 @@ def of_pattern(pattern: Pattern, n_draws: int = N_DRAWS, seed: int = 0) -> dict[
         low = torch.where(pairs.isnan(), best, pairs).maximum(best).minimum(high)
     if pattern.shape[1] <= 2 and not bool(shared.isnan().any()):
         high = low
-    drawn = sampled_information(pattern, n_draws, seed)
+    drawn = sampled_information(pattern, n_draws)
     sampled = drawn[0].clamp(low, high), drawn[1].clamp(low, high)  # to what is certain
     without_target = (pattern.sum(-1) < 1 - NO_TARGET).flatten(1).any(-1)
     low, high, total = (torch.where(without_target, torch.nan, side) for side in (low, high, total))

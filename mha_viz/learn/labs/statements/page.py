@@ -69,21 +69,14 @@ def draw(choices: Choices) -> None:
         TEXTS.markdown("opening.text")
     with picture, cover():
         _verdicts(choices, scene, both, layer)
-    drawers = {
-        statement.key: (
-            f"{number}. {statement.title}",
-            partial(_statement, choices, scene, statement, both, layer, failed),
-        )
-        for number, statement in enumerate(STATEMENTS, 1)
-    }
-    if scene.record.z is not None and scene.record.W_O:
-        drawers["alike"] = TEXTS("alike.title"), partial(_alike, choices, scene, layer)
-        if failed:
-            beside = partial(_importance, choices, scene, failed)
-            drawers["importance"] = TEXTS("importance.title"), beside
     with st.container(gap="xxsmall"):
-        for name, (title, draw_one) in drawers.items():
-            layout.fold(choices, name, title, draw_one)
+        for number, statement in enumerate(STATEMENTS, 1):
+            draw_one = partial(_statement, choices, scene, statement, both, layer, failed)
+            layout.fold(choices, statement.key, f"{number}. {statement.title}", draw_one)
+        if scene.record.z is not None and scene.record.W_O:
+            TEXTS.fold(choices, "alike", partial(_alike, choices, scene, layer))
+            if failed:
+                TEXTS.fold(choices, "importance", partial(_importance, choices, scene, failed))
     _removed(choices)
 
 
@@ -328,7 +321,6 @@ def _removed(choices: Choices) -> None:
 
 def _importance(choices: Choices, scene: Scene, failed: lab.Failures) -> None:
     """Draw the norm of each head's mean output beside what the loss rises by without it."""
-    TEXTS.markdown("importance.statement")
     record, tested = scene.record, failed.trained
     rise = torch.full((record.n_layers, record.n_heads), torch.nan, dtype=torch.float64)
     rise[tuple(tested.heads.T)] = tested.change.mean(1).double()

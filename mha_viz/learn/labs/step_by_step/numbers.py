@@ -15,7 +15,7 @@ from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import ArgumentError, ShapeError, TextError
 from mha_viz.learn.activations import LayerActivations, spread
 
-MAX_WORDS = 8
+MAX_WORDS, _D_MODEL = 8, 8  # of the random decoder
 
 
 @dataclass(frozen=True)
@@ -183,9 +183,7 @@ def gap(ours: Float[Tensor, "*ours"], theirs: Float[Tensor, "*theirs"]) -> tuple
 # -- cross-attention -------------------------------------------------------------------------------
 
 
-def cross(
-    queries: Sequence[str], keys: Sequence[str], n_heads: int = 2, d_model: int = 8, seed: int = 0
-) -> AttentionOutput:
+def cross(queries: Sequence[str], keys: Sequence[str]) -> AttentionOutput:
     """Run a small random decoder on another sentence: Q from one text, K and V from the other.
 
     A word has the same random vector wherever it stands: there are no positions.
@@ -201,10 +199,10 @@ def cross(
     for words in (queries, keys):
         if not 1 <= len(words) <= MAX_WORDS:
             raise TextError(f"A sentence here has 1 to {MAX_WORDS} words, this one {len(words)}.")
-    random, d_head = torch.Generator().manual_seed(seed), d_model // n_heads
+    random = torch.Generator().manual_seed(0)
     projections = (
-        torch.randn(n_heads, *shape, generator=random) * shape[0] ** -0.5
-        for shape in (*((d_model, d_head),) * 3, (d_head, d_model))
+        torch.randn(2, *shape, generator=random) * shape[0] ** -0.5
+        for shape in (*((_D_MODEL, 4),) * 3, (4, _D_MODEL))  # two heads
     )
     layer = MultiHeadAttention.from_weights(AttentionWeights(*projections))
     layer.eval().requires_grad_(False)
@@ -212,7 +210,7 @@ def cross(
     def vector(word: str) -> Tensor:
         """Draw what depends on the word alone; larger than usual, so that weights differ."""
         drawn = torch.Generator().manual_seed(zlib.crc32(word.encode("utf-8", "replace")))
-        return 2 * torch.randn(d_model, generator=drawn)
+        return 2 * torch.randn(_D_MODEL, generator=drawn)
 
     crossed: AttentionOutput = layer(
         *(torch.stack([vector(word) for word in words]) for words in (queries, keys))

@@ -120,8 +120,13 @@ def bill(n: int, d_model: int, d_value: int) -> Bill:
 
 @dataclass(frozen=True)
 class Spectrum:
-    """Singular values of W_V W_O, largest first; `all_of_them` False: only the d_value that may
-    differ from 0, because the whole matrix would take long."""
+    """Singular values of W_V W_O, largest first.
+
+    Args:
+        values: all, or only the d_value that may differ from 0, where all would take long.
+        rank: how many exceed rounding.
+        all_of_them: whether `values` are all.
+    """
 
     values: Tensor
     rank: int

@@ -222,8 +222,6 @@ def finding(
     relation: Relation,
     trained: Attended,
     random: Sequence[Attended | None],
-    n_draws: int = N_DRAWS,
-    seed: int = 0,
 ) -> Finding:
     """Score all heads beside both opponents, with an interval over sentences.
 
@@ -251,9 +249,9 @@ def finding(
         return ((times @ heads - best[:, None]) / total[:, None]).unflatten(1, hits.shape[1:])
 
     ends = torch.tensor([0.025, 0.975])
-    n, generator = len(sums), torch.Generator().manual_seed(seed)
-    chosen = torch.randint(n, (n_draws, n), generator=generator)
-    counts = torch.zeros(n_draws, n).scatter_add_(1, chosen, torch.ones(n_draws, n))
+    n, generator = len(sums), torch.Generator().manual_seed(0)
+    chosen = torch.randint(n, (N_DRAWS, n), generator=generator)
+    counts = torch.zeros(N_DRAWS, n).scatter_add_(1, chosen, torch.ones(N_DRAWS, n))
     low, high = leads(counts).quantile(ends, dim=0)
     return Finding(
         relation,

@@ -87,7 +87,8 @@ def best_step(relation: Relation) -> tuple[int, float]:
 
 
 def _step_in_words(step: int) -> str:
-    """
+    """Say a step between words in words.
+
     >>> _step_in_words(1), _step_in_words(-3)
     ('the next word', '3 words back')
     """
