@@ -18,7 +18,7 @@ MATRICES = ("W_Q", "W_K", "W_V", "W_O", "b_Q", "b_K", "b_V", "b_O")
 def record_activations(
     model: AttentionModel, record: AttentionRecord, layer: int
 ) -> LayerActivations:
-    """Run a record's text once more, and listen at the projections of one layer.
+    """Run a record's text once more, and read the inputs and outputs of one layer.
 
     Raises:
         ArgumentError: no such layer. NotKeptError, AttentionUnavailableError: this family's

@@ -44,9 +44,9 @@ def by_loops(picture, kernel, border):
 @pytest.mark.parametrize(("size", "n_in", "n_out"), [(1, 3, 5), (3, 1, 1), (3, 4, 2), (5, 2, 3)])
 def test_heads_are_the_convolution(size, n_in, n_out, border):
     picture, kernel = random_case(n_in=n_in, n_out=n_out, size=size)
-    ours = convolution.attended(picture, kernel, 20.0, border)
+    ours = convolution.attend(picture, kernel, 20.0, border)
     close(ours, by_loops(picture, kernel, border))
-    exact = convolution.convolved(picture, kernel, border)
+    exact = convolution.convolve(picture, kernel, border)
     close(ours, exact)
 
 
@@ -67,7 +67,7 @@ def test_the_parts_of_a_pixel_sum_to_the_output():
     picture, kernel = random_case()
     for row, column, border in ((0, 0, "zeros"), (8, 6, "nearest"), (4, 3, "zeros")):
         found = convolution.at_pixel(picture, kernel, 2.0, border, row, column)
-        output = convolution.attended(picture, kernel, 2.0, border)[row, column]
+        output = convolution.attend(picture, kernel, 2.0, border)[row, column]
         close(found.parts.sum(0), output)
         slices = kernel.flatten(2).permute(2, 1, 0)
         close(found.parts, torch.einsum("hi,hio->ho", found.z, slices))
@@ -111,7 +111,7 @@ def test_each_step_of_alpha_divides_the_error_by_e():
 def test_one_head_knows_no_neighbours_and_nine_do():
     picture, kernel = random_case(size=1)
     alone = torch.einsum("rci,oi->rco", picture, kernel[:, :, 0, 0])
-    close(convolution.attended(picture, kernel), alone)
+    close(convolution.attend(picture, kernel), alone)
     one, nine = convolution.shuffle_gaps(picture)
     assert one < 1e-5 and nine > 0.05
 
@@ -126,7 +126,7 @@ def test_costs_are_those_that_torch_counts(size, n_in, n_out):
     assert counted.get_total_flops() == 2 * bill.attention
     assert bill.pattern_bytes == found.pattern.numel() * 4
     with FlopCounterMode(display=False) as counted:
-        convolution.convolved(picture, kernel)
+        convolution.convolve(picture, kernel)
     assert counted.get_total_flops() == 2 * bill.convolution
 
 
@@ -193,7 +193,7 @@ def test_kernels_do_what_they_are_called():
     assert inputs.kernel_numbers("emboss", 3) == ((-2, -1, 0), (-1, 1, 1), (0, 1, 2))
     picture = inputs.picture("house", 16, colour=True)
     grey = inputs.full_kernel(inputs.kernel_numbers("grey", 1, colour=True), 1, 3)
-    close(convolution.attended(picture, grey)[:, :, :1], inputs.picture("house", 16))
+    close(convolution.attend(picture, grey)[:, :, :1], inputs.picture("house", 16))
     assert inputs.kernel_numbers("brighten", 1) == ((1.5,),)
 
 

@@ -39,7 +39,7 @@ def test_the_best_head_is_the_metric_s_and_has_100_points(name):
         if task.needs != "pattern" or task.metric not in found.scores:
             continue
         scores = found.scores[task.metric]
-        board = board_of_scores(task, scores, game.labelled(task, found.labels))
+        board = board_of_scores(task, scores, game.labelled_heads(task, found.labels))
         layer, head = divmod(int(scores.argmax()), record.n_heads)
         assert board.best == ((layer, head),)
         assert points(board, board.best) == (100 if board.passing else 50)

@@ -41,7 +41,7 @@ def test_the_rule_itself_keeps_it_and_a_few_numbers_tell_nothing():
 def test_the_chain_rule_is_what_autograd_finds(n_heads):
     random = torch.Generator().manual_seed(n_heads)
     model = learning.TinyTransformer(n_heads, random)
-    (ids, period), head = learning.repeated(1, (8, 8), random), n_heads - 1
+    (ids, period), head = learning.repeat_tokens(1, (8, 8), random), n_heads - 1
     chain = lab.chain_rule(n_heads, weights_of(model), ids[0].tolist(), 8, head)
     learning.loss_of(model, (ids, period))[0].backward()
     own = model.attention[-1].W_Q.grad[head]
@@ -54,7 +54,7 @@ def test_the_chain_rule_is_what_autograd_finds(n_heads):
 
 def test_each_link_has_its_shape_and_blame_adds_up():
     model = learning.TinyTransformer(4, torch.Generator().manual_seed(0))
-    ids = learning.repeated(1, (16, 16), torch.Generator().manual_seed(1))[0][0].tolist()
+    ids = learning.repeat_tokens(1, (16, 16), torch.Generator().manual_seed(1))[0][0].tolist()
     links = lab.chain_rule(4, weights_of(model), ids, 16, 2).factors
     n, d, h, vocab = learning.N_CTX, learning.D_MODEL, learning.D_MODEL // 4, learning.D_VOCAB
     expected = [(n, vocab), (n, d), (n, d), (n, h), (n, n), (n, n), (n, h), (d, h)]

@@ -23,7 +23,7 @@ def short() -> lab.Film:
 
 def test_the_model_is_causal_and_what_two_plain_layers_are():
     model = lab.TinyTransformer(4, torch.Generator().manual_seed(1))
-    ids, _ = lab.repeated(2, lab.PERIODS, torch.Generator().manual_seed(2))
+    ids, _ = lab.repeat_tokens(2, lab.PERIODS, torch.Generator().manual_seed(2))
     logits, patterns = model(ids)
     later = ids.clone()
     later[:, -1] = (later[:, -1] + 1) % lab.D_VOCAB
@@ -51,7 +51,7 @@ def test_induction_is_learned_in_the_second_layer(film):
 def test_gradients_and_updates_are_those_of_the_step(short):
     random = torch.Generator().manual_seed(3)
     model = lab.TinyTransformer(2, random)
-    ids, period = lab.repeated(32, lab.PERIODS, random)
+    ids, period = lab.repeat_tokens(32, lab.PERIODS, random)
     logits, _ = model(ids)
     losses = F.cross_entropy(logits[:, :-1].transpose(1, 2), ids[:, 1:], reduction="none")
     known = torch.arange(1, lab.N_CTX)[None] >= period
@@ -76,11 +76,11 @@ def test_plain_sgd_takes_eta_times_the_gradient_from_every_weight():
     # each step by hand, in float32: the pictures' weights are from before their step
     weights = list(found.weights.values())
     for before, after, step in zip(weights, weights[1:], range(20), strict=False):
-        model = lab.restored(2, before)
+        model = lab.restore(2, before)
         random = torch.Generator().manual_seed(3)
         lab.TinyTransformer(2, random)  # takes as many random numbers as the one that was trained
         for _ in range(step + 1):
-            texts = lab.repeated(32, lab.PERIODS, random)
+            texts = lab.repeat_tokens(32, lab.PERIODS, random)
         lab.loss_of(model, texts)[0].backward()
         expected = torch.cat([(w - 0.5 * w.grad).flatten() for w in model.parameters()])
         close(after, expected)
@@ -97,7 +97,7 @@ def test_two_batches_tell_the_squared_gradient_without_what_chance_adds(short):
     def gradient(count, seed):
         model.zero_grad()
         random = torch.Generator().manual_seed(seed)
-        lab.loss_of(model, lab.repeated(count, lab.PERIODS, random))[0].backward()
+        lab.loss_of(model, lab.repeat_tokens(count, lab.PERIODS, random))[0].backward()
         return torch.cat([w.grad.flatten() for w in model.parameters()])
 
     true = float(gradient(2_000, 1).square().sum())

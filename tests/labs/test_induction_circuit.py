@@ -61,7 +61,7 @@ def test_the_heads_are_those_of_the_labels(model, found):
 
 def test_a_pair_is_ranked_among_all(model, found):
     writer, reader = found.writers[0], found.readers[0]
-    ranked = lab.ranked(model, writer, reader)
+    ranked = lab.rank_pair(model, writer, reader)
     z = ranked.composition.zscore
     mine = z[writer[0] * 8 + writer[1], reader[0] * 8 + reader[1]]
     assert ranked.rank == 1 + int((z[~z.isnan()] > mine).sum())
@@ -70,7 +70,7 @@ def test_a_pair_is_ranked_among_all(model, found):
     assert ranked.total == int((~z.isnan()).sum()) == 6 * 64
     assert ranked.rank_between == 1  # as the lab's picture shows
     block = z[:8, 24:].flatten()  # of the first layer and the last
-    ranks = [lab.ranked(model, (0, 1), (3, head)).rank_between for head in (2, 5)]
+    ranks = [lab.rank_pair(model, (0, 1), (3, head)).rank_between for head in (2, 5)]
     assert ranks == [1 + int((block > z[1, 24 + head]).sum()) for head in (2, 5)]
 
 

@@ -62,7 +62,7 @@ def test_curvature_is_that_of_the_loss(weights):
     # what products with the Hessian say, the loss itself says
     assert found.measured == pytest.approx((found.largest, found.smallest), rel=2e-3)
     assert max(found.unsure) < 0.05 * found.largest and found.largest > 0 > found.smallest
-    model = learning.restored(2, weights[-1].double())
+    model = learning.restore(2, weights[-1].double())
     loss = learning.loss_of(model, lab.texts())[0]
     gradient = torch.autograd.grad(loss, list(model.parameters()))
     assert found.gradient == pytest.approx(float(sum(g.square().sum() for g in gradient)) ** 0.5)
@@ -77,7 +77,7 @@ def test_the_plane_goes_through_the_end_and_has_the_loss_there(weights, kind):
     assert done == list(range(1, found.loss.numel() + 1)) and 0 <= found.share <= 1
     row, column = int(found.y.abs().argmin()), int(found.x.abs().argmin())
     assert float(found.y[row]) == 0 == float(found.x[column])
-    end = learning.loss_of(learning.restored(2, weights[-1]), lab.texts())[0]
+    end = learning.loss_of(learning.restore(2, weights[-1]), lab.texts())[0]
     assert float(found.loss[row, column]) == near(float(end.detach()))
     close(found.path[-1], torch.zeros(2, dtype=torch.float64))
 
@@ -105,9 +105,9 @@ def test_the_path_lies_in_its_own_plane_and_hardly_in_a_random_one(weights):
 
 def test_random_directions_are_as_long_as_the_weights_filter_by_filter(weights):
     end = weights[-1].double()
-    model = learning.restored(2, end)
-    one, two = (learning.by_name(model, v) for v in lab._random(2, end, seed=0))
-    for name, weight in learning.by_name(model, end).items():
+    model = learning.restore(2, end)
+    one, two = (learning.split_by_name(model, v) for v in lab._random(2, end, seed=0))
+    for name, weight in learning.split_by_name(model, end).items():
         axis = -1 if name in ("embed", "position") else -2
         for direction in (one, two):
             close(direction[name].norm(dim=axis), weight.norm(dim=axis))

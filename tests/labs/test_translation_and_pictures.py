@@ -75,18 +75,18 @@ def test_a_block_is_torchs_encoder_layer() -> None:
 
 
 def test_the_translation_follows_the_rules() -> None:
-    pair = translation.translation("a clever queen fears the old horse".split())
+    pair = translation.translate_by_rules("a clever queen fears the old horse".split())
     assert pair is not None
     assert pair.target == ("timi", "la", "vana", "veka", "una", "zora", "dova")
     assert pair.positions == (3, 4, 6, 5, 0, 2, 1)
     for other in ("", "cat", "the cat sees", "sees the cat a dog", "the cat sees a dog the"):
-        assert translation.translation(other.split()) is None
+        assert translation.translate_by_rules(other.split()) is None
     assert len(set(translation.TARGET[1:])) == len(translation.TARGET) - 1
 
 
 def test_held_out_sentences_share_no_triple_with_those_of_training() -> None:
     def triples(held_out: bool) -> set[tuple[str, ...]]:
-        batch = translation.drawn(211, torch.Generator().manual_seed(3), held_out=held_out)
+        batch = translation.draw_batch(211, torch.Generator().manual_seed(3), held_out=held_out)
         lines = [[translation.SOURCE[i] for i in ids if i] for ids in batch.source.tolist()]
         kinds = ("noun", "verb")
         return {tuple(w for w in line if translation.KINDS[w] in kinds) for line in lines}
@@ -96,24 +96,24 @@ def test_held_out_sentences_share_no_triple_with_those_of_training() -> None:
 
 
 def test_the_shipped_translators_translate_sentences_that_nobody_chose(translators) -> None:
-    unseen = translation.drawn(307, torch.Generator().manual_seed(11), held_out=True)
+    unseen = translation.draw_batch(307, torch.Generator().manual_seed(11), held_out=True)
     for found in translators:
         network = with_weights(translation.Translator(), found.weights)
-        written, _ = translation.translated(network, unseen.source)
+        written, _ = translation.translate_ids(network, unseen.source)
         assert (written == unseen.target).all(-1).double().mean() > 0.98 < found.right
-        close(translation.aligned(network, unseen), found.aligned, atol=0.06)
+        close(translation.alignment_shares(network, unseen), found.aligned, atol=0.06)
         assert found.untrained.max() < 0.25 < 0.5 < found.aligned.min() + 0.05
         assert found.hidden["none"] > 0.99 and found.hidden["random"] > 0.8
         assert found.hidden["attended"] < found.hidden["translated"] + 0.02 < 0.55
 
 
 def test_the_alignment_counted_sentence_by_sentence_is_the_same(translators) -> None:
-    batch = translation.drawn(29, torch.Generator().manual_seed(2), held_out=True)
+    batch = translation.draw_batch(29, torch.Generator().manual_seed(2), held_out=True)
     counted, total = torch.zeros(5), 0
     for ids in batch.source.tolist():
         words = [translation.SOURCE[i] for i in ids if i]
         made = numbers.translate(translators[0].weights, words)
-        pair = translation.translation(words)
+        pair = translation.translate_by_rules(words)
         assert pair is not None and made.labels == pair.target
         assert made.key_labels == tuple(words) and made.part == "cross"
         pattern = made.pattern[0]
@@ -121,7 +121,9 @@ def test_the_alignment_counted_sentence_by_sentence_is_the_same(translators) -> 
         counted += (weights.argmax(-1) == torch.tensor(pair.positions)).sum(-1)
         total += len(words)
     close(
-        translation.aligned(with_weights(translation.Translator(), translators[0].weights), batch),
+        translation.alignment_shares(
+            with_weights(translation.Translator(), translators[0].weights), batch
+        ),
         counted / total,
     )
 
@@ -133,8 +135,8 @@ def test_the_page_states_what_the_shipped_translators_do(translators) -> None:
     assert 0.72 < first.aligned[-1] < 0.88 and first.chance == pytest.approx(1 / 6.3, abs=0.01)
     assert fourth.aligned.max() > 0.97
 
-    batch = translation.drawn(401, torch.Generator().manual_seed(5), held_out=True)
-    before, verb = translation.begun(batch.target), batch.positions[:, 0]
+    batch = translation.draw_batch(401, torch.Generator().manual_seed(5), held_out=True)
+    before, verb = translation.shift_right(batch.target), batch.positions[:, 0]
     hidden = torch.zeros(*batch.target.shape, translation.MAX_WORDS, dtype=torch.bool)
     hidden[torch.arange(401), 0, verb] = True
     for found, share, still in ((first, 0.35, 0.89), (fourth, 1.0, 0.2)):
@@ -150,7 +152,7 @@ def test_the_page_states_what_the_shipped_translators_do(translators) -> None:
 def test_the_digits_are_all_there_with_source_and_licence() -> None:
     with safe_open(digits.FILE, "pt") as file:
         assert file.metadata()["licence"] == "CC BY 4.0" and "Alpaydin" in file.metadata()["source"]
-    known, tested = digits.digits(False), digits.digits(True)
+    known, tested = digits.read_digits(False), digits.read_digits(True)
     assert (len(known.labels), len(tested.labels)) == (1_437, 360)
     assert tested.labels.bincount().min() > 20 and known.pictures.max() == 1
     rows = {tuple(row) for row in known.pictures.flatten(1).tolist()}
@@ -159,7 +161,7 @@ def test_the_digits_are_all_there_with_source_and_licence() -> None:
 
 def test_a_hidden_patch_has_no_say(reading) -> None:
     network = with_weights(digits.VisionTransformer(), reading.weights.double())
-    pictures = digits.digits(True).pictures[:7]
+    pictures = digits.read_digits(True).pictures[:7]
     hidden = torch.zeros(7, digits.N_PATCHES, dtype=torch.bool)
     hidden[:, 6] = True  # rows 2 and 3, columns 4 and 5
     other = pictures.clone()
@@ -173,7 +175,7 @@ def test_a_hidden_patch_has_no_say(reading) -> None:
 
 
 def test_the_shipped_transformer_reads_as_many_digits_as_stated(reading) -> None:
-    tested = digits.digits(True)
+    tested = digits.read_digits(True)
     made = [numbers.read(reading.weights, picture) for picture in tested.pictures[:53]]
     right = [int(one.probabilities[0].argmax()) for one in made]
     network = with_weights(digits.VisionTransformer(), reading.weights.double())

@@ -72,7 +72,7 @@ def test_weights_between_words_by_hand():
     expected = [[0.1, 0.2, 0.1], [0.3, 0.3, 0.2], [0.0, 0.6, 0.0]]
     close(words[0, 0], torch.tensor(expected))
     asked = relation((text, "the -> walking; walking -> the; cat -> the"))
-    found = lab.attended(asked, {text: words}, causal=False)
+    found = lab.collect_attended(asked, {text: words}, causal=False)
     assert found.strongest[:, 0, 0].tolist() == [1, 0, 1]  # "walking" may not look at itself
     assert found.hits[:, 0, 0].tolist() == [1, 1, 0]
     close(found.weight[:, 0, 0], torch.tensor([0.2, 0.3, 0.0]))
@@ -83,14 +83,16 @@ def test_a_text_whose_words_are_not_those_of_the_tokens_is_left_out():
     assert lab.word_weights(cut) is None
     asked = relation(("the cat sat", "the -> cat"), ("a dog ran off", "dog -> a"))
     weights = {"a dog ran off": torch.full((1, 1, 4, 4), 0.25)}
-    assert [pair.sentence for pair in lab.attended(asked, weights, causal=False).pairs] == [1]
-    assert lab.attended(asked, {}, causal=False) is None
+    assert [pair.sentence for pair in lab.collect_attended(asked, weights, causal=False).pairs] == [
+        1
+    ]
+    assert lab.collect_attended(asked, {}, causal=False) is None
 
 
 def test_a_causal_model_is_asked_only_where_it_sees_the_word_and_has_a_choice():
     asked = relation(("the cat sat down", "the -> cat; cat -> the; sat -> cat; down -> the"))
     weights = {"the cat sat down": torch.full((1, 1, 4, 4), 0.25).tril()}
-    found = lab.attended(asked, weights, causal=True)
+    found = lab.collect_attended(asked, weights, causal=True)
     assert [(pair.query, pair.key) for pair in found.pairs] == [(2, 1), (3, 0)]
     assert not found.hits.any()  # the same weight everywhere finds nothing
 
@@ -111,8 +113,8 @@ def planted(asked: Relation) -> tuple[dict[str, torch.Tensor], dict[str, torch.T
 
 
 def found_in(asked: Relation) -> lab.Finding:
-    mine, theirs = (lab.attended(asked, each, causal=False) for each in planted(asked))
-    return lab.finding(asked, mine, [theirs])
+    mine, theirs = (lab.collect_attended(asked, each, causal=False) for each in planted(asked))
+    return lab.score_relation(asked, mine, [theirs])
 
 
 @pytest.mark.parametrize(
@@ -137,11 +139,11 @@ def test_the_interval_of_two_sentences_that_disagree_is_all_there_is():
         mine[sentence.text] = torch.eye(4).roll(1, 1)[None, None]  # finds the first pair only
         blind[sentence.text] = torch.zeros(1, 1, 4, 4)
     step = Relation("local", "this", "that", asked.sentences)  # random weights alone are to beat
-    attended = [lab.attended(step, each, causal=False) for each in (mine, blind)]
-    found = lab.finding(step, attended[0], attended[1:])
+    attended = [lab.collect_attended(step, each, causal=False) for each in (mine, blind)]
+    found = lab.score_relation(step, attended[0], attended[1:])
     assert [float(x) for x in (found.lead, found.low, found.high)] == [0.5, 0.0, 1.0]
     assert found.verdict == lab.UNSURE
-    none = lab.finding(asked, attended[1], attended[1:])
+    none = lab.score_relation(asked, attended[1], attended[1:])
     assert none.verdict == lab.NONE and not none.winners
 
 

@@ -157,7 +157,7 @@ def test_convolution_numbers_are_those_of_conv2d_and_its_heads(monkeypatch):
     picture = inputs.picture("house", 16)
     kernel = torch.tensor(inputs.kernel_numbers("edge", 3))[None, None]
     shown = table(app, "Conv2d", "attention")
-    expected = convolution.attended(picture, kernel, 3.0).flatten()
+    expected = convolution.attend(picture, kernel, 3.0).flatten()
     assert shown["attention"].to_numpy() == near(expected.numpy())
     exact = torch.conv2d(picture[None, :, :, 0], kernel, padding=1).flatten()
     assert shown["Conv2d"].to_numpy() == near(exact.numpy())

@@ -199,8 +199,8 @@ def take_part(
 ) -> bool:
     """Count a prediction made before the answer is seen, and show those of the class after it.
 
-    Before that a teacher, whose screen the class sees, is shown how many have answered. Where the
-    class is led, the teacher uncovers the answer; return whether it is seen.
+    Before that the teacher sees how many have answered: the class may look at that screen. Where
+    the class is led, the teacher uncovers the answer. Return whether it is seen.
     """
     with continue_without_class():
         joined, key = code(), (question, tuple(options))

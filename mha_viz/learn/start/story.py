@@ -100,7 +100,7 @@ STEPS = (
 
 
 def _chosen(run: Followed) -> dict[str, str]:
-    """Return the texts of those steps whose text depends on what was found."""
+    """Return the texts of the steps whose text depends on the numbers."""
     guesses = run.guesses
     without = guesses.without[run.carrier]
     certainty = "text" if float(guesses.with_all[0]) >= MIN_PROBABILITY else "unsure"

@@ -164,7 +164,7 @@ def _real_inputs(choices: Choices, rows: Digits, seed: int, one_hot: Fit | None)
 
 
 def _fixed_pattern(choices: Choices, target: Tensor, seed: int, fit: Fit | None) -> None:
-    """Draw what can be compared with a painted pattern, and what cannot."""
+    """Draw the distances of a painted pattern from others, and of their outputs."""
     n, last = len(target), target.shape[1] - 1
     tokens = patterns.real_tokens(n, any_pattern.D_MODEL, True, seed)
     compared = {f"fitted head, d_k = {k}": fit.pattern[k - 1] for k in (1, 2)} if fit else {}

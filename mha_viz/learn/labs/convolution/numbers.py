@@ -90,10 +90,10 @@ def heads(kernel: Kernel, alpha: Number) -> MultiHeadAttention:
     return MultiHeadAttention.from_weights(AttentionWeights(W_Q, W_K, W_V, W_O, scale=1.0)).eval()
 
 
-def in_sight(rows: int, columns: int, size: int) -> Bool[Tensor, "head pixel 1"]:
+def visible_targets(rows: int, columns: int, size: int) -> Bool[Tensor, "head pixel 1"]:
     """Return whether each head's target pixel lies in the picture; the mask of masked heads.
 
-    >>> in_sight(1, 2, 3)[:, 0, 0].int().tolist()  # two neighbours of the left pixel exist
+    >>> visible_targets(1, 2, 3)[:, 0, 0].int().tolist()  # two neighbours of the left pixel exist
     [0, 0, 0, 0, 1, 1, 0, 0, 0]
     """
     position = torch.cartesian_prod(torch.arange(rows), torch.arange(columns))
@@ -102,7 +102,7 @@ def in_sight(rows: int, columns: int, size: int) -> Bool[Tensor, "head pixel 1"]
 
 
 @torch.no_grad()
-def attended(
+def attend(
     picture: Picture, kernel: Kernel, alpha: Number = SHARP_ALPHA, border: str = "zeros"
 ) -> Output:
     """Apply the heads to a picture.
@@ -114,7 +114,7 @@ def attended(
         border: "zeros": a head whose pixel lies outside may attend to nothing, which gives zeros.
             "nearest": no mask; its weight goes to the nearest pixel of the picture.
 
-    >>> attended(torch.ones(2, 2, 1), torch.ones(1, 1, 3, 3))[:, :, 0]
+    >>> attend(torch.ones(2, 2, 1), torch.ones(1, 1, 3, 3))[:, :, 0]
     tensor([[4., 4.],
             [4., 4.]])
     """
@@ -127,10 +127,10 @@ def attended(
     return torch.cat(parts)[:, : len(kernel)].reshape(*picture.shape[:2], -1)
 
 
-def convolved(picture: Picture, kernel: Kernel, border: str = "zeros") -> Output:
+def convolve(picture: Picture, kernel: Kernel, border: str = "zeros") -> Output:
     """Apply torch's convolution to a picture surrounded by zeros or by the nearest pixels.
 
-    >>> convolved(torch.ones(1, 2, 1), torch.ones(1, 1, 3, 3), border="nearest")[:, :, 0]
+    >>> convolve(torch.ones(1, 2, 1), torch.ones(1, 1, 3, 3), border="nearest")[:, :, 0]
     tensor([[9., 9.]])
     """
     image, edge = picture.permute(2, 0, 1)[None], kernel.shape[-1] // 2
@@ -173,7 +173,7 @@ def _prepared(
 ) -> tuple[MultiHeadAttention, Tensor, Tensor | None]:
     layer = heads(kernel, alpha)
     rows, columns, _ = picture.shape
-    mask = in_sight(rows, columns, kernel.shape[-1]) if border == "zeros" else None
+    mask = visible_targets(rows, columns, kernel.shape[-1]) if border == "zeros" else None
     return layer, tokens(picture, layer.d_model - CODE), mask
 
 
@@ -208,7 +208,7 @@ def max_error(picture: Picture, kernel: Kernel, alpha: Number) -> float:
 
 def gap(picture: Picture, kernel: Kernel, alpha: Number, border: str, exact: Output) -> float:
     """Return the largest |heads - exact| over all numbers; arguments as in `attended`."""
-    return float((attended(picture, kernel, alpha, border) - exact).abs().max())
+    return float((attend(picture, kernel, alpha, border) - exact).abs().max())
 
 
 class Sharpness(NamedTuple):
@@ -228,7 +228,7 @@ def sharpness(
     >>> error[1] < 0.01 * error[0]
     True
     """
-    exact = convolved(picture, kernel, border)
+    exact = convolve(picture, kernel, border)
     error = [gap(picture, kernel, alpha, border, exact) for alpha in alphas]
     return Sharpness(error, [max_error(picture, kernel, alpha) for alpha in alphas])
 
@@ -272,7 +272,7 @@ def border_gaps(picture: Picture, kernel: Kernel) -> dict[str, float]:
     >>> gaps["zeros_zeros"], gaps["nearest_zeros"]  # the heads' border, Conv2d's
     (0.0, 5.0)
     """
-    exact = {border: convolved(picture, kernel, border) for border in BORDERS}
+    exact = {border: convolve(picture, kernel, border) for border in BORDERS}
     return {
         f"{border}_{other}": gap(picture, kernel, SHARP_ALPHA, border, exact[other])
         for border in BORDERS
@@ -298,7 +298,7 @@ def shuffle_gaps(picture: Picture) -> tuple[float, float]:
 
     blur = full_kernel(kernel_numbers("blur", 3), 3, channels)
     single, nine = (
-        gap(shuffled(picture), kernel, SHARP_ALPHA, "zeros", shuffled(attended(picture, kernel)))
+        gap(shuffled(picture), kernel, SHARP_ALPHA, "zeros", shuffled(attend(picture, kernel)))
         for kernel in (mix, blur)
     )
     return single, nine

@@ -30,7 +30,7 @@ from mha_viz.web.theme import format_number
 TEXTS = read_texts(__package__)
 _cached = st.cache_data(max_entries=16, show_spinner=False, hash_funcs={Tensor: Tensor.numpy})
 _sharpness_of, _border_gaps = _cached(convolution.sharpness), _cached(convolution.border_gaps)
-_attended, _shuffle_gaps = _cached(convolution.attended), _cached(convolution.shuffle_gaps)
+_attended, _shuffle_gaps = _cached(convolution.attend), _cached(convolution.shuffle_gaps)
 
 
 class Setup(NamedTuple):
@@ -55,7 +55,7 @@ def draw(choices: Choices) -> None:
 def _story(choices: Choices) -> None:
     cover, question, pictures = TEXTS.opening(choices, "same")
     setup = _setup(choices)
-    exact = convolution.convolved(setup.picture, setup.kernel, setup.border)
+    exact = convolution.convolve(setup.picture, setup.kernel, setup.border)
     ours = _attended(*setup[:4])
     with question, cover():
         largest = float((ours - exact).abs().max())

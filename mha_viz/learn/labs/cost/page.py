@@ -82,7 +82,7 @@ def sizes_of(choices: Choices, defaults: Mapping[str, int], n_bytes: int = 4) ->
 
 
 def _growth(choices: Choices, sizes: Sizes) -> None:
-    """Draw what grows with n, and what with its square."""
+    """Draw the costs that grow with n, and those that grow with its square."""
     counted = [costs(replace(sizes, n=n, n_read=n)) for n in LENGTHS]
     lines = {
         TEXTS("growth.linear"): [cost.projections for cost in counted],

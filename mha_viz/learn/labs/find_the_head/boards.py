@@ -68,7 +68,7 @@ def exercise(choices: Choices, scene: Scene) -> Exercise:
     for key in chosen:
         if key in missing:
             st.caption(f"Left out: {game.BY_KEY[key].title}. {missing[key]}")
-    tasks = game.in_order([key for key in chosen if key not in missing], seed)
+    tasks = game.shuffle_tasks([key for key in chosen if key not in missing], seed)
     return Exercise(tuple(tasks), seed, link, box)
 
 
@@ -118,7 +118,7 @@ def board(scene: Scene, key: str, importance: HeadImportance | None) -> game.Boa
             return game.board_of_pairs(task, distance, scene.record.n_heads)
         report = reporting.report(scene, selection.current())
         return game.board_of_scores(
-            task, report.scores[task.metric], game.labelled(task, report.labels)
+            task, report.scores[task.metric], game.labelled_heads(task, report.labels)
         )
 
     n, with_random = scene.head_count, reporting.has_random(selection.current())

@@ -51,7 +51,7 @@ class Task:
     def on_paper(self) -> bool:
         """True if pictures of all heads on the text can show the answer.
 
-        They cannot for what is measured on a text of its own, or by switching heads off.
+        Scores on a text of their own, and losses with heads off, are in no such picture.
         """
         return self.needs != "loss" and "period" not in METRICS[self.metric].needs
 
@@ -193,7 +193,7 @@ def board_of_pairs(task: Task, distance: Any, n_heads: int) -> Board | None:
     return Board(task, values, frozenset([board.best]))
 
 
-def labelled(task: Task, labels: Sequence[Sequence[Sequence[EarnedLabel]]]) -> list[Head]:
+def labelled_heads(task: Task, labels: Sequence[Sequence[Sequence[EarnedLabel]]]) -> list[Head]:
     """Return the heads that have earned the task's label: labels[layer][head]."""
     return [
         (layer, head)
@@ -227,7 +227,7 @@ def hints(board: Board, seed: int = 0) -> tuple[str, ...]:
     return board.task.hint, f"The head that comes nearest is in {where}.", third
 
 
-def in_order(keys: Sequence[str], seed: int) -> list[str]:
+def shuffle_tasks(keys: Sequence[str], seed: int) -> list[str]:
     """Shuffle tasks by a seed; 0 leaves them as they are."""
     order = list(keys)
     if seed:

@@ -66,13 +66,13 @@ class TinyTransformer(nn.Module):
         return normed(residual) @ self.unembed, patterns
 
 
-def repeated(count: int, periods: tuple[int, int], random: torch.Generator) -> Texts:
+def repeat_tokens(count: int, periods: tuple[int, int], random: torch.Generator) -> Texts:
     """Draw random tokens, all different and repeated; the period varies from text to text.
 
     Returns:
         ids, and each text's period. From place `period` on every token can be known.
 
-    >>> ids, period = repeated(1, (4, 4), torch.Generator().manual_seed(0))
+    >>> ids, period = repeat_tokens(1, (4, 4), torch.Generator().manual_seed(0))
     >>> bool((ids[0, :4] == ids[0, 4:8]).all())
     True
     """
@@ -90,11 +90,11 @@ def loss_of(model: TinyTransformer, texts: Texts) -> tuple[Float[Tensor, ""], Fl
     return F.cross_entropy(logits, answers), (logits.argmax(-1) == answers).double().mean()
 
 
-def by_name(model: TinyTransformer, vector: Float[Tensor, " weight"]) -> dict[str, Tensor]:
+def split_by_name(model: TinyTransformer, vector: Float[Tensor, " weight"]) -> dict[str, Tensor]:
     """Split one vector into weights of the names and shapes that this model has.
 
     >>> model = TinyTransformer(4, torch.Generator())
-    >>> by_name(model, weights_of(model))["layers.1.W_Q"].shape
+    >>> split_by_name(model, weights_of(model))["layers.1.W_Q"].shape
     torch.Size([4, 64, 16])
     """
     names, weights = zip(*model.named_parameters(), strict=True)
@@ -103,7 +103,7 @@ def by_name(model: TinyTransformer, vector: Float[Tensor, " weight"]) -> dict[st
     return dict(zip(names, shaped, strict=True))
 
 
-def restored(n_heads: int, weights: Float[Tensor, " weight"]) -> TinyTransformer:
+def restore(n_heads: int, weights: Float[Tensor, " weight"]) -> TinyTransformer:
     """Make the model that has these weights, in their precision."""
     return with_weights(TinyTransformer(n_heads, torch.Generator()), weights)
 
@@ -164,7 +164,7 @@ class Film:
 
 
 def series(film: Film, aspect: str) -> dict[str, list[float]]:
-    """Return what is drawn over the steps of a film, one of `ASPECTS`: a line for each head."""
+    """Return one of `ASPECTS` over the steps of a film: a line for each head."""
     if aspect == "loss":
         return {"loss": film.loss}
     field = ASPECTS[aspect]
@@ -218,7 +218,7 @@ def film(
     descent: torch.optim.Optimizer = torch.optim.SGD(model.parameters(), lr=lr)
     if optimizer == "adam":
         descent = torch.optim.Adam(model.parameters(), lr=lr, betas=(0.9, 0.98))
-    probe, _ = repeated(_PROBE, (PERIODS[1], PERIODS[1]), torch.Generator().manual_seed(2**31))
+    probe, _ = repeat_tokens(_PROBE, (PERIODS[1], PERIODS[1]), torch.Generator().manual_seed(2**31))
     run = Film(ids=tuple(probe[0].tolist()), n_heads=n_heads)
     record = -(-n_steps // N_RECORDS)
     snapshot = record * -(-n_steps // ((N_SNAPSHOTS - 1) * record))  # each is a record as well
@@ -231,8 +231,10 @@ def film(
             if all_weights or last or step in (0, middle):
                 run.weights[step] = weights_of(model)
         if recorded:
-            second = _gradient(model, repeated(_BATCH, PERIODS, second_batches), None)
-        gradient = _gradient(model, repeated(_BATCH, PERIODS, random), run if recorded else None)
+            second = _gradient(model, repeat_tokens(_BATCH, PERIODS, second_batches), None)
+        gradient = _gradient(
+            model, repeat_tokens(_BATCH, PERIODS, random), run if recorded else None
+        )
         if not gradient.isfinite().all():
             raise ArgumentError(f"The loss is no number after {step} steps: take a smaller rate.")
         if optimizer == "adam":
@@ -282,7 +284,7 @@ def _write_step(
     plain = before.double() - rate * gradient.double()
     run.off_rule.append(float((after.double() - plain).abs().max()))
     W, dW, now = (  # of all queries, (layer, head, d_model, d_head)
-        torch.stack([by_name(model, vector)[f"layers.{i}.W_Q"] for i in range(N_LAYERS)])
+        torch.stack([split_by_name(model, vector)[f"layers.{i}.W_Q"] for i in range(N_LAYERS)])
         for vector in (before, gradient, after)
     )
     run.head_gradient.append(dW.norm(dim=(-2, -1)))

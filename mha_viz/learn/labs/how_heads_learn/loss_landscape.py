@@ -22,7 +22,7 @@ _NUDGE_LENGTH = 1e-4  # length of the step by which the loss itself tells a curv
 
 def texts() -> lab.Texts:
     """Return the texts on which the loss is taken."""
-    return lab.repeated(N_TEXTS, lab.PERIODS, torch.Generator().manual_seed(2**33))
+    return lab.repeat_tokens(N_TEXTS, lab.PERIODS, torch.Generator().manual_seed(2**33))
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ def curvature(
     """
     if n_products < 2:
         raise ArgumentError(f"2 Hessian-vector products are the least, got {n_products}.")
-    model = lab.restored(n_heads, weights.double())
+    model = lab.restore(n_heads, weights.double())
     probe, parameters = texts(), list(model.parameters())
     loss = lab.loss_of(model, probe)[0]
     gradient = _joined(torch.autograd.grad(loss, parameters, create_graph=True))
@@ -83,7 +83,7 @@ def curvature(
 
     def nudged(step: Tensor) -> float:
         with torch.no_grad():
-            return float(lab.loss_of(lab.restored(n_heads, weights.double() + step), probe)[0])
+            return float(lab.loss_of(lab.restore(n_heads, weights.double() + step), probe)[0])
 
     middle = float(loss.detach())
     measured = [
@@ -196,7 +196,7 @@ def plane(
     for i, (down, right) in enumerate(torch.cartesian_prod(y, x)):
         point = (end + right * across[0] + down * across[1]).float()
         with torch.no_grad():
-            losses[i] = lab.loss_of(lab.restored(n_heads, point), probe)[0]
+            losses[i] = lab.loss_of(lab.restore(n_heads, point), probe)[0]
         if on_step is not None:
             on_step(i + 1)
     share = float((path @ across).square().sum() / moved.square().sum().clamp(min=1e-300))
@@ -234,7 +234,7 @@ def _random(n_heads: int, end: Tensor) -> Float[Tensor, "2 weight"]:
     directions = []
     for _ in range(2):
         drawn = torch.randn(len(end), generator=random, dtype=torch.float64)
-        parts, ends = lab.by_name(model, drawn), lab.by_name(model, end)
+        parts, ends = lab.split_by_name(model, drawn), lab.split_by_name(model, end)
         for name, part in parts.items():
             axis = -1 if name in ("embed", "position") else -2
             part *= ends[name].norm(dim=axis, keepdim=True) / part.norm(dim=axis, keepdim=True)

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from mha_viz.core.stored_runs import StoredRun
 from mha_viz.learn.labs.how_heads_learn import loss_landscape
-from mha_viz.learn.labs.how_heads_learn.film import Film, TinyTransformer, film, loss_of, restored
+from mha_viz.learn.labs.how_heads_learn.film import Film, TinyTransformer, film, loss_of, restore
 from mha_viz.learn.training import normed
 
 _TOML = Path(__file__).with_name("chain_rule.toml").read_text("utf-8")
@@ -130,15 +130,15 @@ def chain_rule(
     A head of the last layer reaches the loss on one way only. One of the layer before does so
     through all heads above it, too: the same rules once more for each.
 
-    >>> from mha_viz.learn.labs.how_heads_learn.film import repeated
+    >>> from mha_viz.learn.labs.how_heads_learn.film import repeat_tokens
     >>> from mha_viz.learn.training import weights_of
     >>> model = TinyTransformer(2, torch.Generator().manual_seed(0))
-    >>> ids, period = repeated(1, (8, 8), torch.Generator().manual_seed(0))
+    >>> ids, period = repeat_tokens(1, (8, 8), torch.Generator().manual_seed(0))
     >>> chain = chain_rule(2, weights_of(model), ids[0].tolist(), 8, head=1)
     >>> chain.difference < 1e-12
     True
     """
-    model = restored(n_heads, weights.double())
+    model = restore(n_heads, weights.double())
     text = torch.tensor([list(ids)]), torch.tensor([[period]])
     loss_of(model, text)[0].backward()
     by_torch = model.attention[-1].W_Q.grad

@@ -165,7 +165,7 @@ class Ranked(NamedTuple):
     total: int
 
 
-def ranked(model: AttentionModel, writer: Head, reader: Head) -> Ranked:
+def rank_pair(model: AttentionModel, writer: Head, reader: Head) -> Ranked:
     """Rank a writer and a reader by K-composition among all pairs of heads."""
     scores, n = composition(model, "K"), model.n_heads
     z = scores.zscore.unflatten(1, (-1, n)).unflatten(0, (-1, n))

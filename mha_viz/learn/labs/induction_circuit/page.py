@@ -143,7 +143,7 @@ def _names(circuit: lab.Circuit) -> dict[str, str]:
 
 def _composition(choices: Choices, model: AttentionModel, circuit: lab.Circuit) -> None:
     writer, reader = circuit.writers[0], circuit.readers[0]
-    make = partial(lab.ranked, model, writer, reader)
+    make = partial(lab.rank_pair, model, writer, reader)
     ranked = memory.cache().get(("lab-induction-ranked", writer, reader), make, lambda _: 20_000)
     right = 0 if ranked.rank == 1 else 1 if ranked.rank <= 10 else 2
     cover = TEXTS.predict(choices, "top", right=right, ranked=ranked, **_names(circuit))

@@ -98,7 +98,7 @@ def distances(tokens: Float[Tensor, "token d"]) -> Float[Tensor, "token token"]:
 
 
 def below_half_sum(matrix: Float[Tensor, "token token"]) -> int:
-    """Count the pairs x, y whose number is less than half the sum of the two on the diagonal.
+    """Count the pairs x, y below half the sum of their two numbers on the diagonal.
 
     Self-dominance as it is at times claimed: true of scores x.y for any two different tokens, and
     impossible for a distance, whose diagonal is 0.

@@ -148,5 +148,6 @@ def _against_rnn(choices: Choices) -> None:
 @st.cache_data(max_entries=3, show_spinner="Walking through the graphs …")
 def _reached(width: int) -> dict[str, list[Reached]]:
     return {
-        kind: [recurrence.reached(kind, n, width) for n in recurrence.LENGTHS] for kind in KINDS
+        kind: [recurrence.measure_path(kind, n, width) for n in recurrence.LENGTHS]
+        for kind in KINDS
     }

@@ -1,7 +1,7 @@
 """Lab 14: attention beside recurrence and convolution: products, and how far two tokens are apart.
 
 Each layer is run on tokens that are tensors of their own, and the graph that autograd keeps for
-its gradients is walked: what depends on what is read off, not assumed.
+its gradients is walked: dependencies are read off, not assumed.
 """
 
 import math
@@ -30,7 +30,7 @@ class Reached:
 
     Args:
         products: of two numbers that are added up, over all tokens and layers.
-        in_turn: matrix products of which each waits for the one before.
+        in_turn: matrix products that wait for each other, one after the other.
         path: the fewest matrix products on a way from the first token to the last one's output.
         layers: that were needed: 1, but for a convolution, which sees only its kernel.
     """
@@ -41,7 +41,7 @@ class Reached:
     layers: int
 
 
-def reached(kind: str, n: int, d: int = WIDTH) -> Reached:
+def measure_path(kind: str, n: int, d: int = WIDTH) -> Reached:
     """Run one kind of layer on n random tokens, and walk from the last output to the first token.
 
     Args:
@@ -55,7 +55,7 @@ def reached(kind: str, n: int, d: int = WIDTH) -> Reached:
 
     Source: Vaswani et al. 2017, table 1; it leaves out projections and all constants.
 
-    >>> [reached(kind, 27, d=4).path for kind in KINDS]
+    >>> [measure_path(kind, 27, d=4).path for kind in KINDS]
     [3, 27, 3]
     """
     if kind not in KINDS or not 2 <= n <= 64 or not 1 <= d <= 256:

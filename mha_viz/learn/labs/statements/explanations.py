@@ -18,7 +18,7 @@ Numbers = dict[str, float]
 
 
 def sides_in_words(statement: Statement, sides: Sides, layer: int) -> str:
-    """Write both sides in a layer; what is not exactly known as an interval."""
+    """Write both sides in a layer; a side that is only bounded becomes an interval."""
     at = _numbers(sides, layer)
     interval = _interval(at["drawn_low"], at["drawn_high"])
     if words.UNDEFINED in interval or math.isnan(at["right"]):

@@ -164,7 +164,7 @@ def of_loss(tested: Robustness, n_layers: int) -> dict[str, Sides]:
     """Measure the statement about failure: the loss when one head of a layer is off.
 
     "failure" is the largest rise over the heads of a layer that were off, nats per token, beside
-    the tolerance; NaN for a layer of which none was.
+    the tolerance; NaN for a layer without such a head.
     """
     rise = torch.full((n_layers,), torch.nan, dtype=tested.change.dtype)
     mean = tested.change.mean(1)

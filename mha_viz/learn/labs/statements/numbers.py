@@ -102,7 +102,7 @@ class Sides:
 
     @property
     def left(self) -> Layers:
-        """The left side, or the middle of what is known of it."""
+        """The left side, or the middle of its interval."""
         low, high = (self.low, self.high) if self.sampled is None else self.sampled
         return (low + high) / 2
 

@@ -11,7 +11,7 @@ from mha_viz.core.record.record import AttentionRecord
 from mha_viz.errors import ShapeError
 from mha_viz.learn.labs.step_by_step.numbers import Steps
 
-BUGS = {  # what of the code is replaced by what
+BUGS = {  # a piece of the code, and its replacement
     "attribute": ("self.d_k = d_model", "self.d_head = d_model"),
     "view": (
         "(batch, n, self.n_heads, self.d_k).transpose(1, 2)",

@@ -44,7 +44,7 @@ _HIDES = {"own": None, "causal": True, "none": False}
 
 
 def draw(choices: Choices) -> None:
-    """Draw the text run, a layer as a whole, the walk through one head, and what is folded."""
+    """Draw the text run, a layer as a whole, the walk through one head, and folds."""
     _layer(choices, picking.picked())
 
 

@@ -1,4 +1,4 @@
-"""The steps of lab 4: what each matrix is made of, and what is said about it."""
+"""The steps of lab 4: the factors of each matrix, its texts and its notes."""
 
 from collections.abc import Mapping
 from functools import partial
@@ -96,7 +96,7 @@ def _matrices(steps: Steps, record: AttentionRecord, head: int) -> Mapping[str, 
 
 
 def _origin(key: str, steps: Steps, row: int, column: int) -> str:
-    """Say where a number is from that is no product of two matrices."""
+    """Explain a number that is no product of two matrices."""
     score, name, values = steps.masked, key, dict[str, object]()
     if key == "scale":
         values = {"score": steps.dots[row, column], "factor": steps.scale}
@@ -144,7 +144,7 @@ def step_text(key: str, steps: Steps, record: AttentionRecord) -> tuple[str, dic
 
 
 def step_notes(key: str, steps: Steps, record: AttentionRecord, head: int) -> list[str]:
-    """Return what is unusual about a step in this model."""
+    """Return notes on a step where this model differs from the textbook."""
     n_heads, n_kv, d_k = len(steps.weights.W_Q), steps.n_kv_heads, steps.query.shape[1]
     notes = []
     if key == "x" and record.is_cross:

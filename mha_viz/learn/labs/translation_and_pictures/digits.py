@@ -35,7 +35,7 @@ class Digits(NamedTuple):
 
 
 @cache
-def digits(tested: bool) -> Digits:
+def read_digits(tested: bool) -> Digits:
     """Read the pictures: those to learn from, or the 360 to test on, drawn at random once.
 
     Source: Alpaydin and Kaynak 1998, "Optical Recognition of Handwritten Digits", UCI Machine
@@ -86,7 +86,9 @@ def patches_of(
     return F.unfold(pictures[:, None], PATCH, stride=PATCH).mT
 
 
-def looked_at(patterns: list[Float[Tensor, "picture head query key"]]) -> dict[str, Tensor]:
+def class_token_weights(
+    patterns: list[Float[Tensor, "picture head query key"]],
+) -> dict[str, Tensor]:
     """Return (picture, patch): the class token's weights of the last layer, and its rollout."""
     rolled = [last_rollout(layers) for layers in zip(*patterns, strict=True)]
     return {
@@ -95,20 +97,24 @@ def looked_at(patterns: list[Float[Tensor, "picture head query key"]]) -> dict[s
     }
 
 
-def most(values: Float[Tensor, "picture patch"], count: int) -> Bool[Tensor, "picture patch"]:
+def top_patches(
+    values: Float[Tensor, "picture patch"], count: int
+) -> Bool[Tensor, "picture patch"]:
     """Mark the patches with the `count` largest values."""
     return torch.zeros_like(values, dtype=torch.bool).scatter(1, values.topk(count).indices, True)
 
 
 @torch.no_grad()
-def hidden_right(network: VisionTransformer, tested: Digits, seed: int) -> dict[str, list[float]]:
+def accuracy_with_hidden(
+    network: VisionTransformer, tested: Digits, seed: int
+) -> dict[str, list[float]]:
     """Measure the share of digits still read right with `HIDDEN` patches hidden, by their choice.
 
     Patches with the most attention, rollout or ink are hidden, those with the least attention, or
     random ones: then it is a mean over 20 draws.
     """
     _, patterns = network(tested.pictures)
-    by = looked_at(patterns) | {"ink": patches_of(tested.pictures).sum(-1)}
+    by = class_token_weights(patterns) | {"ink": patches_of(tested.pictures).sum(-1)}
     orders = {name: [values] for name, values in by.items()}
     random = torch.Generator().manual_seed(seed)
     shape = by["ink"].shape
@@ -116,7 +122,7 @@ def hidden_right(network: VisionTransformer, tested: Digits, seed: int) -> dict[
     orders["least"] = [-by["attention"]]
 
     def right(values: Tensor, count: int) -> float:
-        logits, _ = network(tested.pictures, most(values, count))
+        logits, _ = network(tested.pictures, top_patches(values, count))
         return float((logits.argmax(-1) == tested.labels).double().mean())
 
     return {
@@ -149,7 +155,7 @@ def learn(
     So hidden patches are nothing new to it. In float64, so that rounding does not grow into another
     result on another processor.
     """
-    training, tested = digits(False), digits(True)
+    training, tested = read_digits(False), read_digits(True)
     random = torch.Generator().manual_seed(seed)
     network = initialised(VisionTransformer(), D_MODEL, random).double()
 
@@ -161,8 +167,8 @@ def learn(
         return F.cross_entropy(network(moved, hidden)[0], training.labels[chosen])
 
     networks.train(network, loss_of, n_steps, 0.003, seed, on_step)
-    hidden = hidden_right(network, tested, seed)
-    linear = linear_right(training, tested)
+    hidden = accuracy_with_hidden(network, tested, seed)
+    linear = linear_accuracy(training, tested)
     return Reading(weights_of(network), hidden["attention"][0], linear, hidden)
 
 
@@ -173,7 +179,7 @@ def _moved(pictures: Tensor, steps: Int[Tensor, "picture 2"]) -> Tensor:
     return F.pad(pictures, (1, 1, 1, 1))[torch.arange(len(pictures))[:, None, None], rows, columns]
 
 
-def linear_right(training: Digits, tested: Digits) -> float:
+def linear_accuracy(training: Digits, tested: Digits) -> float:
     """Return the share that a linear classifier reads right: softmax regression, ||W||^2 / 2 added.
 
     The penalty is that of scikit-learn's LogisticRegression, C = 1.

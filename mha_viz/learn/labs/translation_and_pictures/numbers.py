@@ -32,7 +32,7 @@ def translate(weights: Float[Tensor, " weight"], words: Sequence[str]) -> Attent
     """
     network = with_weights(translation.Translator(), weights)
     ids = torch.tensor([[translation.SOURCE.index(word) for word in words]])
-    written, cross = translation.translated(network, ids)
+    written, cross = translation.translate_ids(network, ids)
     target = [translation.TARGET[i] for i in written[0].tolist()]
     end = target.index(".", 1) if "." in target[1:] else len(target)
     return record(cross[:, :, :end], target[:end], words, text=" ".join(words))
@@ -57,12 +57,14 @@ def read(weights: Float[Tensor, " weight"], picture: Float[Tensor, "row column"]
     network = with_weights(digits.VisionTransformer(), weights)
     picture = picture.to(weights)[None]
     unhidden, patterns = network(picture)
-    attended = digits.most(digits.looked_at(patterns)["attention"], N_HIDDEN)
+    attended = digits.top_patches(digits.class_token_weights(patterns)["attention"], N_HIDDEN)
     random = torch.rand(
         digits.N_DRAWS, digits.N_PATCHES, generator=torch.Generator().manual_seed(0)
     )
     without, _ = network(picture, attended)
-    anyway, _ = network(picture.expand(digits.N_DRAWS, -1, -1), digits.most(random, N_HIDDEN))
+    anyway, _ = network(
+        picture.expand(digits.N_DRAWS, -1, -1), digits.top_patches(random, N_HIDDEN)
+    )
     likely = [logits.softmax(-1).mean(0) for logits in (unhidden, without, anyway)]
     tokens = ["class", *(f"patch {i}" for i in range(digits.N_PATCHES))]
     return Read(record(patterns, tokens), torch.stack(likely))

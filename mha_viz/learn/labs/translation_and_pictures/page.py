@@ -101,7 +101,7 @@ def _framed(
     written: Sequence[str], words: Sequence[str], largest: Sequence[int]
 ) -> list[tuple[int, int]]:
     """Say whether a translation is right; return the cells of the words that are translated."""
-    text, correct = " ".join(written), translation.translation(words)
+    text, correct = " ".join(written), translation.translate_by_rules(words)
     if correct is None:
         TEXTS.markdown("verdict.free", said=text)
         return []
@@ -118,7 +118,7 @@ def _framed(
 @layout.part
 def _digit(choices: Choices, learned: Reading) -> None:
     """Draw a digit under the weights of each head, their mean and the rollout."""
-    tested = digits.digits(True)
+    tested = digits.read_digits(True)
     with layout.row():
         digit = TEXTS.choose(choices, "digit")
         matching = (tested.labels == digit).nonzero().flatten()

@@ -40,13 +40,13 @@ class Pair(NamedTuple):
     positions: tuple[int, ...]
 
 
-def translation(words: Sequence[str]) -> Pair | None:
+def translate_by_rules(words: Sequence[str]) -> Pair | None:
     """Translate by the rules of the language; None for a sentence of another form.
 
     The form is determiner, adjective or none, noun; verb; and the same again. The verb comes first,
     then the object, then the subject, and adjectives follow their noun.
 
-    >>> translation("the cat sees a red bird".split())
+    >>> translate_by_rules("the cat sees a red bird".split())
     Pair(target=('vidi', 'uno', 'tilo', 'ruto', 'lo', 'miro'), positions=(2, 3, 5, 4, 0, 1))
     """
     form = "".join(KINDS.get(word, "?")[0] for word in words)
@@ -71,7 +71,7 @@ class Batch(NamedTuple):
     positions: Int[Tensor, "text query"]
 
 
-def drawn(count: int, random: torch.Generator, *, held_out: bool = False) -> Batch:
+def draw_batch(count: int, random: torch.Generator, *, held_out: bool = False) -> Batch:
     """Draw sentences; `held_out` ones have triples of words that training never sees."""
     sentences: list[tuple[str, ...]] = []
     kinds = [list(WORDS[kind]) for kind in ("noun", "verb", "noun", "determiner", "determiner")]
@@ -83,7 +83,7 @@ def drawn(count: int, random: torch.Generator, *, held_out: bool = False) -> Bat
         subject, verb, other, first, second = (k[i] for k, i in zip(kinds, at[:5], strict=True))
         before, behind = (list(WORDS["adjective"])[i : i + 1] for i in at[5:])  # a third have none
         sentences.append((first, *before, subject, verb, second, *behind, other))
-    pairs = [pair for pair in map(translation, sentences) if pair is not None]
+    pairs = [pair for pair in map(translate_by_rules, sentences) if pair is not None]
 
     def padded(rows: Iterable[Iterable[int]], fill: int, width: int) -> Tensor:
         return torch.tensor([list(islice(chain(row, repeat(fill)), width)) for row in rows])
@@ -127,13 +127,13 @@ class Translator(nn.Module):
         return tokens + sinusoids(tokens.shape[1], D_MODEL).to(tokens) / 4
 
 
-def begun(target: Int[Tensor, "text query"]) -> Int[Tensor, "text query"]:
+def shift_right(target: Int[Tensor, "text query"]) -> Int[Tensor, "text query"]:
     """Move a translation one place on, behind BEGIN: so the decoder reads it."""
     return F.pad(target[:, :-1], (1, 0), value=BEGIN)
 
 
 @torch.no_grad()
-def translated(
+def translate_ids(
     network: Translator, source: Int[Tensor, "text key"]
 ) -> tuple[Int[Tensor, "text query"], Float[Tensor, "text head query key"]]:
     """Translate word by word, each the most likely one; 0 follows the end."""
@@ -149,25 +149,25 @@ def translated(
 
 
 @torch.no_grad()
-def aligned(network: Translator, batch: Batch) -> Float[Tensor, "head"]:
+def alignment_shares(network: Translator, batch: Batch) -> Float[Tensor, "head"]:
     """Measure in how many words each head's largest weight is on the word that is translated.
 
     The last number is of the mean over heads. The decoder reads the correct translation.
     """
-    _, cross = network(batch.source, begun(batch.target))
+    _, cross = network(batch.source, shift_right(batch.target))
     cross = torch.cat([cross, cross.mean(1, keepdim=True)], 1)
     hits = cross.argmax(-1) == batch.positions[:, None]
     return hits.transpose(0, 1)[:, batch.positions >= 0].double().mean(-1)
 
 
 @torch.no_grad()
-def hidden_right(network: Translator, batch: Batch, seed: int) -> dict[str, float]:
+def accuracy_with_hidden(network: Translator, batch: Batch, seed: int) -> dict[str, float]:
     """Measure the share of words still right with one source word hidden from cross attention.
 
     Hidden is, for each word: nothing, the word that it translates, the one with the largest mean
     weight, or a random one of the sentence. The decoder reads the correct translation before it.
     """
-    before, is_word = begun(batch.target), batch.positions >= 0
+    before, is_word = shift_right(batch.target), batch.positions >= 0
     _, cross = network(batch.source, before)
     draws = torch.rand(cross[:, 0].shape, generator=torch.Generator().manual_seed(seed))
     draws = draws * (batch.source != PAD)[:, None]
@@ -213,24 +213,24 @@ def learn(
     """
     random = torch.Generator().manual_seed(seed)
     network = initialised(Translator(), D_MODEL, random).double()
-    training = drawn(SENTENCES, torch.Generator().manual_seed(seed))
-    unseen = drawn(N_UNSEEN, torch.Generator().manual_seed(2**32 + seed), held_out=True)
-    untrained = aligned(network, unseen)
+    training = draw_batch(SENTENCES, torch.Generator().manual_seed(seed))
+    unseen = draw_batch(N_UNSEEN, torch.Generator().manual_seed(2**32 + seed), held_out=True)
+    untrained = alignment_shares(network, unseen)
 
     def loss_of(random: torch.Generator) -> Tensor:
         chosen = torch.randint(SENTENCES, (BATCH,), generator=random)
         batch = Batch(*(part[chosen] for part in training))
-        logits, _ = network(batch.source, begun(batch.target))
+        logits, _ = network(batch.source, shift_right(batch.target))
         return F.cross_entropy(logits.flatten(0, 1), batch.target.flatten(), ignore_index=PAD)
 
     networks.train(network, loss_of, n_steps, 0.005, seed, on_step)
-    written, _ = translated(network, unseen.source)
+    written, _ = translate_ids(network, unseen.source)
     lengths = (unseen.source != PAD).sum(-1).double()
     return Translating(
         weights_of(network),
         right=float((written == unseen.target).all(-1).double().mean()),
-        aligned=aligned(network, unseen),
+        aligned=alignment_shares(network, unseen),
         untrained=untrained,
         chance=float(N_UNSEEN / lengths.sum()),
-        hidden=hidden_right(network, unseen, seed),
+        hidden=accuracy_with_hidden(network, unseen, seed),
     )

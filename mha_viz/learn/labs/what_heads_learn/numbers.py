@@ -122,7 +122,7 @@ def measure(
 ) -> list[Finding]:
     """Score every head of a model on every relation.
 
-    A relation of which the model sees no pair is left out: a causal model sees none that points
+    A relation without a pair that the model sees is left out: a causal model sees none that points
     ahead. Of an encoder-decoder the encoder is measured. `on_step` gets the number of forward
     passes done, of `n_steps`.
 
@@ -146,12 +146,12 @@ def measure(
             done += 1
             on_step(done)
         causal = network.causal
-        return [attended(relation, weights_by_text, causal=causal) for relation in selected]
+        return [collect_attended(relation, weights_by_text, causal=causal) for relation in selected]
 
     trained = strongest_of(model)
     random = [strongest_of(untrained_copy(model, seed)) for seed in range(n_seeds)]
     return [
-        finding(relation, words, [copy[i] for copy in random])
+        score_relation(relation, words, [copy[i] for copy in random])
         for i, (relation, words) in enumerate(zip(selected, trained, strict=True))
         if words is not None
     ]
@@ -196,7 +196,9 @@ def word_places(merged: AttentionRecord) -> list[int]:
     return [i for i, t in enumerate(merged.tokens) if is_word[i] and not t.is_special]
 
 
-def attended(relation: Relation, weights: Mapping[str, Words], *, causal: bool) -> Attended | None:
+def collect_attended(
+    relation: Relation, weights: Mapping[str, Words], *, causal: bool
+) -> Attended | None:
     """Collect the strongest words of every head; None where no pair counts.
 
     `weights` are text -> (layer, head, word, word); texts that are missing do not count.
@@ -218,7 +220,7 @@ def attended(relation: Relation, weights: Mapping[str, Words], *, causal: bool) 
     return Attended(tuple(pairs), torch.stack(strongest), torch.stack(weight).float())
 
 
-def finding(
+def score_relation(
     relation: Relation,
     trained: Attended,
     random: Sequence[Attended | None],
