@@ -66,7 +66,7 @@ class Texts(texts.Texts):
                     st.latex(self(f"{name}.formula"))
                 draw()
 
-        layout.fold(choices, name, self(f"{name}.title"), content)
+        layout.fold(choices, name, self(f"{name}.title", **values), content)
 
     def question(self, name: str, /, *, right: int | None = None, **values: object) -> Question:
         """Return a question; `right` is the number of the answer where it depends on the values."""

@@ -293,15 +293,12 @@ def shuffle_gaps(picture: Picture) -> tuple[float, float]:
     mix = torch.randn(channels, channels, 1, 1, generator=random)
     order = torch.randperm(picture[..., 0].numel(), generator=random)
 
-    def shuffled(pixels: Picture) -> Picture:
-        return pixels.flatten(0, 1)[order].view_as(pixels)
-
-    blur = full_kernel(kernel_numbers("blur", 3), 3, channels)
-    single, nine = (
-        gap(shuffled(picture), kernel, SHARP_ALPHA, "zeros", shuffled(attend(picture, kernel)))
-        for kernel in (mix, blur)
-    )
-    return single, nine
+    shuffled, gaps = picture.flatten(0, 1)[order].view_as(picture), []
+    for kernel in (mix, full_kernel(kernel_numbers("blur", 3), 3, channels)):
+        output = attend(picture, kernel)
+        expected = output.flatten(0, 1)[order].view_as(output)
+        gaps.append(gap(shuffled, kernel, SHARP_ALPHA, "zeros", expected))
+    return gaps[0], gaps[1]
 
 
 STORED = (StoredRun("convolution", (0,), Learned, learn),)

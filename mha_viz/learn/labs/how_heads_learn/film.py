@@ -8,6 +8,8 @@ import torch
 import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
+from torch.optim import Optimizer
+from torch.optim.lr_scheduler import LambdaLR, LRScheduler
 
 from mha_viz.core.attention.multi_head import AttentionOutput, MultiHeadAttention
 from mha_viz.core.layer_numbers import head_name
@@ -212,12 +214,9 @@ def film(
         raise ArgumentError(f"20 to 5000 steps, a rate of (0, 1]; got {n_steps} and {lr}.")
     if optimizer not in OPTIMIZERS:
         raise ArgumentError(f"optimizer must be one of {OPTIMIZERS}, got {optimizer!r}.")
-    random = torch.Generator().manual_seed(seed)
-    second_batches = torch.Generator().manual_seed(2**32 + seed)
+    random, second_batches = (torch.Generator().manual_seed(n) for n in (seed, 2**32 + seed))
     model = TinyTransformer(n_heads, random)
-    descent: torch.optim.Optimizer = torch.optim.SGD(model.parameters(), lr=lr)
-    if optimizer == "adam":
-        descent = torch.optim.Adam(model.parameters(), lr=lr, betas=(0.9, 0.98))
+    descent, schedule = _descent(model, optimizer, lr)
     probe, _ = repeat_tokens(_PROBE, (PERIODS[1], PERIODS[1]), torch.Generator().manual_seed(2**31))
     run = Film(ids=tuple(probe[0].tolist()), n_heads=n_heads)
     record = -(-n_steps // N_RECORDS)
@@ -237,14 +236,13 @@ def film(
         )
         if not gradient.isfinite().all():
             raise ArgumentError(f"The loss is no number after {step} steps: take a smaller rate.")
-        if optimizer == "adam":
-            descent.param_groups[0]["lr"] = lr * min(1.0, (step + 1) / WARMUP)
-        before = weights_of(model)
+        before, rate = weights_of(model), descent.param_groups[0]["lr"]
         descent.step()
+        schedule.step()
         if recorded:
             run.steps.append(step)
             run.squared.append(float(gradient @ second))
-            _write_step(model, before, gradient, descent.param_groups[0]["lr"], run)
+            _write_step(model, before, gradient, rate, run)
             _write_scores(model, probe, run)
             if on_step is not None:
                 on_step(step)
@@ -261,6 +259,15 @@ def weights_at(
     n_heads, _, lr, seed, optimizer = settings
     short = max(step, MIN_STEPS)
     return film(n_heads, short, lr, seed, on_step, optimizer, all_weights=True).weights[step]
+
+
+def _descent(model: TinyTransformer, optimizer: str, lr: float) -> tuple[Optimizer, LRScheduler]:
+    """Return the optimizer and the schedule of its rate, which grows at first for Adam."""
+    if optimizer == "sgd":
+        descent: Optimizer = torch.optim.SGD(model.parameters(), lr=lr)
+        return descent, LambdaLR(descent, lambda step: 1.0)
+    descent = torch.optim.Adam(model.parameters(), lr=lr, betas=(0.9, 0.98))
+    return descent, LambdaLR(descent, lambda step: min(1.0, (step + 1) / WARMUP))
 
 
 def _gradient(model: TinyTransformer, texts: Texts, run: Film | None) -> Float[Tensor, " weight"]:

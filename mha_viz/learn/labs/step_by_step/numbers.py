@@ -103,49 +103,27 @@ def step_by_step(
         raise ArgumentError(f"head must lie in 0..{record.n_heads - 1}, got {head}.")
     layer_weights = model.attention_weights(layer, record.part)
     weights = spread(layer_weights)
-    near = 1e-3 if model.dtype in (torch.float32, torch.float64) else 0.05
-    differences: dict[str, tuple[float, float]] = {}
-    from_model: list[str] = []
-
-    def model_or_computed(name: str, computed: Tensor, theirs: Tensor) -> Tensor:
-        """Return what the matrices make, or the model's own where that is something else."""
-        differences[name] = gap(computed, theirs)
-        if differences[name][0] <= near * max(differences[name][1], 1e-6):
-            return computed
-        from_model.append(name)
-        return theirs
-
-    query, key, value = (
-        model_or_computed(
-            name,
-            tokens @ W if b is None else tokens @ W + b[:, None],
-            record.for_query_heads(name, layer),
-        )
-        for name, tokens, W, b in (
-            ("query", activations.X, weights.W_Q, weights.b_Q),
-            ("key", activations.Y, weights.W_K, weights.b_K),
-            ("value", activations.Y, weights.W_V, weights.b_V),
-        )
-    )
+    compared = _Comparison(1e-3 if model.dtype in (torch.float32, torch.float64) else 0.05)
+    query, key, value = _projected(weights, activations, record, layer, compared)
     scale = query.shape[-1] ** -0.5 if weights.scale is None else float(weights.scale)
     masked = scores(query, key, causal=record.causal, scale=scale)
-    pattern = model_or_computed("pattern", softmax(masked), record.pattern[layer])
+    pattern = compared.choose("pattern", softmax(masked), record.pattern[layer])
     switched = causal is not None and causal != record.causal
     if switched:
-        if "pattern" in from_model or record.is_cross:
+        if "pattern" in compared.from_model or record.is_cross:
             raise ArgumentError(
                 "The mask can be switched only where scores are all that softmax takes, and where "
                 "queries and keys are the same tokens: take the model’s own mask here."
             )
         masked = scores(query, key, causal=bool(causal), scale=scale)
         pattern = softmax(masked)
-        differences["pattern"] = gap(pattern, record.pattern[layer])
+        compared.differences["pattern"] = gap(pattern, record.pattern[layer])
     mixed = z(pattern, value)
-    differences["z"] = gap(mixed, record.kept("z")[layer])
     joined = mixed.transpose(0, 1).flatten(1)
     output = joined @ weights.W_O.flatten(0, 1)
     output = output if weights.b_O is None else output + weights.b_O
-    differences["output"] = gap(output, activations.output)
+    compared.differences["z"] = gap(mixed, record.kept("z")[layer])
+    compared.differences["output"] = gap(output, activations.output)
     return Steps(
         activations,
         weights,
@@ -164,9 +142,49 @@ def step_by_step(
         causal=record.causal != switched,
         switched=switched,
         n_kv_heads=len(layer_weights.W_K),
-        differences=differences,
-        from_model=tuple(from_model),
+        differences=compared.differences,
+        from_model=tuple(compared.from_model),
     )
+
+
+class _Comparison:
+    """Tensors beside the model's own: how far they differ, and which are the model's."""
+
+    def __init__(self, tolerance: float) -> None:
+        self.tolerance = tolerance
+        self.differences: dict[str, tuple[float, float]] = {}
+        self.from_model: list[str] = []
+
+    def choose(self, name: str, computed: Tensor, theirs: Tensor) -> Tensor:
+        """Return what the matrices make, or the model's own where that is something else."""
+        difference, size = self.differences[name] = gap(computed, theirs)
+        if difference <= self.tolerance * max(size, 1e-6):
+            return computed
+        self.from_model.append(name)
+        return theirs
+
+
+def _projected(
+    weights: AttentionWeights,
+    activations: LayerActivations,
+    record: AttentionRecord,
+    layer: int,
+    compared: _Comparison,
+) -> list[Tensor]:
+    """Return queries, keys and values of all heads."""
+    projections = (
+        ("query", activations.X, weights.W_Q, weights.b_Q),
+        ("key", activations.Y, weights.W_K, weights.b_K),
+        ("value", activations.Y, weights.W_V, weights.b_V),
+    )
+    return [
+        compared.choose(
+            name,
+            tokens @ W if b is None else tokens @ W + b[:, None],
+            record.for_query_heads(name, layer),
+        )
+        for name, tokens, W, b in projections
+    ]
 
 
 def gap(ours: Float[Tensor, "*ours"], theirs: Float[Tensor, "*theirs"]) -> tuple[float, float]:
