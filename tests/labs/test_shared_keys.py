@@ -72,21 +72,23 @@ def test_chance_counts_groupings_of_all_layers():
 @pytest.mark.parametrize("kind", recurrence.KINDS)
 @pytest.mark.parametrize(("n", "d"), [(2, 4), (7, 4), (16, 8), (33, 3)])
 def test_factored_matrix_are_those_of_the_formula(kind, n, d):
-    assert recurrence.reached(kind, n, d).products == recurrence.formula(kind, n, d)
+    assert recurrence.measure_path(kind, n, d).products == recurrence.formula(kind, n, d)
 
 
 def test_paths_are_constant_linear_and_logarithmic():
     for n in (2, 9, 10, 27, 28):
-        assert recurrence.reached("attention", n, 4).path == 3  # W_V, weights, W_O
-        assert recurrence.reached("recurrent", n, 4).path == n
-        assert recurrence.reached("convolution", n, 4).path == math.ceil(round(math.log(n, 3), 9))
+        assert recurrence.measure_path("attention", n, 4).path == 3  # W_V, weights, W_O
+        assert recurrence.measure_path("recurrent", n, 4).path == n
+        assert recurrence.measure_path("convolution", n, 4).path == math.ceil(
+            round(math.log(n, 3), 9)
+        )
 
 
 def test_what_waits_for_what():
     for n in (4, 20):
         assert (
-            recurrence.reached("attention", n, 4).in_turn == 4
+            recurrence.measure_path("attention", n, 4).in_turn == 4
         )  # W_Q or W_K, scores, weights, W_O
-        assert recurrence.reached("recurrent", n, 4).in_turn == n
-        found = recurrence.reached("convolution", n, 4)
+        assert recurrence.measure_path("recurrent", n, 4).in_turn == n
+        found = recurrence.measure_path("convolution", n, 4)
         assert found.in_turn == found.layers == found.path
