@@ -17,7 +17,7 @@ from mha_viz.learn.frame.texts import read_texts
 from mha_viz.learn.labs.cost import measured
 from mha_viz.learn.labs.cost.measured import Measured
 from mha_viz.learn.labs.cost.numbers import (
-    MOST,
+    MAX_SIZES,
     PUBLISHED,
     Sizes,
     costs,
@@ -70,7 +70,7 @@ def sizes_of(choices: Choices, defaults: Mapping[str, int], n_bytes: int = 4) ->
     """Draw controls of these sizes; None, and an error on screen, where they do not fit."""
     with layout.row():
         sizes = {
-            name: TEXTS.choose(choices, name, high=MOST[name], default=default)
+            name: TEXTS.choose(choices, name, high=MAX_SIZES[name], default=default)
             for name, default in defaults.items()
         }
         sizes["bytes_each"] = TEXTS.choose(choices, "bytes", options=BYTES, default=n_bytes)

@@ -3,7 +3,6 @@
 from collections import Counter
 from dataclasses import replace
 from functools import partial
-from typing import Any
 from urllib.parse import urlencode
 
 import numpy as np
