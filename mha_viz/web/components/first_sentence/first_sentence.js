@@ -169,7 +169,7 @@ class FirstSentence {
   }
 
   /** Ends a way where it is: somebody has taken the picture into the hand. */
-  take() {
+  interrupt() {
     this.motion = null;
     this.look = { ...this.scene.look, dim: 0, hole: this.scene.look.hole };
   }
@@ -189,13 +189,13 @@ class FirstSentence {
   // -- wandering ------------------------------------------------------------------------------------
 
   zoom(factor, x = this.size.width / 2, y = this.size.height / 2) {
-    this.take();
+    this.interrupt();
     this.view = zoomed(this.view, factor, x, y, this.size.width, this.size.height);
     this.draw();
   }
 
   move(dx, dy) {
-    this.take();
+    this.interrupt();
     const { x, y, scale } = this.view;
     const { bounds } = this.world;
     const inside = (value, low, high) => Math.min(Math.max(value, low), high);

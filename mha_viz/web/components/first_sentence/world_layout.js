@@ -168,15 +168,15 @@ export class World {
     const enter = (box, x) => [[x, box.y - 22], [box.x + middle, box.y - 22], [box.x + middle, box.y - 3]];
     const leave = (box) => [box.x + middle, box.y + box.height + 2];
     const first = this.layers[0];
-    this.way([[from.x + STREAM_WIDTH + 3, from.y + from.height / 2], [gutter(first.x), from.y + from.height / 2], ...enter(first, gutter(first.x))]);
+    this.addWay([[from.x + STREAM_WIDTH + 3, from.y + from.height / 2], [gutter(first.x), from.y + from.height / 2], ...enter(first, gutter(first.x))]);
     for (let layer = 0; layer < layers; layer++) {
       const box = this.layers[layer];
       const next = layer + 1 < layers ? this.layers[layer + 1] : this.prediction;
       const [x, y] = leave(box);
-      if (next.x === box.x) this.way([[x, y], [x, next.y - 3]]);
+      if (next.x === box.x) this.addWay([[x, y], [x, next.y - 3]]);
       else {
         const side = next.x > box.x ? gutter(next.x) : gutter(box.x);
-        this.way([[x, y], [x, y + 16], [side, y + 16], ...enter(next, side)]);
+        this.addWay([[x, y], [x, y + 16], [side, y + 16], ...enter(next, side)]);
       }
       const after = this.block("after", layer);
       const line = box.x - 16;
@@ -184,7 +184,7 @@ export class World {
     }
   }
 
-  way(points) {
+  addWay(points) {
     this.ways.push({ points });
   }
 

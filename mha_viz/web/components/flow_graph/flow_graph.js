@@ -61,7 +61,7 @@ class FlowGraph {
     try {
       const { header, body } = unpack(bytes);
       this.message.hidden = true;
-      if (this.model?.header.id !== header.id) this.take(header, body);
+      if (this.model?.header.id !== header.id) this.load(header, body);
     } catch (error) {
       this.model = null;
       this.message.textContent = String(error.message);
@@ -71,7 +71,7 @@ class FlowGraph {
     this.draw();
   }
 
-  take(header, body) {
+  load(header, body) {
     this.fullModel = new FlowModel(header, body);
     const narrow = this.root.clientWidth > 0 && this.root.clientWidth < PHONE_WIDTH;
     this.isFolded ??= narrow;
@@ -130,12 +130,12 @@ class FlowGraph {
 
   // -- the spot -------------------------------------------------------------------------------------
 
-  look(spot) {
+  markSpot(spot) {
     this.picture.mark(spot);
     if (!spot) this.hideTip();
   }
 
-  says(spot) {
+  linesOf(spot) {
     if ("row" in spot) return partText(this.model, this.subgraph, spot.row);
     return nodeText(this.model, this.subgraph, this.picture.nodeOf(spot));
   }
@@ -181,7 +181,7 @@ class FlowGraph {
     const { head, header } = this.model;
     const [query, key] = header.folded ? [-1, -1] : [this.model.query[row], this.model.key[row]];
     this.choose({ layer: this.model.layerOf(row), head: head[row], query, key });
-    this.live.textContent = `Chosen: ${this.says(spot).join(", ")}`;
+    this.live.textContent = `Chosen: ${this.linesOf(spot).join(", ")}`;
   }
 
   // -- pointer and keys -----------------------------------------------------------------------------
@@ -194,13 +194,13 @@ class FlowGraph {
     });
     const { over } = this.picture;
     over.addEventListener("pointermove", (event) => this.point(event));
-    over.addEventListener("pointerleave", () => this.look(null));
+    over.addEventListener("pointerleave", () => this.markSpot(null));
     over.addEventListener("click", (event) => {
       const spot = this.point(event);
       if (spot) this.press(spot, event.shiftKey);
     });
     over.addEventListener("keydown", (event) => this.key(event));
-    over.addEventListener("blur", () => this.look(null));
+    over.addEventListener("blur", () => this.markSpot(null));
   }
 
   point(event) {
@@ -210,11 +210,11 @@ class FlowGraph {
     const [x, y] = [event.clientX - box.left, event.clientY - box.top];
     const item = picture.itemAt(x, y);
     const spot = item && picture.spotOf(item);
-    this.look(spot);
+    this.markSpot(spot);
     this.pointedNode = item && "node" in item ? picture.items.nodes[item.node] : null;
     const pins = this.pointedNode && this.model.header.signed;
     picture.over.style.cursor = pins || (spot && headRow(this.model, spot) >= 0) ? "pointer" : "default";
-    if (spot) this.showTip(this.pointedNode ? nodeText(this.model, this.subgraph, this.pointedNode) : this.says(spot), x, y);
+    if (spot) this.showTip(this.pointedNode ? nodeText(this.model, this.subgraph, this.pointedNode) : this.linesOf(spot), x, y);
     return spot;
   }
 
@@ -222,7 +222,7 @@ class FlowGraph {
     if (!this.model || event.altKey || event.metaKey || event.ctrlKey) return;
     const { spot } = this.picture;
     const first = { state: this.model.stateAt(this.model.top, this.model.header.position) };
-    if (event.key === "Escape") this.look(null);
+    if (event.key === "Escape") this.markSpot(null);
     else if (event.key === "p" || event.key === "P") spot && this.sendPin(this.picture.nodeBelow(spot));
     else if (event.key === "Enter" || event.key === " ") spot && this.send(spot);
     else if (["ArrowUp", "ArrowDown", "ArrowLeft", "ArrowRight", "Home"].includes(event.key)) {
@@ -233,11 +233,11 @@ class FlowGraph {
 
   walk(spot) {
     const { picture } = this;
-    this.look(spot);
+    this.markSpot(spot);
     const node = picture.nodeOf(spot) ?? picture.nodeOf({ state: this.model.targetOf(spot.row) });
     picture.reveal(node);
-    this.showTip(this.says(spot), node.x - picture.scroller.scrollLeft, node.y);
-    this.live.textContent = this.says(spot).join(", ");
+    this.showTip(this.linesOf(spot), node.x - picture.scroller.scrollLeft, node.y);
+    this.live.textContent = this.linesOf(spot).join(", ");
   }
 
   close() {

@@ -63,7 +63,7 @@ export class LargeMap {
     this.search.addEventListener("input", () => this.find());
     this.marks.addEventListener("pointermove", (event) => this.point(event));
     this.marks.addEventListener("click", (event) => this.point(event));
-    this.marks.addEventListener("pointerleave", (event) => event.pointerType !== "touch" && this.look(null));
+    this.marks.addEventListener("pointerleave", (event) => event.pointerType !== "touch" && this.pointAt(null));
     this.marks.addEventListener("keydown", (event) => this.key(event));
   }
 
@@ -171,15 +171,15 @@ export class LargeMap {
 
   // -- the spot -------------------------------------------------------------------------------------
 
-  look(spot) {
+  pointAt(spot) {
     if (JSON.stringify(spot) === JSON.stringify(this.spot)) return;
     this.spot = spot;
     this.mark();
-    this.tell();
+    this.drawDetails();
   }
 
   /** Writes what is known of the spot below the map. */
-  tell() {
+  drawDetails() {
     const { model, selected } = this.grid;
     const n = this.matches.length;
     const hint = this.search.value.trim()
@@ -192,7 +192,7 @@ export class LargeMap {
   find() {
     this.matches = this.grid.model?.search(this.search.value) ?? [];
     this.mark();
-    this.tell();
+    this.drawDetails();
     if (this.search.value.trim()) this.live.textContent = this.details.textContent;
   }
 
@@ -202,7 +202,7 @@ export class LargeMap {
     const margin = onCanvas(0, this.side, this.radius);
     const inner = this.side - 1 - 2 * margin;
     const [x, y] = [(event.clientX - box.left - margin) / inner, (event.clientY - box.top - margin) / inner];
-    this.look(this.grid.model.nearest(this.grid.selected, x, y, POINTER_REACH / inner, this.grid.kinds));
+    this.pointAt(this.grid.model.nearest(this.grid.selected, x, y, POINTER_REACH / inner, this.grid.kinds));
   }
 
   key(event) {
@@ -214,13 +214,13 @@ export class LargeMap {
     if (event.key in steps) this.walk({ kind, token: Math.min(Math.max(steps[event.key], 0), last) });
     else if (event.key === "ArrowUp" || event.key === "ArrowDown") {
       this.walk({ kind: kinds.find((other) => other !== kind) ?? kind, token: Math.max(token, 0) });
-    } else if (event.key === "Escape") this.look(null);
+    } else if (event.key === "Escape") this.pointAt(null);
     else return;
     event.preventDefault();
   }
 
   walk(spot) {
-    this.look(spot);
+    this.pointAt(spot);
     this.live.textContent = this.details.textContent;
   }
 }

@@ -199,11 +199,11 @@ export class TokenLines {
     const { parts } = this;
     for (const [list, side] of [[parts.queries, "query"], [parts.keys, "key"]]) {
       list.addEventListener("pointermove", (event) => event.pointerType !== "touch" && this.point(side, event));
-      list.addEventListener("pointerleave", () => this.look(null));
+      list.addEventListener("pointerleave", () => this.pointAt(null));
       list.addEventListener("click", (event) => this.click(side, rowOf(event)));
       list.addEventListener("keydown", (event) => this.key(side, event));
-      list.addEventListener("focus", () => list.matches(":focus-visible") && this.look(this.hover ?? { side, index: 0 }));
-      list.addEventListener("blur", () => this.look(null));
+      list.addEventListener("focus", () => list.matches(":focus-visible") && this.pointAt(this.hover ?? { side, index: 0 }));
+      list.addEventListener("blur", () => this.pointAt(null));
     }
     parts.scroller.addEventListener("scroll", () => this.refresh(), { passive: true });
     parts.range.addEventListener("input", () => {
@@ -225,10 +225,10 @@ export class TokenLines {
 
   point(side, event) {
     const index = rowOf(event);
-    this.look(index < 0 ? null : { side, index });
+    this.pointAt(index < 0 ? null : { side, index });
   }
 
-  look(target) {
+  pointAt(target) {
     if (this.hover?.side === target?.side && this.hover?.index === target?.index) return;
     this.hover = target;
     this.refresh();
@@ -259,7 +259,7 @@ export class TokenLines {
     const targets = { ArrowUp: at - 1, ArrowDown: at + 1, Home: 0, End: count - 1, PageUp: at - 10, PageDown: at + 10 };
     if (event.key in targets) {
       const index = Math.min(Math.max(targets[event.key], 0), count - 1);
-      this.look({ side, index });
+      this.pointAt({ side, index });
       this.listOf(side).children[index].scrollIntoView({ block: "nearest" });
       this.listOf(side).setAttribute("aria-activedescendant", `${side}-${index}`);
       this.announce({ side, index });

@@ -34,7 +34,7 @@ class TokenSpaces {
     /** @type {(token: number) => void} */
     this.open = () => {};
     this.root.addEventListener("keydown", (event) => this.key(event));
-    this.root.addEventListener("pointerleave", () => this.look(-1));
+    this.root.addEventListener("pointerleave", () => this.pointAt(-1));
     this.resized = new ResizeObserver(() => this.draw());
     this.resized.observe(this.root);
   }
@@ -150,7 +150,7 @@ class TokenSpaces {
     const box = this.stages[at].stage.getBoundingClientRect();
     const toPixels = this.placing(at);
     const [x, y] = [event.clientX - box.left, event.clientY - box.top];
-    this.look(this.model.nearest((token) => {
+    this.pointAt(this.model.nearest((token) => {
       const [left, top] = toPixels(...this.model.pointOf(at, token));
       return Math.hypot(left - x, top - y);
     }, POINTER_REACH));
@@ -158,7 +158,7 @@ class TokenSpaces {
     this.showTip(event.clientX, event.clientY);
   }
 
-  look(token) {
+  pointAt(token) {
     if (token === this.token || !this.model) return;
     this.token = token;
     this.mark();
@@ -180,13 +180,13 @@ class TokenSpaces {
     const steps = { ArrowRight: this.token + 1, ArrowLeft: this.token - 1, Home: 0, End: this.model.size - 1 };
     if (event.key in steps) this.walk(Math.min(Math.max(steps[event.key], 0), this.model.size - 1));
     else if (event.key === "Enter" && this.token >= 0) this.open(this.token);
-    else if (event.key === "Escape") this.look(-1);
+    else if (event.key === "Escape") this.pointAt(-1);
     else return;
     event.preventDefault();
   }
 
   walk(token) {
-    this.look(token);
+    this.pointAt(token);
     this.live.textContent = this.model.linesOf(token).join(", ");
     const { stage } = this.stages[0];
     const box = stage.getBoundingClientRect();

@@ -74,7 +74,7 @@ export class Bench {
     if (header.kind !== "grid" || body.length !== size) throw new Error("its data is cut short.");
     const before = this.payload?.header;
     if (before === header) return;
-    if (before && !goesOn(before, header)) this.forgetTokens();
+    if (before && !isExtension(before, header)) this.forgetTokens();
     this.payload = payload;
     this.weights = new BenchWeights(payload, () => this.wish, () => this.notify());
     this.extras = new HeadExtras(this.weights, () => this.notify());
@@ -306,5 +306,5 @@ export class Bench {
 }
 
 /** Whether a text begins with all tokens of the one before it, as one that is being written does. */
-const goesOn = (before, now) =>
+const isExtension = (before, now) =>
   ["query_labels", "key_labels"].every((side) => before[side].every((label, i) => label === now[side][i]));

@@ -19,7 +19,7 @@ export class BenchWeights {
     this.payload = payload;
     this.readWish = readWish;
     this.exact = new ExactWeights(payload.header, () => {
-      this.forgetMade();
+      this.clearDerived();
       changed();
     });
     this.regions = new Regions(); // exact weights of parts, where those of the whole are too many
@@ -41,7 +41,7 @@ export class BenchWeights {
     const buffer = /** @type {ArrayBuffer} */ (body.slice().buffer);
     if (!part) {
       this.exact.put(head, 1, buffer);
-      return this.forgetMade();
+      return this.clearDerived();
     }
     const [top, left, rows, cols] = part;
     this.regions.add(head, { top, left, rows, cols }, new Float32Array(buffer));
@@ -60,7 +60,7 @@ export class BenchWeights {
   }
 
   /** Forget what was made of weights by their codes, where exact ones have come. */
-  forgetMade() {
+  clearDerived() {
     this.shownWeights.clear();
     this.paired = null;
   }

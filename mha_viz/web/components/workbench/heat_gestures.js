@@ -22,11 +22,11 @@ export class HeatGestures {
     over.addEventListener("pointermove", (event) => this.dragged(event));
     over.addEventListener("pointerup", (event) => this.up(event));
     over.addEventListener("pointercancel", (event) => this.cancel(event));
-    over.addEventListener("pointerleave", () => this.pointers.size || heat.lookAt(null));
+    over.addEventListener("pointerleave", () => this.pointers.size || heat.pointCell(null));
     over.addEventListener("dblclick", () => heat.unzoom());
     over.addEventListener("wheel", (event) => this.wheel(event), { passive: false });
     over.addEventListener("keydown", (event) => this.key(event));
-    over.addEventListener("blur", () => heat.lookAt(null));
+    over.addEventListener("blur", () => heat.pointCell(null));
   }
 
   // -- pointers -------------------------------------------------------------------------------------
@@ -53,7 +53,7 @@ export class HeatGestures {
     if (this.pinch && this.pointers.size === 2) return this.pinched();
     if (pointer && isDrag(pointer) && !this.pinch) return this.drag(pointer, event);
     const { row, column } = cellAt(heat.picture.layout, point.x, point.y);
-    heat.lookAt(row < 0 && column < 0 ? null : { row, column }, point);
+    heat.pointCell(row < 0 && column < 0 ? null : { row, column }, point);
   }
 
   /** A part of a map is moved; of all of it, or with Shift, a part is marked that is shown then. */
@@ -90,7 +90,7 @@ export class HeatGestures {
     if (inside) heat.out.pin(pair.query === row && pair.key === column ? { query: -1, key: -1 } : { query: row, key: column });
     else if (row >= 0) heat.out.pin({ query: pair.query === row ? -1 : row, key: -1 });
     else if (column >= 0) heat.out.pin({ query: -1, key: pair.key === column ? -1 : column });
-    if (isTouch && inside) heat.lookAt({ row, column }, point, TIP_MS);
+    if (isTouch && inside) heat.pointCell({ row, column }, point, TIP_MS);
   }
 
   cancel(event) {
@@ -144,7 +144,7 @@ export class HeatGestures {
     else if (event.key === "Escape") {
       if (!isAll(heat.view, heat.size)) heat.unzoom();
       else heat.out.pin({ query: -1, key: -1 });
-      heat.lookAt(null);
+      heat.pointCell(null);
     } else return;
     event.preventDefault();
   }

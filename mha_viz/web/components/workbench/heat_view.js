@@ -149,14 +149,14 @@ export class HeatView {
    * @param {{ x: number, y: number }} [point]
    * @param {number} [duration] ms until it points at none again; 0 for as long as the pointer is there
    */
-  lookAt(cell, point = { x: 0, y: 0 }, duration = 0) {
+  pointCell(cell, point = { x: 0, y: 0 }, duration = 0) {
     clearTimeout(this.leave);
     if (!cell) this.hideTip();
     const isNew = this.hover?.row !== cell?.row || this.hover?.column !== cell?.column;
     this.hover = cell;
     if (isNew) this.point();
     if (cell) this.showTip(point.x, point.y);
-    if (duration) this.leave = setTimeout(() => this.lookAt(null), duration);
+    if (duration) this.leave = setTimeout(() => this.pointCell(null), duration);
   }
 
   // -- zoom -----------------------------------------------------------------------------------------
@@ -216,7 +216,7 @@ export class HeatView {
     const view = revealing(shown, row, column);
     if (view.top !== shown.top || view.left !== shown.left) this.move(view);
     const { left, top, cell, view: part } = this.picture.layout;
-    this.lookAt({ row, column }, { x: left + (column - part.left + 0.5) * cell, y: top + (row - part.top + 0.5) * cell });
+    this.pointCell({ row, column }, { x: left + (column - part.left + 0.5) * cell, y: top + (row - part.top + 0.5) * cell });
     const { weight, rank } = this.described(row, column);
     const rankText = rank ? `, ${rank}` : "";
     this.out.say(`${header.query_labels[row]} to ${header.key_labels[column]}: ${weight}${rankText}`);

@@ -98,14 +98,14 @@ export class LineView {
     if (!ranked) return []; // a long text's weights are on their way
     if (key >= 0 && !ranked.length) return [this.token("query", query), " cannot see ", this.token("key", key)];
     if (!ranked.length) return [this.token("query", query), " looks at no token more than chance"];
-    const list = ranked.flatMap((look, rank) => [rank ? ", " : "", ...this.look(look, rank, key < 0)]);
+    const list = ranked.flatMap((finding, rank) => [rank ? ", " : "", ...this.findingElements(finding, rank, key < 0)]);
     if (key < 0) return [this.token("query", query), " looks most at ", ...list];
     const how = ranked[0].weight > ranked[0].chance ? " most in " : " no more than chance, most in ";
     return [this.token("query", query), " looks at ", this.token("key", key), how, ...list];
   }
 
   /** A head with the weight it gives; the first, and each with another chance, beside its chance. */
-  look({ head, key, weight, chance }, rank, withKey) {
+  findingElements({ head, key, weight, chance }, rank, withKey) {
     const about = this.bench.weights.isExact(head) || this.bench.weights.pooled ? "" : "≈ ";
     const isNew = !rank || decimals(chance) !== this.chance;
     this.chance = decimals(chance);

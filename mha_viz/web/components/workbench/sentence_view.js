@@ -27,7 +27,7 @@ export class SentenceView {
     this.words.addEventListener("pointerdown", (event) => this.begin(event));
     this.words.addEventListener("pointerover", (event) => this.drag(event));
     this.words.addEventListener("pointerover", (event) => event.pointerType !== "touch" && this.point(event));
-    this.words.addEventListener("pointerleave", () => this.look(-1));
+    this.words.addEventListener("pointerleave", () => this.hoverToken(-1));
   }
 
   /**
@@ -154,10 +154,10 @@ export class SentenceView {
   point(event) {
     const word = event.target.closest?.(".word");
     const isQuery = word && (!this.crossed || word.dataset.side === "query");
-    this.look(isQuery && this.scene.pair.query < 0 ? Number(word.dataset.place) : -1);
+    this.hoverToken(isQuery && this.scene.pair.query < 0 ? Number(word.dataset.place) : -1);
   }
 
-  look(position) {
+  hoverToken(position) {
     if (position === this.hover || !this.scene) return;
     this.hover = position;
     this.tint();
