@@ -83,14 +83,16 @@ def weights(
     matrix(key, pattern, title, on_click, **shares | cells)
 
 
-def head_picture(key: str, record: AttentionRecord, head: tuple[int, int], title: str) -> None:
-    """Draw the weights of one head, query x key, small enough for two side by side."""
+def head_picture(
+    key: str, record: AttentionRecord, head: tuple[int, int], title: str, width: int | None
+) -> None:
+    """Draw the weights of one head, query x key; of `width` pixels where it may be narrow."""
     from mha_viz.core.record.visible import visible_keys
     from mha_viz.plots.heatmap import head_heatmap
     from mha_viz.ui.widgets.exports import figures
 
     weights, labels = record.head(*head).numpy(), (record.labels, record.key_labels)
-    size, visible = look.square(360), visible_keys(record, head[0])
+    size, visible = look.square(360, width), visible_keys(record, head[0])
     figure = head_heatmap(weights, labels, title=title, dark=look.dark(), visible=visible, **size)
     figures.chart(figure, key=key, alt=f"Attention weights of {title}.", tools=False)
 

@@ -174,10 +174,12 @@ def _picker(choices: Choices, scene: Scene, chosen: list[Head], slot: int, suffi
 
 def _pictures(choices: Choices, scene: Scene, titled: list[tuple[str, Head]]) -> None:
     """Draw heatmaps of one or two heads, side by side where there is room."""
-    columns = st.columns(2) if len(titled) > 1 else [st.container()]
+    width, record = 270 if len(titled) > 1 else None, scene.record
+    columns = st.columns(2) if width else [st.container()]
     for number, (column, (title, head)) in enumerate(zip(columns * 2, titled, strict=False)):
         with column:
-            charts.head_picture(choices.key(f"picture-{number}"), scene.record, head, title)
+            key = choices.key(f"picture-{number}")
+            charts.head_picture(key, record, head, title, width)
 
 
 def _result(choices: Choices, scene: Scene, game: Game, board: Board) -> None:

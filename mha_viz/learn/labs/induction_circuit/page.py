@@ -129,7 +129,7 @@ def _patterns(choices: Choices, circuit: lab.Circuit) -> None:
     ):
         title, key = f"{head_name(*head)}: {attends_to}", choices.key(f"pattern-{head[0]}")
         with column:
-            charts.head_picture(key, circuit.record, head, title)
+            charts.head_picture(key, circuit.record, head, title, 420)
 
 
 def _names(circuit: lab.Circuit) -> dict[str, str]:
