@@ -111,7 +111,7 @@ def sheet(number: int, address: str, exercises: Sequence[str], answers: bool) ->
     right = (f"{options[question.right]}.", question.because, f"Often answered: {stop.often}")
     tasks = [SheetTask("Predict", question.question, " · ".join(options), right)]
     for exercise, opens in zip(stop.exercise, exercises, strict=True):
-        about = "{model}: {text}".format_map(exercise.params) + f" Open {opens}" if opens else ""
+        about = "{model}: “{text}”.".format_map(exercise.params) + f" Open {opens}" if opens else ""
         tasks.append(SheetTask("Compute or measure", exercise.ask, about, (exercise.solution,)))
     title = f"Stop {number}: {stop.title.lstrip('0123456789. ')}" + ": answers" * answers
     return worksheet(title, [address], tasks, answers=answers)
