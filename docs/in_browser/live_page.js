@@ -33,7 +33,7 @@ async function inflated(name) {
   return new Response(stream).arrayBuffer();
 }
 
-/** What runs models; it is loaded once. @type {Promise<any> | undefined} */
+/** The library that runs models; it is loaded once. @type {Promise<any> | undefined} */
 let runtime;
 
 async function loadRuntime() {

@@ -39,7 +39,7 @@ export function tokensOf(tokenizer, texts, most) {
   return { tokens: all, types, cut: lengths.reduce((sum, length, at) => sum + length - shares[at], 0) };
 }
 
-/** How much of each text stays: the shorter one whole if it fits in half of the room. @type {(lengths: number[], room: number) => number[]} */
+/** Tokens of each text that stay: all of the shorter one if it fits in half of the room. @type {(lengths: number[], room: number) => number[]} */
 function sharesOf(lengths, room) {
   const [first, second = 0] = lengths;
   if (first + second <= room) return lengths;
@@ -134,7 +134,7 @@ function clean(label) {
 }
 
 /**
- * What a grid's header says of its tokens, as mha_viz/web/payload.py writes it.
+ * The fields of a grid's header about its tokens, as mha_viz/web/payload.py writes them.
  * @param {Token[]} tokens
  * @param {string[]} texts
  */

@@ -42,7 +42,7 @@ export class AtlasIndex {
     this.draw();
   }
 
-  /** What the address says; a quantity that it does not name, or that there is not, is as at the start. */
+  /** The choices in the address; a quantity that it does not name, or that does not exist, is the default. */
   get view() {
     const parameters = Object.fromEntries(new URLSearchParams(location.hash.slice(1)));
     const axes = Object.keys(AXES).map((axis) => [axis, this.byKey[parameters[axis]] ? parameters[axis] : this.data.start[axis]]);

@@ -13,7 +13,7 @@ import { svgElement } from "../shared/svg.js";
 
 const [LEFT, RIGHT, TOP, BOTTOM] = [58, 12, 10, 42]; // pixels around the plane
 const N_TICKS = 5;
-const MIN_SHADE = 0.25; // place on the scale of colours of the smallest number: the first ones are as pale as paper
+const MIN_SHADE = 0.25; // position of the smallest number on the colour scale: the first ones are as pale as paper
 const MARGIN_SHARE = 0.04; // share of the plane that stays free at its ends
 
 export class ScatterPlot {

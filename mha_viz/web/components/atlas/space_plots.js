@@ -14,7 +14,7 @@ export class SpacePlots {
   constructor(spaces) {
     this.spaces = spaces;
     const { colours } = globalThis.mhaAtlas.sample;
-    /** What tokens can be coloured by. @type {Record<string, { title: string, values: number[], names: string[] }>} */
+    /** Colours of tokens to choose from. @type {Record<string, { title: string, values: number[], names: string[] }>} */
     this.colours = { ...colours, received: { ...RECEIVED, values: spaces.received } };
     this.view = { x: "0", y: "1", colour: "kind" };
     const numbers = spaces.axes[0].map((_, component) => [String(component), `component ${component + 1}`]);

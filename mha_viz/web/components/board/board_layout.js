@@ -1,5 +1,5 @@
 // @ts-check
-// Where the panels of a board lie, and how large a cell of all of them is. Knows sizes only.
+// The layout of a board: its panels, and one size for the cells of all. Knows sizes only.
 
 import { heatLayout } from "../workbench/heat_layout.js";
 

@@ -14,7 +14,7 @@ export class BoardPanel {
     this.out = out;
     /** Of the payload. @type {any} */
     this.panel = null;
-    /** What all panels share. @type {any} */
+    /** State shared by all panels. @type {any} */
     this.board = null;
     /** A byte a cell. @type {Uint8Array} */
     this.codes = new Uint8Array();
@@ -97,7 +97,7 @@ export class BoardPanel {
   }
 
   /**
-   * What is pointed at and kept on the board, and this head's weight there.
+   * Draw the cells that are pointed at and pinned, and this head's weight there.
    * @param {{ row: number, column: number } | null} hover
    * @param {{ query: number, key: number }} pair
    */

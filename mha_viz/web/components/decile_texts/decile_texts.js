@@ -78,7 +78,7 @@ class DecileTexts {
   }
 }
 
-/** Where the scores of a band lie among all, and one's own. */
+/** A bar with the scores of a band among all, and the mark of the typed text's score. */
 function track(band, typed) {
   const scoreTrack = make("div", "track");
   scoreTrack.setAttribute("aria-hidden", "true");

@@ -71,7 +71,7 @@ function save(blob, name) {
   setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
 }
 
-/** Lets the browser show what was just changed before it is busy drawing. */
+/** Let the browser show the last change before it is busy drawing. */
 function painted() {
   return new Promise((resolve) => setTimeout(resolve, 40));
 }

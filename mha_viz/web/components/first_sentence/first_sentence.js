@@ -41,7 +41,7 @@ class FirstSentence {
       off: (head) => this.switchOff(head),
       open: (page) => this.tell("way", page),
     });
-    /** Tells Python, which writes the step into the address. @type {(name: string, value: any) => void} */
+    /** Sends a step to Python, which writes it into the address. @type {(name: string, value: any) => void} */
     this.tell = () => {};
     this.tools = make("div", "tools");
     this.tools.append(
@@ -168,7 +168,7 @@ class FirstSentence {
     this.draw();
   }
 
-  /** Ends a way where it is: somebody has taken the picture into the hand. */
+  /** Stop the motion: the visitor moves the picture. */
   interrupt() {
     this.motion = null;
     this.look = { ...this.scene.look, dim: 0, hole: this.scene.look.hole };
@@ -207,7 +207,7 @@ class FirstSentence {
     this.draw();
   }
 
-  /** Says what the number at a point of the canvas was made of; null says nothing. */
+  /** Show what the number at a point of the canvas was made of; null hides it. */
   point(at) {
     const { view, size, world, model } = this;
     const cell = at && world.find(view.x + (at.x - size.width / 2) / view.scale, view.y + (at.y - size.height / 2) / view.scale, (block) => this.isShown(block));
@@ -226,7 +226,7 @@ class FirstSentence {
     this.tip.style.top = `${Math.max(6, at.y + 18 + high > size.height ? at.y - 18 - high : at.y + 18)}px`;
   }
 
-  /** Whether a matrix can be pointed at: those inside of a head only where they are seen. */
+  /** Tell whether a matrix can be pointed at: one inside a head only where it is visible. */
   isShown(block) {
     const inner = ["query", "key", "value", "score", "weight", "z"].includes(block.kind);
     if (!inner) return true;

@@ -28,7 +28,7 @@ export class MatrixImages {
     return this.images.get(key);
   }
 
-  /** Whether a matrix has its picture already. */
+  /** Tell whether a matrix has its picture already. */
   has({ kind, layer, head }) {
     return this.images.has(`${kind} ${layer} ${head} `);
   }

@@ -11,7 +11,7 @@ export const TOKEN_NAME_WIDTH = 58; // pixels of a token's name, mostly
 const MIN_LABEL_ROW = 8; // pixels of a row from which on it has a name
 
 /**
- * What is to be seen beyond the numbers; shares are between 0 and 1.
+ * Appearance beyond the numbers; shares are between 0 and 1.
  * @typedef {{
  *   mask: number, reveal: Record<string, number>, dim: number, hole: import("./world_layout.js").Box,
  *   effects: number, lens: number, hover: any, sources: import("./number_story.js").Source[], crosshair: boolean, named: number[][], moving: boolean,

@@ -1,5 +1,5 @@
 // @ts-check
-// What a number of the picture was made of, in words, and the matrices that it was made from.
+// The arithmetic behind a number of the picture, in words, and the matrices that it was made from.
 
 import { dot } from "./sentence_model.js";
 import { formatNumber } from "../shared/shared.js";

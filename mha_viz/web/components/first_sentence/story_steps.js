@@ -1,5 +1,5 @@
 // @ts-check
-// Where each step looks, and what it shows there.
+// The part of the picture that each step shows, and how.
 
 import { around } from "./world_layout.js";
 

@@ -1,5 +1,5 @@
 // @ts-check
-// Where everything lies on the one plane of the picture, in units of its own; y goes downwards.
+// The layout of the picture on one plane, in units of its own; y goes downwards.
 //
 // The text comes in at the upper left, layers lie to the right of it and back in the row below, and the
 // next word comes out at the lower left.

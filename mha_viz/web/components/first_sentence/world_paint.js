@@ -168,7 +168,7 @@ export class WorldPainter extends MatrixPainter {
     if (this.look.effects > 0.02) this.paintEffect(head, tile, alpha * this.look.effects);
   }
 
-  /** How much of the first guess goes with a head: a bar that is the fuller. */
+  /** Paint the change of the first guess without a head as a bar. */
   paintEffect(head, tile, alpha) {
     const index = head.layer * this.model.heads + head.head;
     const loss = Math.min(Math.max(this.model.arrays.losses[index], 0), 1);

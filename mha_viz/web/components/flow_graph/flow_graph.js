@@ -1,5 +1,5 @@
 // @ts-check
-// What flows into a token, or what makes a prediction: positions, heads and MLPs as one picture; walks,
+// The graph of the flow into a token or a prediction: states, heads and MLPs as one picture; walks,
 // points, chooses heads, pins nodes, folds tokens, and saves itself as a file.
 
 import { BIAS, FlowModel, SOURCE } from "./flow_model.js";

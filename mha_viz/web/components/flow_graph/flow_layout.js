@@ -238,14 +238,14 @@ export function itemAt({ nodes, lines }, x, y) {
   return line < 0 ? null : { line };
 }
 
-/** How far a point is from the name of a node; its node is nearer to what is between them. */
+/** The distance from a point to the name of a node, plus 1: between both the node is nearer. */
 function fromName({ label, x: middle, y: above }, x, y) {
   if (!label) return Infinity;
   const aside = Math.max(0, Math.abs(x - middle) - (widthOf(label) - 9) / 2);
   return 1 + Math.hypot(aside, Math.max(0, Math.abs(y - above - NAME_BASELINE + 4) - 5));
 }
 
-/** How far a point is from a line. */
+/** The distance from a point to a line. */
 function fromLine({ x0, y0, x1, y1 }, x, y) {
   const [dx, dy] = [x1 - x0, y1 - y0];
   const along = Math.min(1, Math.max(0, ((x - x0) * dx + (y - y0) * dy) / (dx * dx + dy * dy || 1)));

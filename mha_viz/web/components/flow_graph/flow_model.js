@@ -1,5 +1,5 @@
 // @ts-check
-// What flows into a token: which parts a threshold keeps, and what flows through them. Knows numbers.
+// The numbers of a flow graph: the parts above a threshold, and the flow through them.
 
 export const SOURCE = 1; // a part that comes through a head
 export const MLP = 2;

@@ -16,7 +16,7 @@ const NOT_IN_XML = /[^\t\n\r\x20-\ud7ff\ue000-\ufffd\u{10000}-\u{10ffff}]/gu; //
 /** @typedef {{ text: string, x: number, y: number, fill: string, turn: number, anchor: "start" | "middle" | "end", bold?: boolean, italic?: boolean, halo?: string }} TextShape */
 
 /**
- * What each kind of part is drawn in.
+ * The colour of each kind of part.
  * @param {"light" | "dark"} theme
  * @param {string} paper the colour behind the picture
  */
@@ -61,7 +61,7 @@ export function flowShapes(model, { nodes, lines }, layout, colours, reached) {
   return [...strokes, ...rings, ...nodeShapes(nodes, colours), ...inner, ...nameShapes(model, layout, colours, reached)];
 }
 
-/** Whether a node is one that all paths pass. */
+/** Tell whether a node is pinned, so that all paths pass it. */
 function isPinned({ header, tokens }, { kind, head, state }) {
   return (header.signed?.pins ?? []).some((pin) => pin[0] === Math.floor(state / tokens) && pin[1] === kind &&
     (kind !== SOURCE || pin[2] === head) && (pin[3] < 0 || header.folded || pin[3] === state % tokens));

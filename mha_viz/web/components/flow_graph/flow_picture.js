@@ -55,7 +55,7 @@ export class FlowPicture {
     this.paint();
   }
 
-  /** What a kind of node looks like. */
+  /** The legend of a kind of node. */
   named(kind, name) {
     const sign = make("canvas");
     sign.setAttribute("aria-hidden", "true");
@@ -67,7 +67,7 @@ export class FlowPicture {
     return item;
   }
 
-  /** What the lines of a sign look like. */
+  /** The legend of the lines of a sign. */
   signName(name, at) {
     const line = make("span", "line");
     line.style.background = this.colours.signs[at];

@@ -1,5 +1,5 @@
 // @ts-check
-// Where each tile of the head grid lies. Knows sizes only: no canvas, no payload.
+// The layout of the head grid's tiles. Knows sizes only: no canvas, no payload.
 // Two ways: a matrix (rows are layers, columns heads) or tiles flowing in the order of a ranking.
 
 const TILE_GAP = 7;
@@ -67,7 +67,7 @@ function flowSide(width, count, gap, height = 0) {
 }
 
 /**
- * Which tile and which place in it (both shares in [0, 1)) a point hits; null between tiles.
+ * The tile at a point and the point in it (both shares in [0, 1)); null between tiles.
  * @param {ReturnType<typeof layoutOf>} layout
  * @param {number} x in CSS pixels
  * @param {number} y
@@ -84,7 +84,7 @@ export function hitTile(layout, x, y) {
 }
 
 /**
- * Where a key leads from a tile: its index, -1 where there is none, null for other keys.
+ * The tile that a key leads to: its index, -1 where there is none, null for other keys.
  * @param {{ columns: number, count: number }} layout
  * @param {number} cursor
  * @param {string} key

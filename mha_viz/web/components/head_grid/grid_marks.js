@@ -1,5 +1,5 @@
 // @ts-check
-// What lies over the tiles of the head grid: the chosen pair of tokens, and what heads are called.
+// Marks over the tiles of the head grid: the chosen pair of tokens, and the heads' labels.
 
 import { clearCanvas, make } from "../shared/shared.js";
 

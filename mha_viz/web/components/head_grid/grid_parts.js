@@ -49,7 +49,7 @@ function weightTicks(scale, width) {
 
 const endTicks = ({ low, high }) => [{ text: low, position: 0 }, { text: high, position: 1 }];
 
-/** What the tooltip says about a head and, where given, one of its cells. */
+/** The lines of the tooltip about a head and, where given, one of its cells. */
 export function fillTip(tip, header, name, fact, cell) {
   const title = make("div", "tip-title");
   title.append(make("b", "", name));

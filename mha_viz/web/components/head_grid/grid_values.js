@@ -94,7 +94,7 @@ function sameOrigin(address) {
 }
 
 /**
- * What one cell of one head says: tokens (or their ranges) and the weight as text.
+ * One cell of one head in words: tokens (or their ranges) and the weight as text.
  * @param {{ header: any, body: Uint8Array }} payload
  * @param {number} head
  * @param {number} row

@@ -53,7 +53,7 @@ export class HeadGrid {
     }
   }
 
-  /** Whether a payload is whole, and of the kind that is drawn here. */
+  /** Tell whether a payload is complete, and of the kind that is drawn here. */
   fits(header, body) {
     const { kind, layers, heads, rows, cols } = header;
     return kind === "grid" && body.length === layers * heads * rows * cols;
@@ -67,7 +67,7 @@ export class HeadGrid {
       this.exact = this.settings.exact ?? new ExactWeights(header, () => this.showTip());
       this.hideTip();
     }
-    // What Python said before it heard the last choice is out of date.
+    // Settings that Python sent before it received the last choice are out of date.
     if (this.sent === null || this.settings.heard === this.sent) {
       const [layer, head] = this.settings.selected ?? [0, 0];
       const selected = layer * header.heads + head;
@@ -119,7 +119,7 @@ export class HeadGrid {
     paintGrid(parts.canvas, layout, payload, heads, colourTable(scale, theme));
   }
 
-  /** What lies over the tiles: badges, and the chosen pair of tokens. */
+  /** Paint the marks over the tiles: badges, and the chosen pair of tokens. */
   over(theme) {
     const { badges, off = [], offMark = "off", pair = { query: -1, key: -1 } } = this.settings;
     const { header } = this.payload;
@@ -181,7 +181,7 @@ export class HeadGrid {
     mark(parts.columns, this.selected % heads);
   }
 
-  /** What heads are sorted by, one number for each. */
+  /** The quantity that heads are sorted by, one number for each. */
   get values() {
     const { values, fact } = this.settings;
     return values ?? this.payload.header.facts[fact];

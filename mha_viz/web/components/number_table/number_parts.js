@@ -1,6 +1,6 @@
 // @ts-check
-// What a matrix of numbers is made of: a table around its cells, or around one canvas where they
-// are too small for a number. Nothing here remembers.
+// Parts of a matrix of numbers: a table around its cells, or around one canvas where they
+// are too small for a number. Nothing here keeps state.
 
 import { colourAt, make, rgbOf, scaleWeight } from "../shared/shared.js";
 /* global PALETTE */

@@ -1,6 +1,6 @@
 // @ts-check
 // Small matrices with their numbers in their cells. Whatever changes is changed in place.
-// Exact values are said where the pointer is, and for the cell that arrow keys go to.
+// Exact values are shown at the pointer, and for the cell that arrow keys go to.
 
 import { matrixTable, numberColour, paintPixels } from "./number_parts.js";
 import { endOf, formatNumber, inkOn, make, themeOf, viewOf } from "../shared/shared.js";
@@ -14,9 +14,9 @@ class NumberTable {
     this.caption = make("figcaption");
     this.title = make("b");
     this.shape = make("span");
-    /** @type {any} what Python said last */
+    /** @type {any} the last settings from Python */
     this.data = null;
-    /** @type {((at: number[], of: number[]) => void) | null} tells of a chosen cell, where Python asked */
+    /** @type {((at: number[], of: number[]) => void) | null} sends a chosen cell, where cells can be clicked */
     this.emit = null;
     /** @type {any} */
     this.table = null;
@@ -36,7 +36,7 @@ class NumberTable {
     this.listen();
   }
 
-  // -- what Python says ---------------------------------------------------------------------------
+  // -- settings from Python ------------------------------------------------------------------------
 
   update(data, emit) {
     [this.data, this.emit] = [data, emit];

@@ -4,7 +4,7 @@
 
 const VISITED = "mha_viz.visited"; // in the browser's storage
 
-/** Whether this browser comes for the first time, and without an address of something else. */
+/** Tell whether this is the browser's first visit, and to the plain address. */
 function isFirstVisit() {
   if (globalThis.navigator?.webdriver) return false; // a program, such as one that takes pictures
   const [navigation] = performance.getEntriesByType?.("navigation") ?? [];

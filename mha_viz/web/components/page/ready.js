@@ -16,7 +16,7 @@ const UNFINISHED = [
   '[data-testid="stPlotlyChart"]:not(:has(.main-svg))',
 ].join(", ");
 
-/** Whether the last run has ended and all its pictures are there. */
+/** Tell whether the last run has ended and all its pictures are there. */
 function isReady() {
   const { run, pending } = readiness();
   return run > 0 && pending.size === 0 && document.querySelector(IDLE) !== null && !document.querySelector(UNFINISHED);
@@ -37,7 +37,7 @@ class ReadyMark {
     else if (!this.waiting) this.showWhenPainted();
   }
 
-  /** What was drawn in this frame is on the screen in the next but one. */
+  /** Wait two frames: what is drawn in this one is then on the screen. */
   showWhenPainted() {
     this.waiting = true;
     requestAnimationFrame(() => requestAnimationFrame(() => {

@@ -7,14 +7,14 @@ import { markVisit } from "./first_visit.js";
 const BOX = ".st-key-ask_text textarea";
 const COMPOSING = 229; // keyCode while an input method composes; Safari says no more than that
 
-/** Whether a key means: run this sentence. @param {KeyboardEvent} event */
+/** Tell whether a key runs the sentence. @param {KeyboardEvent} event */
 function isRun(event) {
   const { key, shiftKey, ctrlKey, metaKey, altKey, isComposing, keyCode } = event;
   return key === "Enter" && !(shiftKey || ctrlKey || metaKey || altKey || isComposing || keyCode === COMPOSING);
 }
 
 /**
- * Hands Control and Enter to the sentence's box in place of Enter.
+ * Send Control and Enter to the sentence's box instead of Enter.
  * @param {any} event
  */
 function commitOnEnter(event) {

@@ -117,7 +117,7 @@ export class LargeMap {
     context.fillText(text, from, y);
   }
 
-  /** Where a point lies in CSS pixels. @type {(spot: import("./map_model.js").Spot) => [number, number]} */
+  /** A point's coordinates in CSS pixels. @type {(spot: import("./map_model.js").Spot) => [number, number]} */
   at(spot) {
     const [x, y] = this.grid.model.pointOf(this.grid.selected, spot);
     return [onCanvas(x, this.side, this.radius), onCanvas(y, this.side, this.radius)];
@@ -135,7 +135,7 @@ export class LargeMap {
     this.root.dataset.head = grid.name(grid.selected);
   }
 
-  /** What lies over the points: what is found, what is pointed at, and its lines. */
+  /** Paint the marks over the points: matches of the search, the point that is pointed at, and its lines. */
   mark() {
     const { context } = clearCanvas(this.marks, this.side, this.side);
     const { model, selected, kinds } = this.grid;

@@ -23,7 +23,7 @@ export class MapModel {
     this.codes = new Uint8Array(buffer, 2 * (points + pairs), pairs);
   }
 
-  /** Where a head's query or key lies, both in [0, 1], downwards. @type {(head: number, spot: Spot) => [number, number]} */
+  /** The coordinates of a head's query or key, both in [0, 1], downwards. @type {(head: number, spot: Spot) => [number, number]} */
   pointOf(head, { kind, token }) {
     const at = 2 * ((2 * head + kind) * this.header.tokens + token);
     return [this.coordinates[at] / 65535, this.coordinates[at + 1] / 65535];
@@ -72,12 +72,12 @@ export class MapModel {
     return all.filter((token) => this.header.labels[token].toLowerCase().includes(wanted));
   }
 
-  /** Where a token stands in its text. @param {number} token */
+  /** A token's position in its text. @param {number} token */
   positionOf(token) {
     return token - this.header.text.indexOf(this.header.text[token]);
   }
 
-  /** What stands before a token in its text, and behind it. @param {number} token */
+  /** The words before a token in its text, and behind it. @param {number} token */
   sentenceOf(token) {
     const { labels, text } = this.header;
     const inside = (from, to) => labels.slice(Math.max(from, 0), to).filter((_, i) => text[Math.max(from, 0) + i] === text[token]);

@@ -1,10 +1,10 @@
 // @ts-check
-// Where arcs between the tokens of a line run: which lies over which, and their shape. Knows numbers.
+// The layout of arcs between the tokens of a line: their levels and their shape. Knows numbers.
 
 const MAX_LEVELS = 6; // levels of weights: they may cross, and need not be told apart by their height
 
 /**
- * How high each arc of weights rises, in levels from 1: the further it reaches, the higher.
+ * The height of each arc of weights, in levels from 1: the further it reaches, the higher.
  * @param {{ start: number, end: number }[]} arcs between numbered tokens
  * @returns {number[]}
  */

@@ -1,5 +1,5 @@
 // @ts-check
-// What the page is still waiting for. `ready.js` says on the page when that is nothing.
+// Names of what the page is still waiting for. `ready.js` marks the page as ready when there is none.
 
 const MAX_WAIT_MS = 30_000; // ms until a run that was requested is given up: the server is gone perhaps
 
@@ -27,7 +27,7 @@ export function expectRun() {
   setTimeout(() => setPending(name, false), MAX_WAIT_MS);
 }
 
-/** Notes that a run has ended. @param {string} session @param {number} run its number in that session */
+/** Note that a run has ended. @param {string} session @param {number} run its number in that session */
 export function endRun(session, run) {
   const state = readiness();
   if (session === state.session && run <= state.run) return;
@@ -36,14 +36,14 @@ export function endRun(session, run) {
   state.onChange();
 }
 
-/** Marks the element of a component whose picture is there, or not yet. @param {any} parent @param {boolean} isPainted */
+/** Mark the element of a component as painted, or not yet. @param {any} parent @param {boolean} isPainted */
 export function markPainted(parent, isPainted = true) {
   const element = parent.host ?? parent; // of a shadow root
   if (isPainted) element.setAttribute("data-painted", "");
   else element.removeAttribute("data-painted");
 }
 
-/** What a component takes, with a note of each run that it causes. @param {any} component */
+/** A component's argument that notes each run that it causes. @param {any} component */
 export function observed(component) {
   const noting = (/** @type {Function} */ send) => (/** @type {any[]} */ ...values) => {
     expectRun();

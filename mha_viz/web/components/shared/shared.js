@@ -1,5 +1,5 @@
 // @ts-check
-// What every component needs: colours, numbers, text. Knows no picture.
+// Colours, numbers and text for all components. Knows no picture.
 // Tokens are untrusted: they reach the page as textContent only.
 // PALETTE is the tables of mha_viz/web/theme.py, put in front of these files by Python.
 /* global PALETTE */
@@ -232,7 +232,7 @@ export function keyedCanvas(name, kind) {
 export const enlargement = (element) => element.currentCSSZoom || 1;
 
 /**
- * Where a pointer is over an element, in the pixels in which the element is laid out.
+ * The pointer's coordinates in an element, in the pixels in which the element is laid out.
  * @param {HTMLElement} element
  * @param {{ clientX: number, clientY: number }} event
  */
@@ -280,10 +280,10 @@ export function roomBelow(element, free) {
   return Math.max(420, (innerHeight - top) / enlargement(element) - free);
 }
 
-/** Whether there is a pointer that hovers, and so a keyboard mostly: on a phone there is neither. */
+/** Tell whether a pointer can hover; devices where it cannot have mostly no keyboard either. */
 export const canHover = () => matchMedia("(hover: hover)").matches;
 
-/** What a component draws with: the same view at every call with the same parent. */
+/** The view of a component: the same one at every call with the same parent. */
 export function viewOf(parent, name, create) {
   parent.mhaViews ??= {};
   const view = (parent.mhaViews[name] ??= create());
@@ -292,7 +292,7 @@ export function viewOf(parent, name, create) {
 }
 
 /**
- * What a component returns to be called at its end. Streamlit also calls it, late, for a call that
+ * The clean-up function that a component returns. Streamlit also calls it, late, for a call that
  * newer data have overtaken: then the view belongs to the newer call, and stays.
  */
 export function endOf(parent, name) {

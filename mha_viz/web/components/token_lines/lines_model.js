@@ -1,5 +1,5 @@
 // @ts-check
-// Which lines are drawn: for each query the smallest set of keys that holds a share of its mass.
+// The lines that are drawn: for each query the smallest set of keys that holds a share of its mass.
 // Knows arrays of weights only.
 
 export class LinesModel {

@@ -114,7 +114,7 @@ export class TokenLines {
       : `Point at a token for its weights; click to pin it.${crowded}${numbers}`;
   }
 
-  /** What changes with every move of the pointer: lines, marks, values. */
+  /** Paint everything that a move of the pointer changes: lines, marks, values. */
   refresh() {
     cancelAnimationFrame(this.frame);
     this.frame = requestAnimationFrame(() => this.model && this.paint());
@@ -211,7 +211,7 @@ export class TokenLines {
       parts.percent.textContent = `${parts.range.value} %`;
       this.refresh();
     });
-    // Lines follow the slider at once; Python hears of it when it is let go.
+    // Lines follow the slider at once; the share is sent to Python when it is released.
     parts.range.addEventListener("change", () => this.emit("share", this.share));
     this.root.addEventListener("keydown", (event) => event.key === "Escape" && this.unpin());
     this.resized = new ResizeObserver(() => this.draw());

@@ -1,6 +1,6 @@
 // @ts-check
-// What a workbench shows: the chosen head, pair of tokens, order and axes. Every choice is made
-// here, in the browser; Python hears of it afterwards. Draws nothing.
+// State of a workbench: the chosen head, pair of tokens, order and axes. Every choice is made
+// here, in the browser, and sent to Python afterwards. Draws nothing.
 
 import { BenchWeights } from "./bench_weights.js";
 import { ChoiceOutbox, inAddress } from "./choice_outbox.js";
@@ -12,7 +12,7 @@ import { positionsOf, spansOf, toggled } from "./token_set.js";
 import { positionOf, tokenAt } from "./token_axes.js";
 import { isAll, placesBetween } from "./viewport.js";
 
-const SEND_DELAY_MS = 150; // ms without a further choice until Python hears of them
+const SEND_DELAY_MS = 150; // ms without a further choice until all are sent to Python
 const WEIGHTS_DELAY_MS = 50; // likewise until exact weights of what is shown are requested
 const WEIGHT_CHOICES = ["layer", "head", "query", "key", "window", "show", "weighted"]; // choices that say which these are
 const MAX_COMPARED_HEADS = 8; // heads drawn beside the chosen one
@@ -33,14 +33,14 @@ export class Bench {
     this.view = { ...DEFAULT_VIEW };
     this.ranking = new HeadRanking(this);
     this.payload = null;
-    this.payloadId = ""; // under which Python knows it
+    this.payloadId = ""; // its name in Python's messages
     /** Labels, which come after the weights. @type {any} */
     this.notes = null;
     /** Metrics and their titles, which come after the weights of a long text. @type {any} */
     this.measured = null;
     /** The head nearest to each, which comes last. @type {[number, number, boolean | null][] | null} */
     this.twins = null;
-    /** Before and after heads were switched off, as Python said it last. @type {any} */
+    /** Predictions with and without the heads that are off, the last that Python sent. @type {any} */
     this.prediction = null;
     this.settings = {}; // from Python, the last ones
     this.listeners = new Set();
@@ -48,7 +48,7 @@ export class Bench {
     this.panels = {};
     this.outbox = new ChoiceOutbox();
     this.touring = -1; // step of the tour
-    this.touched = false; // a head was chosen by hand, and is not in view perhaps
+    this.touched = false; // whether a person chose the head, which may be out of view
   }
 
   // -- Python's side --------------------------------------------------------------------------------
@@ -91,7 +91,7 @@ export class Bench {
   // -- choices --------------------------------------------------------------------------------------
 
   /**
-   * Choices, by the names of the page's View. Drawn at once; Python hears of them when none follows.
+   * Make choices, by the names of the page's View: drawn at once, sent to Python when none follows.
    * @param {Record<string, any>} values
    */
   choose(values) {
@@ -109,7 +109,7 @@ export class Bench {
     this.pauseUnseen = setTimeout(() => this.requestExact(), rested ? 0 : WEIGHTS_DELAY_MS);
   }
 
-  /** Whether the picture of the chosen head is of larger cells until Python sends exact ones. */
+  /** Tell whether the picture of the chosen head is of larger cells until Python sends exact ones. */
   get isUnseen() {
     return Boolean(this.weights?.pooled) && !this.weights.knows(this.chosen, this.part);
   }
@@ -170,7 +170,7 @@ export class Bench {
   }
 
   /**
-   * What a tile of such a head says, and what its buttons say: another intervention than zero does
+   * Words on the tile and the buttons of a head that is off: another intervention than zero does
    * not switch a head off.
    */
   get switchWords() {
@@ -263,13 +263,13 @@ export class Bench {
     this.choose({ tokens, sort: tokens.length ? AMONG : "", query: -1, key: -1 });
   }
 
-  /** Lets go of all tokens. */
+  /** Clear the selection of tokens. */
   clear() {
     const { sort } = this.view;
     this.choose({ query: -1, key: -1, window: [], tokens: [], sort: sort === AMONG ? "" : sort });
   }
 
-  /** How much they attend to each other in the chosen head; null until its weights have come. */
+  /** Mean attention among them in the chosen head; null until its weights have come. */
   get weightAmong() {
     return this.view.sort === AMONG ? this.ranking.fact?.values[this.chosen] ?? null : null;
   }
@@ -305,6 +305,6 @@ export class Bench {
   }
 }
 
-/** Whether a text begins with all tokens of the one before it, as one that is being written does. */
+/** Tell whether a text begins with all tokens of the one before it, as one that is being written does. */
 const isExtension = (before, now) =>
   ["query_labels", "key_labels"].every((side) => before[side].every((label, i) => label === now[side][i]));

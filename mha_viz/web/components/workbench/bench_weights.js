@@ -30,7 +30,7 @@ export class BenchWeights {
   }
 
   /**
-   * Take exact weights of a head, or of a part of it. Nobody is told of them: they are for what is
+   * Take exact weights of a head, or of a part of it. No listener is called: they are for what is
    * being drawn, and a part that still shows the text before would answer with that text's, and so
    * on for ever.
    * @param {{ head: number, window?: number[] }} header as payload.py writes it
@@ -82,7 +82,7 @@ export class BenchWeights {
     const key = JSON.stringify([header.id, requested]);
     if (this.wished?.key !== key) {
       const of = (wish) => [tokenAxis(header, "query", wish), tokenAxis(header, "key", wish)];
-      // Where nothing would be left, all of it stays, and Python says why.
+      // Where no token would be left, all stay, and Python shows why.
       const wish = of(requested).every(({ groups }) => groups.length) ? requested : {};
       const [queries, keys] = of(wish);
       this.wished = { key, wish, queries, keys };
@@ -94,7 +94,7 @@ export class BenchWeights {
 
   // -- one head -------------------------------------------------------------------------------------
 
-  /** Whether a head's weights are exact, and not read off their codes. @type {(head: number) => boolean} */
+  /** Tell whether a head's weights are exact, and not read off their codes. @type {(head: number) => boolean} */
   isExact(head) {
     return this.exact.of(head) !== null;
   }
@@ -185,7 +185,7 @@ export class BenchWeights {
     return cutOut(weights, area.cols, { top: top - area.top, left: left - area.left, rows, cols });
   }
 
-  /** Whether the weights of a part are exact. @type {(head: number, part: Viewport | null) => boolean} */
+  /** Tell whether the weights of a part are exact. @type {(head: number, part: Viewport | null) => boolean} */
   knows(head, part) {
     return this.isExact(head) || Boolean(this.regions.holding(head, part ?? allOf(this.size)));
   }
@@ -205,7 +205,7 @@ export class BenchWeights {
   }
 
   /**
-   * What is known of one cell: its code, or that of the larger cell that it lies in, its weight, and
+   * One cell: its code, or that of the larger cell that it lies in, its weight where it is exact, and
    * all weights of its row.
    * @param {number} head
    * @param {number} row
@@ -223,7 +223,7 @@ export class BenchWeights {
 
   // -- all heads ------------------------------------------------------------------------------------
 
-  /** What the grid paints: the payload itself, or all its heads on other axes. */
+  /** The payload that the grid paints: the original, or all its heads on other axes. */
   get shown() {
     const { wish, queries, keys, key } = this.axes;
     if (!isChanged(wish)) return this.payload;

@@ -11,7 +11,7 @@ export class ChoiceOutbox {
     this.unconfirmed = {};
     /** Name of the last message, until Python has confirmed it. @type {string | null} */
     this.messageId = null;
-    /** Hands a message to Python. @type {((message: any) => void) | null} */
+    /** The function that sends a message to Python. @type {((message: any) => void) | null} */
     this.send = null;
   }
 

@@ -18,7 +18,7 @@ export function copyLinkButton() {
   return button;
 }
 
-/** Whether a text could be put into the clipboard, which a page without encryption may not reach. */
+/** Tell whether a text could be put into the clipboard, which a page without encryption may not reach. */
 async function copy(text) {
   try {
     await globalThis.navigator.clipboard.writeText(text);

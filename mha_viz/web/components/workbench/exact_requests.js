@@ -1,5 +1,5 @@
 // @ts-check
-// Lets the workbench request exact weights from the part of the page that sends nothing else. Draws
+// The part of the page through which the workbench requests exact weights, and which sends nothing else. Draws
 // nothing.
 
 import { payloadStore } from "../shared/payload_store.js";

@@ -1,5 +1,5 @@
 // @ts-check
-// What the chosen head does over many texts: its labels with intervals, and where its weight goes by
+// The chosen head over many texts: its labels with intervals, and its attention by
 // distance and by kind of key.
 
 import { formatNumber, formatWeight, make } from "../shared/shared.js";

@@ -1,5 +1,5 @@
 // @ts-check
-// What is known of heads beyond their weights: value-weighted shares, how scores arise, every number.
+// Details of heads beyond their weights: value-weighted shares, vectors of scores, every number.
 // Draws nothing.
 
 import { ScoreVectors } from "./score_vectors.js";
@@ -45,7 +45,7 @@ export class HeadExtras {
   }
 
   /**
-   * Whether what is shown of the chosen head waits for Python, beside its weights.
+   * Tell whether what is shown of the chosen head waits for Python, beside its weights.
    * @param {import("./bench.js").Bench} bench
    */
   lacks({ view, settings, chosen, part }) {

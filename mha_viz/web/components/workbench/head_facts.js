@@ -1,5 +1,5 @@
 // @ts-check
-// What is unusual about a head among all heads. Knows numbers only.
+// Unusual numbers of a head among all heads. Knows numbers only.
 
 import { formatNumber, ordinal } from "../shared/shared.js";
 
@@ -79,7 +79,7 @@ export function strongestOf(weights, columns, most, first = 0) {
 }
 
 /**
- * How many rows at the top hold a weight of 1 in every head: that of the first token, where it sees
+ * The number of rows at the top with a weight of 1 in every head: that of the first token, where it sees
  * only itself. Where it is the whole text, there is nothing else to name.
  * @param {Uint8Array} codes of a head, row by row; 0 is masked
  * @param {number} columns

@@ -11,7 +11,7 @@ export class HeadRanking {
     this.bench = bench;
   }
 
-  /** What heads can be sorted by: name -> title. @type {Record<string, string>} */
+  /** Orders of heads: name -> title. @type {Record<string, string>} */
   get titles() {
     const { measured, settings } = this.bench;
     return measured?.titles ?? settings.titles ?? {};

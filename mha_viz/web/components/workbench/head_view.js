@@ -23,7 +23,7 @@ const CELLS = { weight: "Weight", shares: "Weight × value" }; // what the heatm
 const SHARES_TITLE = "Each weight times the length of the vector that it carries, ‖v W_O‖, as a share of its row. Where the weight is large and this is small, the head looks and takes little (Kobayashi et al. 2020).";
 const FETCHING = "Fetching the weights …";
 const NO_VALUES = "This family does not show its values, only its attention weights.";
-const HEAT_BAR_HEIGHT = 34; // pixels of what stands above the heatmap
+const HEAT_BAR_HEIGHT = 34; // pixels of the line above the heatmap
 const NARROW_HEAD_WIDTH = 520; // pixels of a head below which its overview stands above the heatmap
 const TOO_MANY = "The text is too long to show all of its weights like this. Choose a part: drag across its words.";
 const READABLE_ROWS = 64; // of a heatmap that has cells of at least READABLE_CELL pixels
@@ -201,7 +201,7 @@ export class HeadView {
     return this.comes(bench.part) ? FETCHING : TOO_MANY;
   }
 
-  /** What stands above the heatmap: weights or shares, the way to the score, and the zoom. */
+  /** Draw the line above the heatmap: weights or shares, the way to the score, and the zoom. */
   drawBar() {
     const { settings, view } = this.bench;
     this.cells.hidden = settings.values === undefined;
@@ -211,7 +211,7 @@ export class HeadView {
     chooseIn(this.cells, CELLS, view.weighted ? "shares" : "weight");
   }
 
-  /** How the score of the chosen pair arises, in one line; nothing where none is chosen. */
+  /** Draw the score of the chosen pair as one line of arithmetic; nothing where no pair is chosen. */
   sumOfPair() {
     const { view: { query, key }, settings, chosen, extras } = this.bench;
     const vectors = settings.vectors && query >= 0 && key >= 0 ? extras.scores(chosen, query, key) : null;
@@ -219,7 +219,7 @@ export class HeadView {
     return term ? sumParts(term, vectors.header.scale) : [];
   }
 
-  /** Whether the exact weights of a part come: Python sends those of so many cells. */
+  /** Tell whether Python will send the exact weights of a part, which it does up to a number of cells. */
   comes(part) {
     const { rows, cols } = part ?? this.bench.weights.size;
     return rows * cols <= (this.bench.settings.cells ?? Infinity);

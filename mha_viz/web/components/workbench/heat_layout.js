@@ -1,5 +1,5 @@
 // @ts-check
-// Where the cells and labels of one head's heatmap lie. Knows sizes only.
+// The layout of the cells and labels of one head's heatmap. Knows sizes only.
 
 const AXIS_TITLE_HEIGHT = 17; // pixels of the axes' names
 const LETTER_WIDTH = 6.9; // mean width of a letter of the labels

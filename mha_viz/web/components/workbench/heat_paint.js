@@ -117,7 +117,7 @@ function cut(context, text, room) {
 }
 
 /**
- * What is pinned, pointed at and dragged over, on the canvas above the cells.
+ * Paint the cells that are pinned, pointed at and dragged over on the canvas above the cells.
  * @param {HTMLCanvasElement} canvas
  * @param {any} picture as of `paintHeat`
  * @param {{ row: number, column: number } | null} hover

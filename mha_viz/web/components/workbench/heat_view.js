@@ -30,7 +30,7 @@ export class HeatView {
       zoom: (factor) => (factor ? this.zoom(factor) : this.unzoom()),
       centre: (at, isDragging) => this.move(centred(this.view, at, this.size), isDragging),
     });
-    /** What is shown while a hand or a wheel moves it, between cells, too. @type {Viewport | null} */
+    /** The part that is shown during a drag or a turn of the wheel, with fractions of cells. @type {Viewport | null} */
     this.moving = null;
     this.hover = null; // the cell that is pointed at, by pointer or keys
     /** Between which points a part is being marked. @type {any} */
@@ -77,12 +77,12 @@ export class HeatView {
     return { rows: queries, cols: keys };
   }
 
-  /** What is shown. @returns {Viewport} */
+  /** The part that is shown. @returns {Viewport} */
   get view() {
     return this.moving ?? this.scene.part ?? allOf(this.size);
   }
 
-  /** What changes with every step of a zoom. */
+  /** Paint everything that a step of a zoom changes. */
   paint() {
     const began = performance.now();
     const { scene, look, size } = this;
@@ -101,7 +101,7 @@ export class HeatView {
     this.root.dataset.paintMs = (performance.now() - began).toFixed(1);
   }
 
-  /** What changes with every move of the pointer. */
+  /** Paint everything that a move of the pointer changes. */
   point() {
     if (!this.picture) return;
     paintOver(this.over, this.picture, this.hover, this.scene.pair, this.frame);

@@ -1,5 +1,5 @@
 // @ts-check
-// How many heads have each label, in a line below the grid. The menu "View" shows only these heads.
+// A line below the grid with the number of heads for each label. The menu "View" shows only these heads.
 
 import { make } from "../shared/shared.js";
 

@@ -45,7 +45,7 @@ export class LineView {
     this.unfold(false);
   }
 
-  /** What the model puts behind the text, or at its gaps. @param {[string, [string, number][]][]} gaps */
+  /** Draw the model's predictions of the next token, or at its gaps. @param {[string, [string, number][]][]} gaps */
   drawNext(gaps) {
     const parts = gaps.flatMap(([name, tokens], rank) => [
       `${rank ? "; " : ""}${name}: `,
@@ -56,7 +56,7 @@ export class LineView {
     this.next.title = this.next.textContent;
   }
 
-  /** How much is known of the chosen query's weights: more of it is drawn anew. */
+  /** The exactness of the chosen query's weights: the line is drawn anew when it rises. */
   get precision() {
     const { weights, pair } = this.bench;
     if (pair.query < 0) return 0;
@@ -79,7 +79,7 @@ export class LineView {
 
   // -- words ----------------------------------------------------------------------------------------
 
-  /** What an example shows, or the clearest thing on this text; nothing while labels are to come. */
+  /** The finding of an example, or the clearest one on this text; none while labels are to come. */
   ofText() {
     const { hint, finding } = this.bench.notes ?? {};
     if (hint) return hint.trim().split(MARKUP).flatMap((words) => this.marked(words));

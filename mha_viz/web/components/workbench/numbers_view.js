@@ -130,7 +130,7 @@ function rowOfCells(...cells) {
 
 const numberCell = (text, name = "") => make("td", name, text);
 
-/** What a page without a server knows: the metrics that came with the weights. */
+/** The metrics that came with the weights, for a page without a server. */
 function rowsOfFacts(facts, head) {
   return Object.entries(facts).map(([title, values]) => {
     const headValues = values.filter((value) => value !== null);

@@ -40,7 +40,7 @@ export class PairsView {
     this.root.replaceChildren(table);
   }
 
-  /** What is said of a weight that is 1 in every head. */
+  /** A remark on a weight that is 1 in every head. */
   aside(head) {
     const { weights } = this.bench;
     const codes = weights.picture(head);

@@ -1,5 +1,5 @@
 // @ts-check
-// What the model predicts without the heads that are switched off, beside what it predicts with all.
+// The model's predictions without the heads that are switched off, beside those with all.
 // Nothing is drawn while no head is off.
 
 import { formatNumber, make, makeButton } from "../shared/shared.js";

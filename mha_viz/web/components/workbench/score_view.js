@@ -1,5 +1,5 @@
 // @ts-check
-// How a score arises: query and key of a pair, their products dimension by dimension, and the row's
+// The arithmetic of a score: query and key of a pair, their products dimension by dimension, and the row's
 // softmax over all keys. Below the head, whichever of its pictures is shown.
 
 import { colourAt, formatNumber, formatWeight, make, themeOf, tokenElement } from "../shared/shared.js";
@@ -143,7 +143,7 @@ export function sumParts({ product, score, weight, isVisible }, scale, count = 0
   return [...parts, `; softmax${keys} → weight `, number(formatWeight(weight))];
 }
 
-/** Whether the products alone explain the row, or the model adds something of its own. */
+/** Tell whether the products alone explain the row, or the model adds something of its own. */
 function checkLine(gap, count) {
   const colours = `Each of ${count} dimensions adds one product: blue raises the score, orange lowers it.`;
   if (!gap) return `${colours} The softmax of this row’s scores gives its weights.`;

@@ -103,7 +103,7 @@ export class SentenceView {
     this.hint.title = this.hint.textContent; // where there is no room for all of it
   }
 
-  /** Whether a word is on an axis of the part that is shown, or would be by what is dragged over. */
+  /** Tell whether a word is on an axis of the part that is shown, or would be by what is dragged over. */
   isShown(side, position) {
     const { brush, crossed } = this;
     const { part } = this.scene;
@@ -179,7 +179,7 @@ export class SentenceView {
   }
 }
 
-/** How much several tokens look at each other: mean over those that look, and sum. */
+/** Attention among several tokens in words: mean over queries, and sum. */
 function amongInWords(count, weight) {
   const summary = `${count} chosen ${count > 1 ? "tokens look at each other" : "token looks at itself"}`;
   if (weight === null) return `${summary} …`;

@@ -45,7 +45,7 @@ export function tokenAxis(header, side, wish) {
 /** The number of the sentence on an axis. @type {(between: string, side: string) => number} */
 const wantedOf = (between, side) => (between[side === "query" ? 0 : 1] === "a" ? 0 : 1);
 
-/** Whether these axes differ from the payload's own. @type {(wish: Wish) => boolean} */
+/** Tell whether these axes differ from the payload's own. @type {(wish: Wish) => boolean} */
 export const isChanged = (wish) => Boolean(wish.words || wish.no_special || wish.no_first || wish.between);
 
 /**

@@ -125,7 +125,7 @@ export class ViewMenu {
     return Object.fromEntries(titles.map(([kind, title]) => [kind, notes ? `${title} (${ranking.withLabel(kind).length})` : title]));
   }
 
-  /** What heads can be sorted by now. @returns {Record<string, string>} */
+  /** The orders of heads that can be chosen now. @returns {Record<string, string>} */
   sorts() {
     const { bench } = this;
     const { sort, query, key } = bench.view;

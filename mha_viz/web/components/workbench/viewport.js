@@ -3,17 +3,17 @@
 // Knows positions on two axes only.
 
 /** Rows and columns of a head; fractions while they are dragged. @typedef {{ top: number, left: number, rows: number, cols: number }} Viewport */
-/** How many rows and columns a head has. @typedef {{ rows: number, cols: number }} Size */
+/** The size of a head. @typedef {{ rows: number, cols: number }} Size */
 
 const MIN_CELLS_SHOWN = 4; // rows and columns that are shown at least
 
 /** All of a head. @type {(size: Size) => Viewport} */
 export const allOf = ({ rows, cols }) => ({ top: 0, left: 0, rows, cols });
 
-/** Whether a part is all of the head. @type {(part: Viewport, size: Size) => boolean} */
+/** Tell whether a part is all of the head. @type {(part: Viewport, size: Size) => boolean} */
 export const isAll = (part, { rows, cols }) => part.rows >= rows && part.cols >= cols;
 
-/** Whether one part holds all of another. @type {(outer: Viewport, inner: Viewport) => boolean} */
+/** Tell whether one part holds all of another. @type {(outer: Viewport, inner: Viewport) => boolean} */
 export const holdsAll = (outer, inner) =>
   outer.top <= inner.top && outer.left <= inner.left &&
   outer.top + outer.rows >= inner.top + inner.rows && outer.left + outer.cols >= inner.left + inner.cols;

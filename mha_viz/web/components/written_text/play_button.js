@@ -8,7 +8,7 @@ import { make, makeButton } from "../shared/shared.js";
 const MIN_FRAME_MS = 300; // ms for which each value is shown at least
 
 /**
- * What a click leads to; the last value is followed by the first.
+ * The value after a click; the last one is followed by the first.
  * @param {number} at
  * @param {number} last
  * @returns {number}
@@ -16,7 +16,7 @@ const MIN_FRAME_MS = 300; // ms for which each value is shown at least
 export const nextOf = (at, last) => (at >= last ? 0 : at + 1);
 
 /**
- * What the button says.
+ * The button's label.
  * @param {boolean} playing
  * @param {boolean} less whether less motion was asked for
  * @returns {string}

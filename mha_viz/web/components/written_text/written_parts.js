@@ -1,5 +1,5 @@
 // @ts-check
-// What the written text is made of: its tokens, what might have stood there. Nothing here remembers.
+// Parts of the written text: its tokens and their alternatives. Nothing here keeps state.
 
 import { make, ordinal, tokenElement } from "../shared/shared.js";
 
@@ -15,7 +15,7 @@ export function percent(share) {
 }
 
 /**
- * What a token's button says to who does not see it.
+ * The label of a token's button for a screen reader.
  * @param {any} token
  * @param {boolean} coming whether it is not written yet
  * @returns {string}
@@ -26,7 +26,7 @@ export function spoken(token, coming) {
 }
 
 /**
- * Where a token stands among the likeliest, in words.
+ * A token's rank among the likeliest, in words.
  * @param {any} token
  * @param {boolean} coming
  * @param {boolean} drawing whether tokens are drawn, and not the likeliest one taken
