@@ -88,6 +88,14 @@ def test_every_link_leads_somewhere(page: Path) -> None:
     assert not broken
 
 
+def test_the_files_that_the_recipes_name_are_there() -> None:
+    recipes = (ROOT / "CONTRIBUTING.md").read_text("utf-8").partition("## Recipes")[2]
+    paths = re.findall(r"`((?:[a-z_]+/)+(?:[a-z_]+\.[a-z]+)?)`", recipes)
+    folders = (ROOT, ROOT / "mha_viz")
+    assert len(paths) > 20
+    assert [path for path in paths if not any((root / path).exists() for root in folders)] == []
+
+
 @pytest.fixture
 def _metrics_as_before() -> Iterator[None]:
     """The examples register one of their own."""
