@@ -90,9 +90,15 @@ def _adders(first: Scene, view: Compare, pins: tuple[Pin, ...]) -> None:
     if len(pins) == MAX_PINS:
         st.caption(TEXTS("board.full", most=MAX_PINS))
         return
-    add_head = partial(_add_head, first, view, pins)
-    hint = "Another head" if chosen_pin(view).is_in(pins) else "On the bar’s text"
+    chosen = chosen_pin(view)
+    hint = "Another head" if chosen.is_in(pins) else "On the bar’s text"
     heads = {str(at): name for at, name in enumerate(words.names(first))}
+
+    def add_head(number: str) -> None:
+        layer, head = words.head_at(int(number), first)
+        layer = number_at(first.record.layer_numbers, layer)
+        panels.add(pins, view, chosen._replace(layer=layer, head=head))
+
     _add_menu("head", "+ Head", hint, heads, add_head)
     models = {name: title for name, title in model_menus.model_titles().items() if name}
     models.pop(pins[0].model, None)
@@ -100,10 +106,14 @@ def _adders(first: Scene, view: Compare, pins: tuple[Pin, ...]) -> None:
     def add_model(model: str) -> None:
         panels.add(pins, view, panels.same_head(first, pins[0], model=model))
 
+    def add_text(text: str) -> None:
+        if text.strip():
+            allowed.check_text(text)
+            panels.add(pins, view, panels.same_head(first, pins[0], text=text))
+
     _add_menu("model", "+ Model", "In another model", models, add_model)
     options: dict[str, Any] = {"placeholder": "The same head on another sentence"}
     options |= {"max_chars": 4 * MAX_URL_TEXT, "width": "stretch"}
-    add_text = partial(_add_text, first, view, pins)
     selection.control("add-text", st.text_input, "+ Sentence", value="", take=add_text, **options)
 
 
@@ -115,19 +125,6 @@ def _add_menu(
     selection.control(
         f"add-{name}", st.selectbox, label, list(offered), value=None, take=take, **options
     )
-
-
-def _add_head(first: Scene, view: Compare, pins: tuple[Pin, ...], number: str) -> None:
-    layer, head = words.head_at(int(number), first)
-    layer = number_at(first.record.layer_numbers, layer)
-    chosen = chosen_pin(view)
-    panels.add(pins, view, chosen._replace(layer=layer, head=head))
-
-
-def _add_text(first: Scene, view: Compare, pins: tuple[Pin, ...], text: str) -> None:
-    if text.strip():
-        allowed.check_text(text)
-        panels.add(pins, view, panels.same_head(first, pins[0], text=text))
 
 
 def _actions(at: int, count: int, panel: Panel) -> list[str]:

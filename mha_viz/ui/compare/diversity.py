@@ -9,7 +9,7 @@ import pandas as pd
 import streamlit as st
 import torch
 
-from mha_viz.core.compare.chance import Band, diversity_band
+from mha_viz.core.compare.chance import diversity_band
 from mha_viz.core.layer_numbers import layer_names
 from mha_viz.core.metrics import layers as measures
 from mha_viz.core.metrics.outputs import effective_rank
@@ -55,7 +55,10 @@ def _parameters(scene: Scene, view: Compare) -> None:
     if all(not np.isfinite(values).any() for values in lines.values()):
         st.info("One head a layer has no other to differ from: diversity is not defined.")
         return
-    mean, band = _chance(scene, view)
+    model = memory.model(*view.checkpoint)
+    shape = (scene.record.n_heads, model.d_model, model.d_head)
+    chance = partial(diversity_band, *shape)  # of random matrices
+    mean, band = memory.cache().get(("diversity_band", *shape), chance, lambda band: 100)
     within = sum(int((values >= band.low).sum()) for values in lines.values())
     counts = {"within": within, "all": sum(map(len, lines.values()))}
     st.markdown(TEXTS("diversity.parameters", **counts, mean=mean, spread=band.high - mean))
@@ -63,14 +66,6 @@ def _parameters(scene: Scene, view: Compare) -> None:
     ends = band.low - mean, band.high - mean
     table = lines | {"independent random matrices": np.full(scene.record.n_layers, mean)}
     _show(scene, above, band=ends, table=table, **TEXTS.figure("figures.diversity"))
-
-
-def _chance(scene: Scene, view: Compare) -> tuple[float, Band]:
-    """Return the mean D of random matrices of this model's shape, and its band."""
-    model = memory.model(*view.checkpoint)
-    shape = (scene.record.n_heads, model.d_model, model.d_head)
-    make = partial(diversity_band, *shape)
-    return memory.cache().get(("diversity_band", *shape), make, lambda band: 100)
 
 
 def _diversities(scene: Scene, view: Compare) -> dict[str, np.ndarray] | None:

@@ -5,7 +5,8 @@ release of Streamlit can break one file only.
 """
 
 from collections.abc import Callable
-from typing import NoReturn
+from functools import cache
+from typing import Any, NoReturn
 
 import streamlit as st
 from streamlit import runtime
@@ -20,6 +21,7 @@ from streamlit.runtime.scriptrunner import (
 )
 
 from mha_viz.ui.operating import addresses
+from mha_viz.web.browser import component_script
 
 _DAY = 24 * 60 * 60  # seconds
 _TURN = 0.01  # seconds between two looks at whether a run has been sent
@@ -186,3 +188,12 @@ def n_sessions() -> float:
     name = "active_sessions"
     stats = runtime.get_instance().stats_mgr.get_stats([name]).get(name, ())
     return float(sum(getattr(stat, "value", 0) for stat in stats))
+
+
+@cache
+def script_component(name: str) -> Callable[..., Any]:
+    """Return a component that is a script alone, made when it is first drawn.
+
+    The server imports the modules of the pages before it can take components.
+    """
+    return st.components.v2.component(f"mha_viz.{name}", js=component_script(name))

@@ -7,14 +7,18 @@ while anything of a run is still to come (web/components/page/ready.js).
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
-from functools import cache, wraps
-from typing import Any, ParamSpec, TypeVar
+from functools import wraps
+from typing import ParamSpec, TypeVar
 
 import streamlit as st
 
-from mha_viz.ui.operating.streamlit_run import Superseded, is_partial, session_id
+from mha_viz.ui.operating.streamlit_run import (
+    Superseded,
+    is_partial,
+    script_component,
+    session_id,
+)
 from mha_viz.ui.state import selection
-from mha_viz.web.browser import component_script
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -55,10 +59,5 @@ def fragment(draw: Callable[P, T]) -> Callable[P, T]:
 
 def _draw_mark() -> None:
     number = selection.count_run()
-    _component()(key=f"run-mark-{number}", data={"session": session_id() or "", "run": number})
-
-
-@cache
-def _component() -> Callable[..., Any]:
-    # Not at import: the server imports this before it can take components.
-    return st.components.v2.component("mha_viz.ready", js=component_script("ready"))
+    mark = {"session": session_id() or "", "run": number}
+    script_component("ready")(key=f"run-mark-{number}", data=mark)

@@ -2,7 +2,6 @@
 
 import socket
 from collections.abc import Callable, Mapping
-from functools import cache
 from typing import NamedTuple
 from urllib.parse import urlencode, urlsplit, urlunsplit
 
@@ -11,7 +10,7 @@ from streamlit import config
 
 from mha_viz.ui.operating.addresses import is_loopback
 from mha_viz.ui.operating.settings import settings
-from mha_viz.web.browser import component_script
+from mha_viz.ui.operating.streamlit_run import script_component
 
 _EVERYWHERE = ("", "0.0.0.0", "::")  # what listens on all addresses
 _FORWARDING = ("X-Forwarded-For", "X-Forwarded-Host", "Forwarded", "Via", "X-Real-IP")
@@ -95,10 +94,5 @@ def complete(page: str, params: Mapping[str, str]) -> None:
 
     Streamlit's own way to write parameters adds a step: Back would stop at the page twice.
     """
-    _component()(key="page-address", data={"page": page, "query": urlencode(params)})
-
-
-@cache
-def _component() -> Callable[..., object]:
-    # Not at import, as elsewhere: the server imports this before it can take components.
-    return st.components.v2.component("mha_viz.page_address", js=component_script("page_address"))
+    data = {"page": page, "query": urlencode(params)}
+    script_component("page_address")(key="page-address", data=data)

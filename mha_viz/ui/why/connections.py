@@ -56,7 +56,8 @@ def _task_row() -> None:
 def _by_weights(scene: Scene, view: Why) -> None:
     """Draw the map of all pairs, and what Q-, K- and V-composition say of one."""
     kind = view.through
-    kinds = {str(name): _composition(scene, name) for name in KINDS}
+    size = 8 * scene.head_count**2  # two matrices of float32
+    kinds = {str(name): of_weights(view.checkpoint, composition, name, size=size) for name in KINDS}
     zscore, n_heads = kinds[kind].zscore.numpy(), kinds[kind].n_heads
     view = pairs.fit_pair(view, zscore, n_heads)
     matrix_column, pair_column = st.columns([3, 2], gap="medium")
@@ -99,12 +100,6 @@ def _favoured(view: Why) -> None:
     st.dataframe(pairs, hide_index=True, column_config=words.number_columns(pairs))
     error = "" if favoured.exact else f" ± {format_share(favoured.copied_error, 1)}"
     st.caption(TEXTS("composition.favoured", favoured=favoured, error=error))
-
-
-def _composition(scene: Scene, kind: str) -> Composition:
-    size = 8 * scene.head_count**2  # two matrices of float32
-    checkpoint = scene.model, scene.device, scene.dtype
-    return of_weights(checkpoint, composition, kind, size=size)
 
 
 def _pair(pair: pairs.Pair, kinds: Mapping[str, Composition]) -> None:

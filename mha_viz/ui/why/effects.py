@@ -124,7 +124,10 @@ def _paths(scene: Scene, view: Why, of: PathSettings | tasks.Chosen) -> PathEffe
     key, estimates = (source, view.way), progress.results("paths")
     if key in estimates:
         return cast(PathEffects, estimates[key])
-    seconds = None if chosen is not None else _expected_seconds(scene, view)
+    seconds = None
+    if chosen is None:
+        passes = expected_passes(model, view.way)
+        seconds = progress.seconds((view.checkpoint, scene.key), model, (scene.text,), passes)
     at_once = seconds is not None and seconds <= AT_ONCE_SECONDS and reporting.small(view)
     if seconds is not None and not at_once:
         st.info(TEXTS("paths.long", about=progress.about(seconds)))
@@ -145,13 +148,6 @@ def _paths(scene: Scene, view: Why, of: PathSettings | tasks.Chosen) -> PathEffe
     if not at_once:
         st.rerun()  # without the time that it takes
     return paths
-
-
-def _expected_seconds(scene: Scene, view: Why) -> float | None:
-    """Estimate how long all estimates take, from one timed pass of this text."""
-    model = targets.model(scene)
-    passes = expected_passes(model, view.way)
-    return progress.seconds((view.checkpoint, scene.key), model, (scene.text,), passes)
 
 
 def say_clean(result: PathEffects | PatchingMap) -> None:

@@ -1,16 +1,15 @@
 """The app's look beyond Streamlit's theme and the style of all pages: icon, type, sizes."""
 
 from collections.abc import Callable, Sequence
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import streamlit as st
 
+from mha_viz.ui.operating.streamlit_run import script_component
 from mha_viz.ui.state import selection
 from mha_viz.ui.state.faults import guarded
 from mha_viz.ui.state.session import session
-from mha_viz.web.browser import component_script
 
 if TYPE_CHECKING:
     from mha_viz.plots.heatmap import ChartSize
@@ -51,7 +50,8 @@ def projector() -> None:
     if session().is_projected is None and st.query_params.get(PROJECTOR) == "1":
         _enlarge(True)
     choice = session().is_projected
-    _memory()(key="projector-script", data={"on": choice}, on_remembered_change=_remember)
+    memory = script_component("projector_memory")
+    memory(key="projector-script", data={"on": choice}, on_remembered_change=_remember)
     if choice:
         st.html(_PROJECTED % (16 * selection.LARGER, selection.LARGER))
 
@@ -63,14 +63,6 @@ def _enlarge(on: bool) -> None:
 @guarded
 def _remember() -> None:
     _enlarge(True)
-
-
-@cache
-def _memory() -> Callable[..., object]:
-    # Not at import: the server imports this before it can take components.
-    return st.components.v2.component(
-        "mha_viz.projector_memory", js=component_script("projector_memory")
-    )
 
 
 def large() -> bool:

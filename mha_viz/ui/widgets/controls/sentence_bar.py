@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import cache, partial
+from functools import partial
 from typing import Any, NamedTuple
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from mha_viz.core.names import DEVICES, DTYPES
+from mha_viz.ui.operating.streamlit_run import script_component
 from mha_viz.ui.state import allowed, selection, views
 from mha_viz.ui.state.faults import guarded
 from mha_viz.ui.state.layer_numbers import chosen_pin
@@ -17,7 +17,6 @@ from mha_viz.ui.state.link_values import MAX_URL_TEXT, unique_pins
 from mha_viz.ui.state.session import session
 from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.controls import choosing, fetching, model_menus
-from mha_viz.web.browser import component_script
 
 _ABOUT_DTYPES = (
     "bfloat16 and float16 take half of the memory; auto is what config.json names. Attention "
@@ -88,13 +87,7 @@ def _sentence_box() -> None:
         selection.bound(
             "text", st.text_area, "Sentence", also=forget_tokens, height="content", **options
         )
-        _script()(key="sentence-script")
-
-
-@cache
-def _script() -> Callable[..., Any]:
-    # Not at import: the server imports this before it can take components.
-    return st.components.v2.component("mha_viz.sentence_bar", js=component_script("sentence_bar"))
+        script_component("sentence_bar")(key="sentence-script")
 
 
 def _other_sentence() -> None:
