@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import streamlit as st
 
@@ -12,8 +12,7 @@ from mha_viz.ui.run import late_imports
 from mha_viz.ui.state import allowed, selection
 from mha_viz.ui.state.session import session
 from mha_viz.ui.state.views import DEFAULT, HeadsView
-from mha_viz.ui.widgets import look
-from mha_viz.ui.widgets.controls import choosing, fetching, model_menus, sentence_bar
+from mha_viz.ui.widgets.controls import fetching, model_menus, sentence_bar
 from mha_viz.ui.widgets.messages import notices
 
 if TYPE_CHECKING:
@@ -21,32 +20,18 @@ if TYPE_CHECKING:
     from mha_viz.ui.run.scene import Scene
 
 
-class Sections(Protocol):
-    """A module that draws the sections of a page."""
-
-    def fit(self, scene: Scene) -> None:
-        """Bring the view back to what there is."""
-
-    def draw(self, scene: Scene) -> None:
-        """Draw the chosen section."""
-
-
 _WARNINGS = 6  # that a page mostly has at most
 
 
-def _always() -> bool:
-    return True
-
-
 def picked(
-    fit: Callable[[Scene], None] | None = None, is_typed: Callable[[], bool] = _always
+    fit: Callable[[Scene], None] | None = None, is_typed: Callable[[], bool] = lambda: True
 ) -> Scene:
     """Draw the bar at a page's top and run the text, as `bar_and_scene` does."""
     return bar_and_scene(fit, is_typed)[1]
 
 
 def bar_and_scene(
-    fit: Callable[[Scene], None] | None = None, is_typed: Callable[[], bool] = _always
+    fit: Callable[[Scene], None] | None = None, is_typed: Callable[[], bool] = lambda: True
 ) -> tuple[sentence_bar.Bar, Scene]:
     """Draw the bar at a page's top and run the text through the model; end the run on errors.
 
@@ -93,21 +78,6 @@ def bar_and_scene(
         session().shown_problems = notices.problems()
         notices.clear_next(_WARNINGS)
     return bar, scene
-
-
-def sectioned_page(
-    label: str, title: str, name: str, titles: dict[str, str], sections: Callable[[], Sections]
-) -> None:
-    """Draw a page of sections, of which the view's field `name` chooses one.
-
-    `sections` imports the module that draws them, once there is what it imports itself.
-    """
-    look.heading(title)
-    scene = picked(lambda scene: sections().fit(scene))
-    with st.container(key="tabs"):  # page.css underlines the chosen one
-        choosing.segments(name, label, titles, label_visibility="collapsed")
-    sections().draw(scene)
-    selection.push_url()
 
 
 def picked_model() -> AttentionModel:

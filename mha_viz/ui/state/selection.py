@@ -75,18 +75,6 @@ def number_layers(numbers: tuple[int, ...]) -> None:
         st.session_state.view = by_position(_session_view(), numbers)
 
 
-def on_model_change() -> None:
-    """Unset the tokens of the model before, and its head if nobody has chosen one."""
-    change(query=-1, key=-1)
-    if current().chosen == session().auto_head:
-        change(layer=-1, head=-1)
-
-
-def keep_second() -> None:
-    """Note that somebody has chosen the second head: it stays where the first one changes."""
-    session().auto_second = None
-
-
 def address() -> dict[str, str]:
     """Return the parameters of the browser's address."""
     return {name: st.query_params[name] for name in st.query_params}

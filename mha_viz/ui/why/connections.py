@@ -31,7 +31,7 @@ def draw(scene: Scene, view: Why) -> None:
         _switches()
         position = effects.choices(scene, view) if view.connections == "effect" else 0
     if not has_pairs:
-        pairs.say_no_pairs()
+        st.info("This model has one layer: no head can read what another one has written.")
     elif view.connections == "effect":
         effects.draw(scene, view, position)
     else:

@@ -1,6 +1,7 @@
 """Why: what made a prediction or a score, and what tests it. Pick, compute, draw."""
 
 from functools import partial
+from types import ModuleType
 from typing import Any
 
 import streamlit as st
@@ -43,7 +44,7 @@ def page() -> None:
     selection.push_url()
 
 
-def _sections() -> picking.Sections:
+def _sections() -> ModuleType:
     late_imports.await_transformers()
     from mha_viz.ui.why import sections
 

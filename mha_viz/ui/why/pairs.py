@@ -5,7 +5,6 @@ from functools import partial
 from typing import Any, Unpack
 
 import numpy as np
-import streamlit as st
 from numpy.typing import NDArray
 
 from mha_viz.core.compare.twins import head_order
@@ -24,11 +23,6 @@ from mha_viz.ui.widgets.messages.texts import KeyedTexts
 
 Pair = tuple[tuple[int, int], tuple[int, int]]  # the writer and the reader, as (layer, head)
 N_NAMED = 5  # pairs that stand above a map
-
-
-def say_no_pairs() -> None:
-    """Say why a model has no pair of heads."""
-    st.info("This model has one layer: no head can read what another one has written.")
 
 
 def shown_pair(view: Why, values: NDArray[np.floating], n_heads: int) -> Pair:

@@ -44,8 +44,9 @@ def model_picker() -> None:
         session().problems = []
         chosen = from_browser("ask_model")
         if chosen in present:
-            selection.change(model=chosen)
-            selection.on_model_change()
+            view = selection.change(model=chosen, query=-1, key=-1)
+            if view.chosen == session().auto_head:  # nobody has chosen it
+                selection.change(layer=-1, head=-1)
         session().names_model = chosen == OTHER
         fetching.select("" if chosen in (*present, OTHER) else chosen)
 

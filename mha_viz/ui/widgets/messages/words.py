@@ -17,7 +17,7 @@ from mha_viz.plots.heatmap import Pooled
 from mha_viz.ui.run.scene import Scene
 from mha_viz.ui.state import selection
 from mha_viz.ui.state.faults import guarded
-from mha_viz.ui.state.session import from_browser
+from mha_viz.ui.state.session import from_browser, session
 from mha_viz.ui.widgets.messages.notices import notes as notes
 from mha_viz.ui.widgets.messages.notices import number_columns as number_columns
 from mha_viz.ui.widgets.messages.notices import plain as plain
@@ -210,6 +210,6 @@ def choose_pair(indices: object, scene: Scene) -> None:
 
 def choose_both(first: tuple[int, int], second: tuple[int, int]) -> None:
     """Make two heads, as (layer, head), the chosen ones."""
-    selection.keep_second()
+    session().auto_second = None  # somebody has chosen it: it stays where the first one changes
     choose(first)
     selection.change(layer_b=second[0], head_b=second[1])
