@@ -17,7 +17,7 @@ from mha_viz.errors import ArgumentError, TextError
 from mha_viz.interventions.importance import HeadImportance, head_importance, t_interval
 from mha_viz.interventions.robustness import Robustness, robustness
 from mha_viz.prediction.replay import OnProgress, losses
-from mha_viz.prediction.targets import MASKED_SHARE, prediction_targets
+from mha_viz.prediction.targets import prediction_targets
 
 Heads = Sequence[tuple[int, int]]
 OnPart = Callable[[str, float], None]
@@ -79,7 +79,6 @@ def pruning_curve(
     steps: int = 16,
     n_seeds: int = 5,
     order_texts: str | Sequence[str] | None = None,
-    masked_share: float = MASKED_SHARE,
     on_progress: OnProgress | None = None,
 ) -> PruningCurve:
     """Remove heads one by one, and take the loss of texts on the way.
@@ -99,7 +98,6 @@ def pruning_curve(
         n_seeds: how many random orders.
         order_texts: the texts from which the order is found; the same as `texts` if not given,
             and a note says so.
-        masked_share: see `prediction_targets`.
         on_progress: called with how much is done, and of how much, from 0 for the order and from 0
             again for the curve; an exception it raises stops the work.
 
@@ -116,10 +114,10 @@ def pruning_curve(
     """
     if steps < 1 or n_seeds < 1:
         raise ArgumentError(f"steps and n_seeds must be 1 or more, got {steps} and {n_seeds}.")
-    targets = prediction_targets(model, texts, masked_share)
+    targets = prediction_targets(model, texts)
     order_sample = texts if order_texts is None else order_texts
     order_sample = [order_sample] if isinstance(order_sample, str) else list(order_sample)
-    name, runs = _orders(model, order_sample, order, n_seeds, masked_share, on_progress)
+    name, runs = _orders(model, order_sample, order, n_seeds, on_progress)
     total = model.n_layers * model.n_heads
     n_off = torch.linspace(0, total, min(steps, total) + 1, dtype=torch.float64).round().long()
     off = [removed[:n] for removed in runs for n in n_off.tolist()]
@@ -141,7 +139,6 @@ def _orders(
     texts: Sequence[str],
     order: str | HeadImportance | Heads,
     n_seeds: int,
-    masked_share: float,
     on_progress: OnProgress | None,
 ) -> tuple[str, list[list[int]]]:
     """Return the name of the order and the orders themselves: every head's number once."""
@@ -154,7 +151,7 @@ def _orders(
         return order, [redundancy_order(mean_similarity(model, different, on_progress))]
     if order in METHODS:
         method: Method = "ablation" if order == "ablation" else "gradient"
-        order = head_importance(model, texts, method, on_progress, masked_share=masked_share)
+        order = head_importance(model, texts, method, on_progress)
     if isinstance(order, HeadImportance):
         if tuple(order.mean.shape) != (model.n_layers, model.n_heads):
             raise ArgumentError(

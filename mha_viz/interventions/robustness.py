@@ -12,7 +12,7 @@ from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import ArgumentError
 from mha_viz.interventions.importance import HeadImportance, t_interval
 from mha_viz.prediction.replay import OnProgress, losses
-from mha_viz.prediction.targets import MASKED_SHARE, prediction_targets
+from mha_viz.prediction.targets import prediction_targets
 
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 
@@ -95,7 +95,6 @@ def robustness(
     *,
     tolerance: float = 0.01,
     seed: int = 0,
-    masked_share: float = MASKED_SHARE,
     importance: HeadImportance | None = None,
     on_progress: OnProgress | None = None,
 ) -> Robustness:
@@ -115,9 +114,8 @@ def robustness(
         tolerance: nats per token, 0 or more; a smaller change counts as none. 0.01 is a change of
             1 % in perplexity.
         seed: of the draws.
-        masked_share: see `prediction_targets`.
-        importance: what `head_importance` found by ablation for this model, these texts and this
-            `masked_share`: single heads are then taken from it instead of being run again.
+        importance: what `head_importance` found by ablation for this model and these
+            texts: single heads are then taken from it instead of being run again.
         on_progress: see `losses`.
 
     Raises:
@@ -135,7 +133,7 @@ def robustness(
         raise ArgumentError(
             f"n_draws must be 1 or more and tolerance 0 or more, got {n_draws} and {tolerance}."
         )
-    targets = prediction_targets(model, texts, masked_share)
+    targets = prediction_targets(model, texts)
     total = model.n_layers * model.n_heads
     generator = torch.Generator().manual_seed(seed)
     drawn = torch.randperm(total, generator=generator)[:n_draws].sort().values
