@@ -1,4 +1,4 @@
-"""Checks of a network that is loaded, and notes about it for who looks at its attention."""
+"""Checks of a loaded network, and notes on what they mean for its attention."""
 
 from collections.abc import Sequence
 from math import isfinite, isnan
@@ -12,7 +12,7 @@ from mha_viz.errors import BrokenCheckpointError
 def check_names(
     network: PreTrainedModel, name: str, missing: set[str], unknown: Sequence[str]
 ) -> None:
-    """Refuse weights most of which have other names than the network's: it would be random."""
+    """Refuse weights that mostly have other names than the network's: it would be random."""
     parameters = {name for name, _ in network.base_model.named_parameters()}
     prefix = "" if network.base_model is network else f"{network.base_model_prefix}."
     n_missing = sum(f"{prefix}{name}" in missing for name in parameters)

@@ -195,8 +195,8 @@ def mean_similarity(
 def redundancy_order(similarity: Float[Tensor, "head2 head2"]) -> list[int]:
     """Order heads by how well they can be spared, while a similar head is still there.
 
-    Again and again the two most alike heads that are left, of which the one goes whose next twin
-    is nearer (the later one of two equals). So a head never goes for a twin that went before it.
+    Each step takes the two most alike heads that are left, and removes the one whose next twin is
+    nearer (the later one of two equals). So a head never goes for a twin that went before it.
 
     >>> redundancy_order(torch.tensor([[1, 0.9, 0.8], [0.9, 1, 0.2], [0.8, 0.2, 1]]))
     [0, 2, 1]

@@ -83,7 +83,7 @@ def column_image(
 
 
 def _draw_trace(axes: Axes, trace: Any, pixel: float) -> None:
-    """Draw cells, bars, or lines and dots, of which the invisible ones answer clicks only."""
+    """Draw cells, bars, or lines and dots; the invisible ones only answer clicks."""
     if trace.type == "heatmap":
         from matplotlib.colors import LinearSegmentedColormap
 

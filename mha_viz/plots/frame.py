@@ -25,7 +25,7 @@ Part = dict[str, Any]  # of a Plotly figure: a trace, an axis, a look, all of it
 Limits = tuple[SupportsFloat, SupportsFloat]  # lowest and highest value of an axis or a scale
 F = TypeVar("F", bound=np.floating)
 MASKED = "masked: this query cannot see this key"
-# Axes: one that is not drawn, and one of which only its labels are.
+# Axes: one is not drawn, the other shows its labels alone.
 HIDDEN: Part = dict(visible=False, fixedrange=True)
 QUIET: Part = dict(showgrid=False, zeroline=False, showline=False, ticks="")
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")

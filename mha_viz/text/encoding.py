@@ -133,7 +133,7 @@ def decoder_text(reader: Reader, text: str | None) -> Encoded:
 
 
 def text_notes(name: str, *texts: Encoded | None) -> tuple[str, ...]:
-    """Return a note for each text of which something was left out, or much is unknown."""
+    """Return a note for each text that was cut, or whose tokens are mostly unknown."""
     read = [text for text in texts if text is not None]
     cut = tuple(
         f"The text was cut to {len(text.tokens):,} tokens, the longest that {name} takes "

@@ -148,6 +148,6 @@ def _read(name: str) -> str:
 
 @cache
 def _sources() -> dict[str, Traversable]:
-    """Return the files of all components by their names, of which none is used twice."""
+    """Return the files of all components by their names, which are all different."""
     folders = files("mha_viz").joinpath("web", "components").iterdir()
     return {file.name: file for folder in folders if folder.is_dir() for file in folder.iterdir()}

@@ -1,4 +1,4 @@
-"""A causal model goes on with the sentence, token by token; the grid grows with each."""
+"""Continuation of the sentence by a causal model; the grid grows with each token."""
 
 from dataclasses import replace
 from functools import partial

@@ -1,7 +1,7 @@
 """Lane of heavy work: a few jobs at a time, and a fair turn for each session.
 
-Who asks waits in a thread of its own and is told how far its job is; what it raises there (a newer
-click, a page that was left) ends the job, unless somebody else waits for the same one.
+A page waits in its own thread and hears how far its job is. An exception that it raises there (a
+newer click, a page that was left) ends the job, unless another page waits for the same one.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Jobs:
         self._counts = dict.fromkeys(("done", "failed", "cancelled", "refused", "seconds"), 0.0)
 
     def ask(self, work: Work, session: str, address: str | None = None) -> Ticket:
-        """Put a job into the queue, or join who waits for the same one; returns at once.
+        """Put a job into the queue, or join those who wait for the same one; returns at once.
 
         `session` is who asks; "" is the server itself, for all visitors. `address` is where the
         visitor is, None for one of many. Raises JobError: the server, the visitor or the address
@@ -85,7 +85,7 @@ class Jobs:
         return self.ask(work, session).result(on_progress)
 
     def leave(self, ticket: Ticket, job: Job) -> None:
-        """Remove one who waits for a job."""
+        """Remove the ticket of a page that waits no more."""
         with self._lock:
             if ticket in job.waits:
                 job.waits.remove(ticket)
@@ -216,7 +216,7 @@ class Jobs:
         except Cancelled:
             how = "failed" if job.late else "cancelled"
             job.error = self._too_long() if job.late else Cancelled()
-        except BaseException as error:  # said on the page of whoever waits for it
+        except BaseException as error:  # shown on the waiting page
             how, job.error = "failed", error
         timer.cancel()
         with self._lock:
@@ -231,7 +231,7 @@ class Jobs:
 
     def _computed(self, job: Job) -> Any:
         def on_progress(*values: Any) -> None:
-            job.progress = values  # whoever waits looks soon enough
+            job.progress = values  # waiting pages poll it
 
         if job.work.call is not None and not job.work.short:
             try:

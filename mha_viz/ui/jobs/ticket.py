@@ -1,4 +1,4 @@
-"""Heavy work as a page requests it, a job of the lane, and the ticket of one who waits for it."""
+"""Heavy work as a page requests it, its job in the lane, and the ticket of a page that waits."""
 
 import threading
 import time
@@ -57,7 +57,7 @@ class Job:
     began: float | None = None  # when its latest turn did; None where it had none
     worked: float = 0.0  # seconds of the turns before that
     progress: tuple[Any, ...] = ()  # as the work reported it last
-    # how much of it is done, as one who waits for it understood what it told; else 0
+    # done so far, in [0, 1], as a waiting page read it from the progress
     share: float = 0.0
     ended: bool = False  # whether there is a result or an error
     late: bool = False  # whether it was stopped for taking too long
@@ -78,14 +78,14 @@ class Job:
 
 
 class Ticket:
-    """A ticket of one who waits for a job."""
+    """The ticket of a page that waits for a job."""
 
     def __init__(
         self,
         job: Job,
         session: str,
         waiting_of: Callable[[Job], Waiting | None],  # where the job is in the queue
-        leave: "Callable[[Ticket, Job], None]",  # called by who waits no more
+        leave: "Callable[[Ticket, Job], None]",  # called when a page stops waiting
     ) -> None:
         self._job, self.session, self._waiting, self._leave = job, session, waiting_of, leave
 

@@ -37,8 +37,8 @@ class _Request:
 class Lane:
     """A lane with so many turns at a time; others wait, and hear how many come before them.
 
-    A turn goes from hand to hand: whoever ends one gives it to the first in the queue, and wakes
-    nobody else. One address leaves a turn to others, where there is more than one.
+    The end of a turn gives it to the first in the queue, and wakes nobody else. One address leaves
+    a turn to others, where there is more than one.
     """
 
     def __init__(self, at_once: int) -> None:

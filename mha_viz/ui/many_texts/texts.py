@@ -86,7 +86,7 @@ def study_of(view: ManyTexts, key: str) -> Study | None:
     if making is None:
         raise ArgumentError("The texts are no longer on this server: give them again.")
     if making.study is None and (making.is_new or making.runs):
-        _begin(view)  # others may have begun it: who looks at it waits for it, too
+        _begin(view)  # others may have begun it: then this page waits, too
     if making.study is not None:
         return making.study
     if making.runs:

@@ -32,7 +32,7 @@ _BY = {
     "matched": comparison.compare_matched,
 }  # without gold trees
 FAR = 3.0  # standard errors that are worth a word
-FEW = 30  # texts, of which a standard error is itself uncertain
+FEW = 30  # texts; with fewer a standard error is itself uncertain
 _SAMPLE = "sample"
 
 

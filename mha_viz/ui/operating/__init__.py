@@ -1,1 +1,1 @@
-"""Decisions and observations of whoever runs the server: limits, and figures."""
+"""Limits that the operator of the server sets, and figures that the operator reads."""

@@ -68,7 +68,7 @@ class Admission:
     def _drop_closed(self, session_now: str) -> None:
         """Give up the places of pages that were closed, and not of a connection that broke.
 
-        Who has done nothing on a page loses nothing with it: its place is free at once.
+        A page on which nobody has done anything loses its place at once.
         """
         now = self._clock()
         for session, visit in list(self._visits.items()):

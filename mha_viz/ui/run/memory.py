@@ -123,7 +123,7 @@ def model(name: str, device: str, dtype: str) -> AttentionModel:
     """Return a loaded model, shared by all users; the least recently used one is dropped."""
     await_transformers()  # outside of what is cached: Streamlit would show the spinner again
     checkpoint = (name, device, dtype)
-    # Whoever waits for it, too, leaves the turn to others: a large model takes its time.
+    # Waiting pages leave their turn to others: a large model takes its time.
     with nullcontext() if checkpoint in _loaded else release_slot():
         try:
             return _model(*checkpoint)

@@ -106,7 +106,7 @@ class _QueueNotice:
 
 
 def one_thread() -> AbstractContextManager[None]:
-    """Run torch in one thread, so that it leaves the other processors to whoever clicks.
+    """Run torch in one thread, so that the other processors stay free for clicks.
 
     Matrices this small gain little from threads, which wait for each other on a busy machine. It
     is the calling thread's matter: pages that are run meanwhile have all processors.

@@ -1,4 +1,4 @@
-"""The mark that tells the browser, and whoever waits there, that a run has drawn all it has.
+"""The mark that tells the browser, and tests in it, that a run has drawn everything.
 
 `data-ready` of the document is the number of the run whose pictures are painted, and "working"
 while anything of a run is still to come (web/components/page/ready.js).

@@ -25,7 +25,7 @@ from mha_viz.ui.operating.settings import settings
 from mha_viz.ui.run import heavy
 from mha_viz.ui.run.page_lock import one_thread
 
-# Padded tokens that run at once: in blocks this small a study gives way soon to whoever clicks.
+# Padded tokens that run at once: in blocks this small a study yields to clicks soon.
 BATCH_TOKENS = 1024
 _LOOK = 0.5  # seconds between two looks at whether another server still makes it
 

@@ -103,7 +103,7 @@ def _varint(data: bytes, at: int, end: int) -> tuple[int, int]:
 
 
 class TokenBucket:
-    """A supply that grows by `rate` a second up to `most`, of which each message takes one."""
+    """A supply that grows by `rate` a second up to `most`; each message takes one of it."""
 
     def __init__(
         self, rate: float, most: float, clock: Callable[[], float] = time.monotonic

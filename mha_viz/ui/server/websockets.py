@@ -1,4 +1,4 @@
-"""Limits of open websockets, of which each page has one, and of what browsers send by them."""
+"""Limits of open websockets (one a page), and of what browsers send by them."""
 
 import asyncio
 import contextlib

@@ -1,4 +1,4 @@
-"""A visitor's limits: the models, texts and files that whoever runs the server allows.
+"""A visitor's limits: the models, texts and files that the operator of the server allows.
 
 Must not import torch or transformers, because the page is there before they are.
 """

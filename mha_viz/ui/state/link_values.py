@@ -69,7 +69,7 @@ position = integer(-1, 9_999)
 def heads(
     most: int, second: Callable[[str], int] = index
 ) -> Callable[[str], tuple[tuple[int, int], ...]]:
-    """Return a reader of heads, as "3.7,2.1", of which it takes so many, or of other pairs."""
+    """Return a reader of at most so many heads, as "3.7,2.1", or of other pairs."""
 
     def read(raw: str) -> tuple[tuple[int, int], ...]:
         pairs = [part.split(".") for part in raw.split(",")][:most] if raw else []

@@ -254,7 +254,7 @@ def control(
 ) -> T:
     """Draw a widget that shows a value and hands on what the user chooses, in a callback.
 
-    The source of truth is whoever holds the value, not the widget. Streamlit keeps the widget's
+    The source of truth is the value, not the widget. Streamlit keeps the widget's
     state while it is not drawn, and then also tells the browser when it is drawn again.
 
     `args` are its label and, if it has them, its options or limits, `options` what else it takes: a

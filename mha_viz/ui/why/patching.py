@@ -26,7 +26,7 @@ from mha_viz.ui.widgets.messages import progress, words
 PATCHED = TEXTS.labels("patching.parts")
 MOST_BESIDE = 12  # tokens of maps that stand beside each other
 AT_ONCE = 4.0  # seconds of work that begins without a click
-N_TRIED = 6  # words, the longest, of which two are swapped
+N_TRIED = 6  # longest words; two of them are swapped
 
 
 def draw(scene: Scene, view: Why) -> None:

@@ -33,7 +33,7 @@ def menu(name: str, label: str, offered: Offered, **look: Unpack[Look]) -> None:
 
 
 def segments(name: str, label: str, offered: Offered, **look: Unpack[Look]) -> None:
-    """Draw buttons side by side, of which one is pressed; arguments as for `menu`."""
+    """Draw buttons side by side, one of them pressed; arguments as for `menu`."""
     widget, titles = st.segmented_control, _titles(offered)
     selection.bound(name, widget, label, list(offered), wrap=True, format_func=titles, **look)
 
