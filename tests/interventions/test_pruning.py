@@ -141,7 +141,7 @@ def test_orders_that_are_none(models):
     with pytest.raises(ArgumentError, match="one of ablation, gradient, redundancy, random"):
         pruning_curve(model, TEXT, "alphabet")
     with pytest.raises(ArgumentError, match="has 2 and 6"):
-        module._orders(build("llama"), TEXTS, head_importance(model, TEXT), 1, 0.15, None)
+        module._orders(build("llama"), TEXTS, head_importance(model, TEXT), 1, None)
     for bad in (dict(steps=0), dict(n_seeds=0)):
         with pytest.raises(ArgumentError, match="1 or more"):
             pruning_curve(model, TEXT, **bad)
