@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import pandas as pd
 
+from mha_viz.core.reprs import count
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import ArgumentError, AttentionUnavailableError, NotKeptError, ShapeError
 from mha_viz.learn.activations import MATRICES
@@ -51,14 +52,16 @@ class Sizes:
             if not 1 <= getattr(self, name) <= most:
                 raise ArgumentError(f"{name} must lie in 1..{most:,}, got {getattr(self, name):,}.")
         if self.d_model % self.n_heads:
+            fitting = count(_nearest(self.d_model, self.n_heads), "head")
             raise ShapeError(
-                f"{self.n_heads} heads do not divide d_model = {self.d_model}: each needs the same "
-                f"width. Take {_nearest(self.d_model, self.n_heads)} heads."
+                f"{count(self.n_heads, 'head')} do not divide d_model = {self.d_model}: each needs "
+                f"the same width. Take {fitting}."
             )
         if self.n_heads % self.n_kv_heads:
+            fitting = count(_nearest(self.n_heads, self.n_kv_heads), "key head")
             raise ShapeError(
-                f"{self.n_kv_heads} key heads cannot be shared evenly by {self.n_heads} query "
-                f"heads. Take {_nearest(self.n_heads, self.n_kv_heads)} key heads."
+                f"{count(self.n_heads, 'query head')} cannot share {self.n_kv_heads} key heads "
+                f"evenly. Take {fitting}."
             )
 
     @property
