@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 import plotly.graph_objects as go
@@ -47,15 +47,10 @@ def head_scatter(
     y: Matrix,
     x_title: str,
     y_title: str,
-    *,
-    selected: tuple[int, int] | None = None,
-    layer_numbers: Sequence[int] = (),
-    dark: bool = False,
+    **look: Unpack[frame.HeadLook],
 ) -> go.Figure:
     """Draw every head (layer, head) as a dot in two measures, as `measured_scatter` does."""
-    measures = Measure(x_title, x), Measure(y_title, y)
-    options: dict[str, Any] = {"selected": selected, "layer_numbers": layer_numbers, "dark": dark}
-    return measured_scatter(*measures, **options)
+    return measured_scatter(Measure(x_title, x), Measure(y_title, y), **look)
 
 
 def measured_scatter(
@@ -75,8 +70,10 @@ def measured_scatter(
     """
     drawn = _Drawn(x, y, parts or ScatterParts(), layer_numbers, dark)
     traces = [*drawn.elsewhere(), drawn.heads()]
+    edge = dict(width=2, color=theme.accent(dark))
+    ring = dict(size=14, symbol="circle-open", color=edge["color"], line=edge, opacity=1)
     for heads, name, marker in (
-        (drawn.parts.ringed, "selected", _ring(dark)),
+        (drawn.parts.ringed, "selected", ring),
         ([selected] if selected is not None else [], "chosen", frame.chosen_marker(dark)),
     ):
         if heads:
@@ -172,8 +169,3 @@ class _Drawn:
             )
             for layer, head in np.argwhere(where).tolist()
         ]
-
-
-def _ring(dark: bool) -> Part:
-    line = dict(width=2, color=theme.accent(dark))
-    return dict(size=14, symbol="circle-open", color=theme.accent(dark), line=line, opacity=1)

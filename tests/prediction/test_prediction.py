@@ -115,6 +115,8 @@ def test_several_masks_are_each_predicted(masked):
         found = mv.predict(masked, text, position=position)
         assert found.masks == (2, 6)
         assert [one.position for one in (found, *found.other_predictions)] == order
+        with pytest.warns(DeprecationWarning, match="other_predictions"):
+            assert found.others == found.other_predictions
         for one in (found, *found.other_predictions):
             close(one.log_probs, rows[one.position])
 
