@@ -148,7 +148,10 @@ class Writing:
     # -- on and back -------------------------------------------------------------------------------
 
     def step(self, on_layer: OnLayer | None = None) -> GeneratedToken | None:
-        """Write one more token and return it; None, and nothing, where the text is `finished`."""
+        """Write one more token and return it; None, and nothing, where the text is `finished`.
+
+        An example is in the class. `on_layer` is called as in `AttentionModel.trace`.
+        """
         self._catch_up(on_layer)
         return None if self.finished else self._write(self._drawn(), on_layer)
 
@@ -156,6 +159,14 @@ class Writing:
         """Yield up to n more tokens, each written when it is asked for; fewer where `finished`.
 
         ArgumentError: n is below 1 or above what the model takes.
+
+        >>> import mha_viz as mv
+        >>> writing = mv.Writing(mv.load("tiny-gpt2"), "Once upon a")
+        >>> len(list(writing.steps(3))), len(writing)
+        (3, 3)
+        >>> writing.back(2)
+        >>> writing.text
+        'Once upon a time'
         """
         check_whole_number("n", n, 1, self.model.n_stored)
         for _ in range(n):
@@ -181,6 +192,12 @@ class Writing:
         `at` is an index in `tokens`, of a written one, or len(tokens) to choose the next one;
         `token_id` is the number of a runner-up or of any other token of the vocabulary.
         ArgumentError: no such place or token; a token that ends texts.
+
+        >>> import mha_viz as mv
+        >>> writing = mv.Writing(mv.load("tiny-gpt2"), "Once upon a")
+        >>> other = writing.step().id + 1
+        >>> writing.branch(writing.n_prompt, other).id == writing.tokens[-1].id == other
+        True
         """
         last = min(self._n_tokens, self.model.n_stored - 1)
         check_whole_number("at", at, self.n_prompt, last)

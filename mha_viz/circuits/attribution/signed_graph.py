@@ -157,7 +157,15 @@ class PredictionGraph:
 
     @classmethod
     def load(cls, path: str | Path) -> PredictionGraph:
-        """Return the graph of a file that `save` wrote; RecordError where it is none."""
+        """Return the graph of a file that `save` wrote; RecordError where it is none.
+
+        >>> import tempfile, mha_viz as mv
+        >>> graph = mv.prediction_graph(mv.load("tiny-gpt2"), "Once upon a", "time")
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     graph.save(f"{folder}/graph.json")
+        ...     PredictionGraph.load(f"{folder}/graph.json").edges.equals(graph.edges)
+        True
+        """
         return cls.from_bytes(FILE.read(Path(path)), path)
 
     @classmethod

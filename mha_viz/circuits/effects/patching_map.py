@@ -103,6 +103,12 @@ class PatchingMap:
 
         Effects are in the unit of the behaviour; a share of 1 restores all of it. There is no head
         or position where cells have none, and no share where there is a `refusal`.
+
+        >>> import mha_viz as mv
+        >>> texts = "A bird saw a cat. A bird saw a", "A bird saw a dog. A bird saw a"
+        >>> cells = mv.patching_map(mv.load("tiny-gpt2"), *texts, part="heads", target="cat")
+        >>> list(cells.table().columns)
+        ['layer', 'head', 'effect', 'share']
         """
         axes = AXES.get(self.part, ("layer", "position"))
         cells = np.indices(self.effect.shape).reshape(len(axes), -1)

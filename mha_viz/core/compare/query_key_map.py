@@ -74,6 +74,11 @@ class QueryKeyMap(TokenPoints):
 
         Columns: layer, head; plane_correlation, baseline and correlation, in [-1, 1];
         nearer_has_more and explained, in [0, 1]; scale.
+
+        >>> import mha_viz as mv
+        >>> table = mv.query_key_map(mv.load("tiny-gpt2"), "The cat sat on the mat.").table()
+        >>> len(table), bool(table.plane_correlation.is_monotonic_decreasing)
+        (32, True)
         """
         names = ["plane_correlation", "baseline", "nearer_has_more", "correlation"]
         columns = {name: getattr(self, name) for name in (*names, "explained", "scale")}

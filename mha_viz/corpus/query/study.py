@@ -62,6 +62,11 @@ class Study(TreebankStudy):
             StudyError: an address; no study, or one that is unfinished, cut, changed, or of a newer
                 version.
             WriteError: a study of an earlier version, in a folder that cannot be written.
+
+        >>> from mha_viz.checkpoints.catalog import shipped_folder
+        >>> shipped = Study.load(shipped_folder() / "tiny-bert" / "sample_study")
+        >>> shipped.n_texts, shipped.sample_texts(2) == shipped.sample_texts(2)
+        (196, True)
         """
         if is_address(folder):
             raise StudyError(
@@ -170,6 +175,12 @@ class Study(TreebankStudy):
         Raises:
             ArgumentError: no such head, an empty word, a weight that is no share.
             StudyError: the study has no edges, or no trees for a relation or part of speech.
+
+        >>> from mha_viz.checkpoints.catalog import shipped_folder
+        >>> shipped = Study.load(shipped_folder() / "tiny-bert" / "sample_study")
+        >>> places = shipped.search("the", layer=0, head=7, limit=5)
+        >>> set(places.query_token.str.lower()), bool(places.weight.is_monotonic_decreasing)
+        ({'the'}, True)
         """
         self.check_head(layer, head)
         self._database.check_rows(self._sizes.of_texts)
@@ -254,6 +265,11 @@ class Study(TreebankStudy):
 
         Raises:
             StudyError: the file was changed after it was written.
+
+        >>> from mha_viz.checkpoints.catalog import shipped_folder
+        >>> shipped = Study.load(shipped_folder() / "tiny-bert" / "sample_study")
+        >>> shipped.verify("sentences")
+        {'sentences': 196}
         """
         return self._database.verify(tables or None)
 
