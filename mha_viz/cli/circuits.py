@@ -208,9 +208,9 @@ def flow(
         edges = edges.nlargest(options.SHOWN, "flow")[columns]
     title = (
         f"{loaded.name}: what flows into {graph.tokens[graph.position].text} at position "
-        f"{graph.position}; {graph.kept:.1%} of it followed, {graph.cut:.1%} cut"
+        f"{graph.position}; {graph.followed:.1%} of it followed, {graph.cut:.1%} cut"
     )
-    output.deliver(edges, title, kept=graph.kept, cut=graph.cut)
+    output.deliver(edges, title, kept=graph.followed, cut=graph.cut)
 
 
 def query_key_map(

@@ -301,16 +301,16 @@ def report(
     tell(f"wrote {page}")
 
 
-def _parse_receiver(given: str) -> Receiver:
+def _parse_receiver(text: str) -> Receiver:
     """Read "2.1.key" as (2, 1, "key"); "logits" as it is."""
-    if given == "logits":
-        return given
-    head, _, name = given.rpartition(".")
-    for known in ("query", "key", "value"):
-        if name == known:
-            return (*options.parse_head(head, _ONE_END), known)
+    if text == "logits":
+        return text
+    head, _, name = text.rpartition(".")
+    for input_name in ("query", "key", "value"):
+        if name == input_name:
+            return (*options.parse_head(head, _ONE_END), input_name)
     raise ArgumentError(
-        f'--receiver is "logits" or layer.head.input, such as 2.1.key; got {given!r}.'
+        f'--receiver is "logits" or layer.head.input, such as 2.1.key; got {text!r}.'
     )
 
 

@@ -111,11 +111,11 @@ def class_lines(host: str, port: int) -> str:
 
     code, leader = class_answers.first_class()
     local = f"http://{bracketed(host_to_call(host))}:{port}"
-    own = own_address.seen_by_others(f"{local}/class", host, own_address.in_network)
-    reach = own.problem or "Everybody in this network can open it: there is no password."
+    address = own_address.seen_by_others(f"{local}/class", host, own_address.in_network)
+    reach = address.problem or "Everybody in this network can open it: there is no password."
     return (
         f"{reach}\n"
-        f"  Pupils:  {own.url}  and type the code  {code}\n"
+        f"  Pupils:  {address.url}  and type the code  {code}\n"
         f"  Teacher: {local}/teach?lead={leader}  (keep this link to yourself)"
     )
 

@@ -91,11 +91,11 @@ def make(
     )
     on_progress = progress(says_space=settings.keep_texts)
     with sigterm_as_interrupt(out):
-        given = vars(settings) | {"devices": devices, "on_progress": on_progress}
-        found = study(first.load(), source, out, **given)
-    tokens = count(found.n_tokens, "token")
-    typer.echo(f"{out}: {_title(found)}, {tokens}; intervals take {found.unit_note}")
-    print_skipped(found)
+        all_options = vars(settings) | {"devices": devices, "on_progress": on_progress}
+        new_study = study(first.load(), source, out, **all_options)
+    tokens = count(new_study.n_tokens, "token")
+    typer.echo(f"{out}: {_title(new_study)}, {tokens}; intervals take {new_study.unit_note}")
+    print_skipped(new_study)
 
 
 @command.add(app, "set")
@@ -117,12 +117,12 @@ def study_set(
     one_run = len(model) == 1 and Path(model[0]).is_dir()
     one_run = one_run and not (Path(model[0]) / "config.json").exists()
     models = checkpoints(model[0]) if one_run else model
-    given = vars(draw) | {"device": device, "dtype": dtype, "on_progress": progress()}
-    made = studies(models, source, out, **given)
-    rows = made.heads.query("metric == @by")
+    all_options = vars(draw) | {"device": device, "dtype": dtype, "on_progress": progress()}
+    model_studies = studies(models, source, out, **all_options)
+    rows = model_studies.heads.query("metric == @by")
     table = rows.pivot(index=["layer", "head"], columns="model", values="mean")
-    table = table[list(made.studies)].reset_index()
-    first = next(iter(made.studies.values()))
+    table = table[list(model_studies.studies)].reset_index()
+    first = next(iter(model_studies.studies.values()))
     title = f"{by}, mean over {count(first.n_texts, 'text')}: {first.unit_note}"
     options.TableOutput(file_format=file_format).deliver(_with_head_names(table, first), title)
 
@@ -139,11 +139,13 @@ def probe(
     from mha_viz.corpus.run.head_probe import probe_heads
 
     loaded = checkpoint.load()
-    found = probe_heads(loaded, source, best=best, **vars(draw))
+    head_probe = probe_heads(loaded, source, best=best, **vars(draw))
     numbers = loaded.layer_numbers
-    names = ", ".join(f"{head_name(*place, numbers=numbers)} {way}" for *place, way in found.best)
+    names = ", ".join(
+        f"{head_name(*head, numbers=numbers)} {way}" for *head, way in head_probe.best
+    )
     title = f"{loaded.name}: shares of words whose head is found, intervals of 95 %"
-    output.deliver(found.scores, f"{title}; the ensemble is {names}")
+    output.deliver(head_probe.scores, f"{title}; the ensemble is {names}")
 
 
 @command.add(app)
@@ -156,33 +158,34 @@ def show(
     pairs: str | None = None,
 ) -> None:
     """Show heads over a study's texts: their labels and, of a treebank, whose arcs they find."""
-    found = _open(study)
+    opened = _open(study)
     heads_title = _CHOSEN_HEADS.format("half of the sentences", "the other")
     if chosen_on is not None:
-        found = found.chosen_on(_open(chosen_on))
+        opened = opened.chosen_on(_open(chosen_on))
         heads_title = _CHOSEN_HEADS.format(chosen_on.name, study.name)
-    title = _title(found)
-    print_skipped(found)
+    title = _title(opened)
+    print_skipped(opened)
     if best is not None:
-        table, told = found.best_heads(best), f"{heads_title}; {found.unit_note}"
+        table, about = opened.best_heads(best), f"{heads_title}; {opened.unit_note}"
     elif pairs is not None:
-        table, told = found.nearest_pairs(pairs), f"nearest pairs by {pairs}; {found.unit_note}"
+        table, about = opened.nearest_pairs(pairs), f"nearest pairs by {pairs}; {opened.unit_note}"
     elif by is None:
-        table, told = found.labels, "labels, intervals of 95 %"
+        table, about = opened.labels, "labels, intervals of 95 %"
     elif by == "relations":
-        table, told = found.relations.sort_values("accuracy", ascending=False, kind="stable"), by
+        table, about = opened.relations.sort_values("accuracy", ascending=False, kind="stable"), by
     else:
-        table, told = found.heads, by
-        known = list(dict.fromkeys(table["metric"]))
-        if by not in known:
-            raise ArgumentError(f"There is no metric {by!r} in it; there are: {', '.join(known)}.")
+        table, about = opened.heads, by
+        metrics = list(dict.fromkeys(table["metric"]))
+        if by not in metrics:
+            names = ", ".join(metrics)
+            raise ArgumentError(f"There is no metric {by!r} in it; there are: {names}.")
         table = table[table["metric"] == by].drop(columns="metric")
         table = table.sort_values("mean", ascending=False, kind="stable")
-    output.deliver(_with_head_names(table, found), f"{title}: {told}")
+    output.deliver(_with_head_names(table, opened), f"{title}: {about}")
     on_screen = output.to_read and output.out is None
-    if by is best is pairs is None and found.has_trees and on_screen:
+    if by is best is pairs is None and opened.has_trees and on_screen:
         typer.echo()
-        output.deliver(_with_head_names(found.best_heads(), found), f"{title}: {heads_title}")
+        output.deliver(_with_head_names(opened.best_heads(), opened), f"{title}: {heads_title}")
 
 
 @dataclass(kw_only=True)
@@ -205,15 +208,15 @@ class _Terms:
 @command.add(app)
 def search(study: Folder, terms: _Terms, output: options.TableOutput) -> None:
     """Find where a token looks at another one, the heaviest first."""
-    found = _open(study)
-    rows = found.search(**vars(terms) | {"layer": _position(found, terms.layer)})
+    opened = _open(study)
+    rows = opened.search(**vars(terms) | {"layer": _position(opened, terms.layer)})
     shown = rows.assign(
         query=rows["query_token"] + " (" + rows["query"].astype(str) + ")",
         key=rows["key_token"] + " (" + rows["key"].astype(str) + ")",
     )
     arc = ["relation", "direction"] if terms.relation is not None else []
     table = shown[["layer", "head", "query", "key", *arc, "place", "text", "weight"]]
-    output.deliver(_with_head_names(table, found), f"{_title(found)}: {len(rows)} found")
+    output.deliver(_with_head_names(table, opened), f"{_title(opened)}: {len(rows)} found")
 
 
 @command.add(app)
@@ -226,12 +229,12 @@ def examples(
     any_length: bool = False,
 ) -> None:
     """Show the texts on which a head scores highest, from texts of each length."""
-    found = _open(study)
+    opened = _open(study)
     layer, number = options.parse_head(head, "Examples are of one head")
     terms: dict[str, Any] = {"by": by, "k": limit, "match_length": not any_length}
-    rows = found.examples(_position(found, layer), number, **terms)
+    rows = opened.examples(_position(opened, layer), number, **terms)
     table = rows[["value", "class_mean", "n_tokens", "place", "text"]]
-    title = f"{_title(found)}: L{layer} H{number} by {by}"
+    title = f"{_title(opened)}: L{layer} H{number} by {by}"
     output.deliver(table, title)
 
 
@@ -253,8 +256,8 @@ def compare(
     without = {"metrics": compare, "distributions": compare_distributions}
     without["matched"] = compare_matched  # gold trees, as the others ask
     table = (without[by](a, b) if by in without else compare_trees(a, b, by))[:limit]
-    what = "nearest matches" if by == "matched" else "surest differences"
-    title = f"{second.name} (b) less {first.name} (a): the {len(table)} {what}"
+    ranking = "nearest matches" if by == "matched" else "surest differences"
+    title = f"{second.name} (b) less {first.name} (a): the {len(table)} {ranking}"
     output.deliver(_with_head_names(table, a, b), title)
 
 
@@ -268,25 +271,25 @@ def report(
 ) -> None:
     """Write a page with a study's tables, figures and commands, and each of them as a file."""
     named = None if head is None else options.parse_head(head, "Figures show one head")
-    found = _open(study)
-    chosen = None if named is None else (_position(found, named[0]), named[1])
-    tell(f"wrote {found.report(out, by, chosen, column)}")
+    opened = _open(study)
+    chosen = None if named is None else (_position(opened, named[0]), named[1])
+    tell(f"wrote {opened.report(out, by, chosen, column)}")
 
 
 def atlas(study: Folder, out: Path, by: str | None = None, model: str | None = None) -> None:
     """Write a study as a static site with a page for each head, which needs no server."""
     from mha_viz.checkpoints.loading import load
 
-    found = _open(study)
-    loaded = None if model is None else load(model, dtype=found.manifest["model"]["dtype"])
-    tell(f"wrote {found.atlas(out, loaded, by, progress_of('writing the atlas'))}")
+    opened = _open(study)
+    loaded = None if model is None else load(model, dtype=opened.manifest["model"]["dtype"])
+    tell(f"wrote {opened.atlas(out, loaded, by, progress_of('writing the atlas'))}")
 
 
 @command.add(app)
 def verify(study: Folder) -> None:
     """Read all of a study and compare every block of its file with its checksum."""
-    found = _open(study)
-    rows = sum(found.verify().values())
+    opened = _open(study)
+    rows = sum(opened.verify().values())
     typer.echo(f"{study}: all {count(rows, 'row')} are as they were written")
 
 
@@ -296,13 +299,13 @@ def _open(folder: Path) -> Study:
     return Study.load(folder)
 
 
-def _title(found: Study) -> str:
-    return f"{found.manifest['model']['name']} over {count(found.n_texts, 'text')}"
+def _title(study: Study) -> str:
+    return f"{study.manifest['model']['name']} over {count(study.n_texts, 'text')}"
 
 
-def _position(found: Study, layer: int | None) -> Any:
+def _position(study: Study, layer: int | None) -> Any:
     """Return the position of a layer by its number; None where none is named."""
-    return None if layer is None else checked_position(found.layer_numbers, layer)
+    return None if layer is None else checked_position(study.layer_numbers, layer)
 
 
 def _with_head_names(table: DataFrame, *studies: Study) -> DataFrame:
@@ -310,8 +313,8 @@ def _with_head_names(table: DataFrame, *studies: Study) -> DataFrame:
     numbers = {"": studies[0], "_a": studies[0], "_b": studies[-1]}
     for side in [side for side in ("_b", "_a", "") if f"layer{side}" in table]:
         layer, head = f"layer{side}", f"head{side}"
-        own = dict(enumerate(numbers[side].layer_numbers))
-        layers = table[layer].replace(own) if own else table[layer]
+        numbers_of_side = dict(enumerate(numbers[side].layer_numbers))
+        layers = table[layer].replace(numbers_of_side) if numbers_of_side else table[layer]
         names = "L" + layers.astype(str) + " H" + table[head].astype(str)
         table = table.drop(columns=[layer, head])
         table.insert(0, head, names)

@@ -57,6 +57,6 @@ def sigterm_as_interrupt(out: str) -> Iterator[None]:
 def print_skipped(study: Study) -> None:
     """Print which texts were left out or cut to standard error, so that a table holds no notes."""
     if n_skipped := study.manifest["counts"]["n_skipped"]:
-        first = [f"  {place}: {reason}" for place, reason in study.manifest["skipped"][:5]]
+        first = [f"  {position}: {reason}" for position, reason in study.manifest["skipped"][:5]]
         print_notes([f"{n_skipped:,} could not be read", *first])
     print_notes(study.notes)

@@ -17,19 +17,19 @@ _TEXT_ENDINGS = frozenset(
 _TABLE_ENDINGS = frozenset(".csv .tsv .json .jsonl .conllu .parquet .xlsx .ipynb".split())
 
 
-def _is_file_name(given: str) -> bool:
+def _is_file_name(text: str) -> bool:
     """Return whether a text is the name of a file, existing or not, and not something to read."""
-    if len(given) < 2 or any(map(str.isspace, given)):
+    if len(text) < 2 or any(map(str.isspace, text)):
         return False
-    path = Path(given)
+    path = Path(text)
     if (
         path.suffix.lower() in _TEXT_ENDINGS
         or path.is_absolute()
-        or given.startswith(("./", "../", "~/"))
+        or text.startswith(("./", "../", "~/"))
     ):
         return True
     try:
-        return "/" in given and path.parent.is_dir()
+        return "/" in text and path.parent.is_dir()
     except (OSError, ValueError):  # too long a name, or one with NUL in it
         return False
 
@@ -63,25 +63,25 @@ def _refuse_file_name(text: str) -> None:
         )
 
 
-def read_texts(given: str) -> list[str]:
+def read_texts(source: str) -> list[str]:
     """Return each line of a file or of standard input that is not blank; or the text itself.
 
     Raises:
         TextError: no text, or one that cannot be used; a file that is too large or holds no text.
     """
-    path = Path(given)
+    path = Path(source)
     try:
-        is_file = given != "-" and path.is_file()
+        is_file = source != "-" and path.is_file()
     except (OSError, ValueError):  # a long text, or one with NUL in it, names no file
         is_file = False
-    if given != "-" and not is_file:
-        if _is_file_name(given):
+    if source != "-" and not is_file:
+        if _is_file_name(source):
             raise TextError(
-                f"There is no file {given}: expected a text, a file with one text a line, or - for "
-                "standard input, which also takes a text that looks like a file name."
+                f"There is no file {source}: expected a text, a file with one text a line, or - "
+                "for standard input, which also takes a text that looks like a file name."
             )
-        clean_text(given)
-        return [given]
+        clean_text(source)
+        return [source]
     if is_file and path.suffix.lower() in _TABLE_ENDINGS:
         raise TextError(
             f"{path} is a table, of which each line would be read as a text: give a file with one "
@@ -90,7 +90,7 @@ def read_texts(given: str) -> list[str]:
     if is_file and path.stat().st_size > MAX_FILE_BYTES:
         raise TextError(f"{path} is larger than {MAX_FILE_BYTES:,} bytes: give fewer texts.")
     try:
-        content = sys.stdin.read() if given == "-" else path.read_text("utf-8")
+        content = sys.stdin.read() if source == "-" else path.read_text("utf-8")
     except UnicodeDecodeError as error:
         raise TextError(f"{path} is not a text in UTF-8.") from error
     lines = [line.strip() for line in content.splitlines() if line.strip()]

@@ -13,7 +13,7 @@ from mha_viz.engine.model import AttentionModel
 class Parts:
     """A sum at every token: the whole, and each part by its name."""
 
-    whole: Tensor
+    total: Tensor
     parts: dict[object, Tensor]
 
 
@@ -115,7 +115,7 @@ def sums(model: AttentionModel, text: str) -> list[list[Parts]]:
     found = []
     for layer, A in enumerate(pattern.to(x.dtype)):
         found.append(FAMILIES[model.name](model, x, layer, A))
-        x = found[-1][-1].whole
+        x = found[-1][-1].total
         if layer + 1 < len(entering):
             assert (x - entering[layer + 1]).abs().max() <= 1e-4 * x.abs().max()
     return found
@@ -123,7 +123,7 @@ def sums(model: AttentionModel, text: str) -> list[list[Parts]]:
 
 def share_by_loops(sum_: Parts, at: int, measure: str) -> dict[object, float]:
     """The shares of a sum's parts at one token, number by number."""
-    y = sum_.whole[at].tolist()
+    y = sum_.total[at].tolist()
     size = {}
     for name, part in sum_.parts.items():
         z = part[at].tolist()

@@ -135,7 +135,7 @@ def test_the_curve_ends_at_one_and_its_numbers_are_those_of_runs():
     assert measured == [example.clean.input_ids for example in scores.task.held_out]
     clean, corrupt = runs.clean.mean(), runs.corrupt.mean()
     for i, circuit in enumerate(curve.circuits):
-        value = runs.values(circuit.kept[None]).mean()
+        value = runs.values(circuit.mask[None]).mean()
         share = float((value - corrupt) / (clean - corrupt))
         assert float(curve.faithfulness[i]) == pytest.approx(share, abs=1e-9)
         assert float(curve.low[i]) - 1e-9 <= share <= float(curve.high[i]) + 1e-9
@@ -180,7 +180,7 @@ def test_parts_by_position_sum_to_the_scores_and_are_those_of_hooks(recompute):
     assert scores.by_position.shape == (*exists.shape, n)
     assert torch.allclose(scores.by_position.sum(-1)[exists], scores.estimate[exists])
     # What reads the end of the stream at the answer's place alone changes it there alone.
-    place = task.examples[0].place
+    place = task.examples[0].position
     others = [i for i in range(n) if i != place]
     assert scores.by_position[:, -1, others].abs().max() == 0
     assert scores.by_position[:, :, others].abs().nan_to_num().max() > 1e-3
@@ -190,7 +190,7 @@ def test_parts_by_position_sum_to_the_scores_and_are_those_of_hooks(recompute):
         both = [plain.noted(one.input_ids)[0]["L0 H3"] for one in example[:2]]
 
         def of(logits, example=example):
-            at = logits[example.place]
+            at = logits[example.position]
             return at[example.right] - at[example.wrong]
 
         gradient = plain.gradient(example.clean.input_ids, receiver, of)

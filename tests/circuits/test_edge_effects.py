@@ -32,13 +32,13 @@ def number(example: Example, metric: str, clean=None):
     """The metric by its definition, from (position, d_vocab)."""
 
     def of(logits):
-        at = logits[example.place].double()
+        at = logits[example.position].double()
         log_p = at.log_softmax(-1)
         if metric == "logit_difference":
             return at[example.right] - at[example.wrong]
         if metric == "log_probability":
             return log_p[example.right]
-        was = clean[example.place].double().log_softmax(-1)
+        was = clean[example.position].double().log_softmax(-1)
         return (was.exp() * (was - log_p)).sum()
 
     return of
@@ -172,10 +172,10 @@ def test_values_equals_hooks_of_any_choice_of_edges(name):
     short = [  # the third pair without its first tokens, which both of its texts share
         replace(text, input_ids=text.input_ids[3:], tokens=text.tokens[3:]) for text in third[:2]
     ]
-    third = third._replace(clean=short[0], corrupt=short[1], place=third.place - 3)
+    third = third._replace(clean=short[0], corrupt=short[1], position=third.position - 3)
     task = replace(task, examples=(first, third, second, fourth))
     runs = EdgeRuns(model, task.examples, "logit_difference")
-    assert [pairs.places for pairs in runs.pairs] == [(0, 2, 3), (1,)]
+    assert [pairs.indices for pairs in runs.pairs] == [(0, 2, 3), (1,)]
     plain, graph = PlainEdges(model.network), runs.graph
     assert graph.parallel == plain.parallel
     generator = torch.Generator().manual_seed(3)

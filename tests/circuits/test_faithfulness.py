@@ -30,7 +30,7 @@ def plain_values(plain: PlainPaths, task, examples, kept: set) -> list[float]:
     heads = itertools.product(range(len(plain.outputs)), range(plain.n_heads))
     replaced = [place for place in heads if place not in kept]
     for clean, corrupt, place, right, wrong in examples:
-        alike = [text for text in task.others if len(text.input_ids) == len(clean.input_ids)]
+        alike = [text for text in task.further_texts if len(text.input_ids) == len(clean.input_ids)]
         texts = [corrupt] if task.stand_in == "corrupt" else alike
         runs = [plain.noted(text.input_ids)[0] for text in texts]
         means = [sum(layers) / len(runs) for layers in zip(*runs, strict=True)]
@@ -73,11 +73,11 @@ def test_shares_are_of_what_all_heads_add_beside_random_sets(gpt):
     task, heads = make_task(gpt, "closing", 5), [(0, 0), (3, 0)]
     found = faithfulness(gpt, task, heads, n_random=7)
     one = found.held_out
-    assert one.share(one.whole) == 1 and one.share(one.nothing) == 0 and not one.refusal
+    assert one.share(one.all_heads) == 1 and one.share(one.nothing) == 0 and not one.refusal
     table = found.table().set_index("heads")
     for row, setting in (("the choice alone", "alone"), ("all but the choice", "missing")):
         for column, half in (("share", found.held_out), ("share_chosen_on", found.chosen_on)):
-            size = half.whole - half.nothing
+            size = half.all_heads - half.nothing
             expected = (getattr(half, setting) - half.nothing) / size
             assert table[column][row] == pytest.approx(expected)
     mean = statistics.fmean(found.random_alone)
@@ -150,7 +150,7 @@ def test_the_search_ranks_by_effect_and_takes_the_first(gpt):
     one = faithfulness(gpt, task, found.heads, n_random=2).chosen_on
     assert found.share[n] == pytest.approx(one.share(one.alone), abs=1e-4)
     alone = faithfulness(gpt, task, found.order[:1], n_random=2).chosen_on
-    assert effects[0] == pytest.approx(alone.whole - alone.missing, abs=1e-4)
+    assert effects[0] == pytest.approx(alone.all_heads - alone.missing, abs=1e-4)
 
 
 # -- the file --------------------------------------------------------------------------------------

@@ -60,7 +60,7 @@ def test_the_parts_of_every_sum_sum_to_the_stream(name, dtype):
     for layer in range(model.n_layers):
         places = residual_sums(stream, layer)
         assert len(places) == (1 if name in ("cohere", "gpt_neox") else 2)
-        assert miss(places[-1].whole, stream.whole(layer + 1)) <= TOLERANCE[dtype]
+        assert miss(places[-1].total, stream.whole(layer + 1)) <= TOLERANCE[dtype]
         for one in places:
             parts = one.residual + one.bias
             if one.mlp is not None:
@@ -71,14 +71,14 @@ def test_the_parts_of_every_sum_sum_to_the_stream(name, dtype):
                     0, 1
                 )
                 parts = parts + one.from_heads(sources, stream.positions).sum(0)
-            assert miss(parts, one.whole) <= TOLERANCE[dtype]
+            assert miss(parts, one.total) <= TOLERANCE[dtype]
 
 
 @pytest.mark.parametrize("name", ["bert", "gpt_neox", "gemma2", "bart", *SHIPPED])
 def test_threshold_0_keeps_everything_and_incoming_shares_sum_to_1(name):
     model = mv.load(name) if name in SHIPPED else build(name, torch.float32)
     graph = flow_graph(model, SENTENCE if name in SHIPPED else SHORT, -1, threshold=0)
-    assert graph.kept == pytest.approx(1, abs=1e-9) and graph.cut == pytest.approx(0, abs=1e-9)
+    assert graph.followed == pytest.approx(1, abs=1e-9) and graph.cut == pytest.approx(0, abs=1e-9)
     into = graph.edges.groupby("target").share.sum()
     contributed = graph.edges[graph.edges.kind == "source"].groupby("target").contribution.sum()
     silent = set(contributed.index[contributed == 0])  # heads of which nothing is in the sum
@@ -180,7 +180,7 @@ def test_a_threshold_keeps_the_paths_of_larger_shares(name, threshold):
             reached.add(row.source)
     kept = cut.edges[cut.edges.kind != "head"]
     assert set(zip(kept.source, kept.target, strict=True)) == set(expected)
-    assert cut.kept + cut.cut == pytest.approx(1, abs=1e-9) and cut.kept < whole.kept
+    assert cut.followed + cut.cut == pytest.approx(1, abs=1e-9) and cut.followed < whole.followed
 
 
 def sorted_from_the_top(edges: pd.DataFrame):

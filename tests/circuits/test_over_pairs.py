@@ -70,7 +70,7 @@ def test_task_graph_is_the_mean_of_the_graphs_of_its_texts(gpt, pooled):
     each = [prediction_graph(gpt, one[0], one[2], one[3], share=1) for one in rows]
     whole = mv.task_attribution(gpt, task)
     assert found.value == pytest.approx(whole.value, abs=1e-5)
-    assert found.held + found.rest == pytest.approx(found.value, abs=1e-4)
+    assert found.held + found.final_bias == pytest.approx(found.value, abs=1e-4)
     single = [
         by_ends((one.grouped("text") if pooled else one).edges, "contribution") for one in each
     ]

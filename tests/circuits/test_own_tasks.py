@@ -44,10 +44,10 @@ def test_the_mask_stands_where_the_answer_belongs(gpt, masked):
     pair = ("Tom saw (the red [MASK]) here.", "Tom saw (the big [MASK]) here.", "cat", "dog")
     (one,) = make_task(masked, [pair]).examples
     assert one.clean.input_ids == masked.tokenizer(pair[0])["input_ids"]
-    assert one.clean.input_ids[one.place] == masked.tokenizer.mask_token_id
+    assert one.clean.input_ids[one.position] == masked.tokenizer.mask_token_id
     (one,) = make_task(gpt, [pair]).examples  # a causal model reads as far as that
     assert one.clean.input_ids == gpt.tokenizer("Tom saw (the red")["input_ids"]
-    assert one.place == len(one.clean.input_ids) - 1 and one.right == number(gpt, " cat")
+    assert one.position == len(one.clean.input_ids) - 1 and one.right == number(gpt, " cat")
     signs = ("Tom saw (the red cat", "Tom saw [the red cat", ")", "]")
     for model in (gpt, masked):
         for typed in (signs, [f"{text}[MASK]" for text in signs[:2]] + [*signs[2:]]):
@@ -163,9 +163,9 @@ def test_what_cannot_be_read(gpt, tmp_path):
 
 def test_a_template_is_filled_with_words_that_are_one_token(shipped):
     task = make_task(shipped, TEMPLATE, 7)
-    assert task.name == "template" and len(task.examples) == len(task.others) == 7
+    assert task.name == "template" and len(task.examples) == len(task.further_texts) == 7
     assert task.stand_in == "mean"
-    texts = {one.clean.text for one in task.examples} | {text.text for text in task.others}
+    texts = {one.clean.text for one in task.examples} | {text.text for text in task.further_texts}
     assert len(texts) == 14
     for clean, corrupt, _, right, wrong in task.examples:
         words = clean.text.replace(",", "").split()

@@ -57,7 +57,7 @@ def test_at_every_sum_the_edges_and_what_began_above_are_the_logit_difference(na
     model = build(name, dtype, predicts=True)
     graph = prediction_graph(model, text_for(name), "mat", "street", share=1)
     size = TOLERANCE[dtype] * max(1.0, graph.edges.contribution.abs().max())
-    assert graph.held + graph.rest == pytest.approx(graph.value, abs=size)
+    assert graph.held + graph.final_bias == pytest.approx(graph.value, abs=size)
     assert graph.step == (2 if name in ("gpt_neox", "cohere") else 1)
     begun = 0.0
     for _, rows in sorted(graph.edges.groupby("level"), reverse=True):

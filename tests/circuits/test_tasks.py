@@ -20,9 +20,9 @@ def shipped(request):
 @pytest.mark.parametrize("name", TASKS)
 def test_texts_are_as_long_and_differ_in_what_is_asked(shipped, name):
     task = make_task(shipped, name, 7)
-    lengths = {len(one.input_ids) for one in task.others}
-    every = {tuple(one.input_ids) for one in task.others}
-    assert len(task.examples) == len(task.others) == 7
+    lengths = {len(one.input_ids) for one in task.further_texts}
+    every = {tuple(one.input_ids) for one in task.further_texts}
+    assert len(task.examples) == len(task.further_texts) == 7
     for clean, corrupt, place, right, wrong in task.examples:
         lengths |= {len(clean.input_ids), len(corrupt.input_ids), len(clean.tokens)}
         every.add(tuple(clean.input_ids))
@@ -109,21 +109,21 @@ def by_hand(model: mv.AttentionModel, task, kind: str, layer: int, head: int) ->
         ids = one.clean.input_ids
         with torch.no_grad():
             output = model.network(torch.tensor([ids]), output_attentions=True)
-        row = output.attentions[layer][0, head, one.place].tolist()
-        seen = one.place + 1 if model.causal else len(ids)
-        at_hand = ids[one.place if model.causal else one.place - 1]
-        here = one.place if model.causal else one.place - 1
+        row = output.attentions[layer][0, head, one.position].tolist()
+        seen = one.position + 1 if model.causal else len(ids)
+        at_hand = ids[one.position if model.causal else one.position - 1]
+        here = one.position if model.causal else one.position - 1
         keys = {
             "right answer": [k for k in range(seen) if ids[k] == one.right],
             "wrong answer": [k for k in range(seen) if ids[k] == one.wrong],
             "after a copy": [
                 k
                 for k in range(1, seen)
-                if ids[k - 1] == at_hand and k - 1 != here and k != one.place
+                if ids[k - 1] == at_hand and k - 1 != here and k != one.position
             ],
-            "previous": [one.place - 1],
+            "previous": [one.position - 1],
             "first": [0],
-            "itself": [one.place],
+            "itself": [one.position],
         }[kind]
         if keys:
             found.append((sum(row[k] for k in keys), len(keys) / seen))

@@ -13,7 +13,7 @@ from mha_viz.circuits.attribution.graph_tables import edge_table, name_nodes, no
 from mha_viz.circuits.attribution.part_shares import MEASURES, Measure, part_shares
 from mha_viz.circuits.attribution.residual_stream import ResidualStream
 from mha_viz.circuits.attribution.residual_sums import Parts, ResidualSum, residual_sums
-from mha_viz.core.arguments import one_of
+from mha_viz.core.arguments import one_of, renamed
 from mha_viz.core.attention.checks import Given, Number
 from mha_viz.core.record.fields import Token
 from mha_viz.core.reprs import table_html
@@ -30,6 +30,7 @@ MAX_PARTS = 1_000_000
 _SHOWN = 10
 
 
+@renamed(kept="followed")
 @dataclass(frozen=True, eq=False)
 class FlowGraph:
     """A graph of the flow into one token's state behind the last layer.
@@ -42,8 +43,8 @@ class FlowGraph:
             token into a head, "head", "MLP input", "MLP", "bias"), layer, head, query, key, weight
             (the attention weight of a source), `share` of its target, `contribution` (share of the
             residual position that it leads to, at once or through its head or MLP), and `flow`.
-        kept: the share of the chosen state that the graph follows down to input tokens and biases.
-        cut: the share that edges below the threshold would have carried; kept + cut = 1.
+        followed: the share of the chosen state that the graph traces to input tokens and biases.
+        cut: the share that edges below the threshold would have carried; followed + cut = 1.
         position: the chosen token, from 0.
         threshold: edges have a contribution of that at least.
         measure: "proximity" or "norm".
@@ -59,7 +60,7 @@ class FlowGraph:
 
     nodes: pd.DataFrame
     edges: pd.DataFrame
-    kept: float
+    followed: float
     cut: float
     position: int
     threshold: float
@@ -164,7 +165,7 @@ def flow_graph(
     >>> graph = mv.flow_graph(mv.load("tiny-gpt2"), "The cat sat on the mat.", position=-1)
     >>> graph.inputs().token[0]
     '.'
-    >>> round(graph.kept + graph.cut, 5)
+    >>> round(graph.followed + graph.cut, 5)
     1.0
     """
     checked_measure = one_of("measure", measure, MEASURES)
@@ -177,14 +178,14 @@ def flow_graph(
     n = at + 1 if model.causal else len(encoded.input_ids)
     _check_size(model, n)
     stream = ResidualStream(model, encoded, range(n))
-    parts, kept, cut, notes = _walk(stream, at, float(threshold), checked_measure)
+    parts, followed, cut, notes = _walk(stream, at, float(threshold), checked_measure)
     nodes = node_table(parts, ("residual", "source", "MLP"), (at, 1.0), encoded.tokens)
     nodes.insert(2, "stage", nodes.node.str.extract(r"\b(in|mid|out) @", expand=False).fillna(""))
     nodes = nodes.sort_values("layer", ascending=False, na_position="first", kind="stable")
     return FlowGraph(
         nodes=nodes.reset_index(drop=True),
         edges=edge_table(parts),
-        kept=kept,
+        followed=followed,
         cut=cut,
         position=at,
         threshold=float(threshold),

@@ -268,10 +268,10 @@ class _Vectors:
         record: AttentionRecord,
         layer: int,
         heads: list[int],
-        place: tuple[list[int], slice, Int[Tensor, " token"]],
+        selection: tuple[list[int], slice, Int[Tensor, " token"]],
     ) -> None:
         """Copy what heads of one layer made of some tokens of a text."""
-        numbers, at, tokens = place
+        numbers, at, tokens = selection
         for name in _KEEP[1:]:
             of_layer = record.for_query_heads(name, layer)[heads][:, tokens]
             if name not in self.vectors:

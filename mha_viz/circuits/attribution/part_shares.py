@@ -31,7 +31,7 @@ def part_shares(
         raw[lost] = _sizes(stream, addition, again, "norm")
     total = raw.sum(1, keepdim=True)
     raw[total[:, 0] <= 0, 0] = 1.0  # a sum of nothing but zeros
-    shares = raw.new_zeros(len(addition.whole), raw.shape[1])
+    shares = raw.new_zeros(len(addition.total), raw.shape[1])
     shares[list(at)] = raw / torch.where(total <= 0, 1.0, total)
     residual, bias, mlp = shares[:, :3].unbind(1)
     n_keys = len(stream.encoded.input_ids)
@@ -44,9 +44,9 @@ def _sizes(
     stream: ResidualStream, addition: ResidualSum, at: Sequence[int], measure: Measure
 ) -> Float[Tensor, "position part"]:
     """Compute how much the stream, biases, MLP and each (head, key) count at some tokens."""
-    single = torch.zeros_like(addition.whole) if addition.mlp is None else addition.mlp
+    single = torch.zeros_like(addition.total) if addition.mlp is None else addition.mlp
     alone = torch.stack([addition.residual, addition.bias, single])[:, list(at)].to(stream.wide)
-    y = addition.whole[list(at)].to(stream.wide)
+    y = addition.total[list(at)].to(stream.wide)
     sizes = [_size(alone, y, measure).T]
     if addition.norms is not None:
         sizes.append(_of_heads(stream, addition, at, y, measure))

@@ -53,14 +53,14 @@ class PathSum:
         )
 
     def forward(
-        self, x: Float[Tensor, "position d_model"], kept: Parts
+        self, x: Float[Tensor, "position d_model"], mask: Parts
     ) -> Float[Tensor, "position d_model"]:
         """Add up the parts that are kept of a stream x."""
-        stream = self._residual(x) * kept.residual[:, None] + self.bias * kept.bias[:, None]
-        stream = stream + self._mlp * kept.mlp[:, None]
+        stream = self._residual(x) * mask.residual[:, None] + self.bias * mask.bias[:, None]
+        stream = stream + self._mlp * mask.mlp[:, None]
         if self.values is None:
             return stream
-        z = torch.einsum("hqk,hkd->hqd", self.pattern * kept.heads, self._value(x))
+        z = torch.einsum("hqk,hkd->hqd", self.pattern * mask.heads, self._value(x))
         written = torch.einsum("hqd,hdm->qm", z, self.W_O)
         return stream + self.parts.from_heads(written[None], range(len(written)))[0]
 
@@ -77,15 +77,15 @@ class PathSum:
         return Parts(residual, heads, mlp, bias)
 
     def backward(
-        self, gradient: Float[Tensor, "position d_model"], kept: Parts
+        self, gradient: Float[Tensor, "position d_model"], mask: Parts
     ) -> Float[Tensor, "position d_model"]:
         """Compute the gradient by the stream before the sum, over what is kept."""
         passing = self.parts.passing
-        below = gradient * kept.residual[:, None]
+        below = gradient * mask.residual[:, None]
         below = below if passing is None else passing.pull_back(below)
         if self.values is None:
             return below
-        weights = self.pattern * kept.heads
+        weights = self.pattern * mask.heads
         by_value = torch.einsum("hqk,hqd->hkd", weights, self._through(gradient))
         n_kv_heads = self.values.output_shape[1]  # several query heads may share one
         shared = by_value.unflatten(0, (n_kv_heads, -1)).sum(1)
@@ -126,7 +126,7 @@ class FrozenPaths:
             sums = residual_sums(stream, layer)
             self.sums += [PathSum.of(stream, parts, values) for parts in sums]
         for path_sum, summed in zip(self.sums, self.forward(self.every())[1:], strict=True):
-            stream.check_sum(summed, path_sum.parts.whole)
+            stream.check_sum(summed, path_sum.parts.total)
 
     @property
     def step(self) -> int:
@@ -137,23 +137,23 @@ class FrozenPaths:
         """Mark all parts of each sum."""
         return [path_sum.every() for path_sum in self.sums]
 
-    def forward(self, kept: Sequence[Parts]) -> list[Float[Tensor, "position d_model"]]:
+    def forward(self, masks: Sequence[Parts]) -> list[Float[Tensor, "position d_model"]]:
         """Compute the stream before each sum and behind the last, over what is kept."""
         streams = [self.start]
-        for path_sum, parts in zip(self.sums, kept, strict=True):
+        for path_sum, parts in zip(self.sums, masks, strict=True):
             streams.append(path_sum.forward(streams[-1], parts))
         return streams
 
     def contributions(
-        self, gradient: Float[Tensor, "position d_model"], kept: Sequence[Parts]
+        self, gradient: Float[Tensor, "position d_model"], masks: Sequence[Parts]
     ) -> list[Parts]:
         """Compute what each part adds over all paths that are kept.
 
         The gradient is that of the number by the stream behind the last layer.
         """
-        streams = self.forward(kept)
+        streams = self.forward(masks)
         contributions: list[Parts] = []
-        for path_sum, parts, x in reversed(list(zip(self.sums, kept, streams, strict=False))):
+        for path_sum, parts, x in reversed(list(zip(self.sums, masks, streams, strict=False))):
             contributions.append(path_sum.contributions(x, gradient).where(parts))
             gradient = path_sum.backward(gradient, parts)
         return contributions[::-1]
@@ -173,10 +173,10 @@ def strongest(contributions: Sequence[Parts], top: int, share: float) -> list[Pa
     low, high = 0, 0 if share >= 1 else len(least) - 1
     while low < high:  # the last one that holds enough
         middle = (low + high + 1) // 2
-        kept = _connected(contributions, top, float(least[middle]))
+        connected = _connected(contributions, top, float(least[middle]))
         size_of_kept = sum(
             float(part[mask].abs().double().sum())
-            for parts, masks in zip(_counted(contributions), _counted(kept), strict=True)
+            for parts, masks in zip(_counted(contributions), _counted(connected), strict=True)
             for part, mask in zip(parts, masks, strict=True)
         )
         low, high = (middle, high) if size_of_kept >= share * total else (low, middle - 1)
@@ -192,15 +192,15 @@ def _connected(contributions: Sequence[Parts], top: int, least: float) -> list[P
     """Mark the parts of some size that paths from a beginning to the top have, and these paths."""
     reached = torch.zeros_like(contributions[0].residual, dtype=torch.bool)
     reached[top] = True
-    kept: list[Parts] = []
+    masks: list[Parts] = []
     for i, parts in reversed(list(enumerate(contributions))):
         large = [(part.abs() >= least) & (part != 0) for part in parts]
         passing = large[0] if i == 0 else parts.residual != 0
-        kept.append(Parts(passing, *large[1:]).times(reached))
-        reached = kept[-1].out_of()
-    kept.reverse()
+        masks.append(Parts(passing, *large[1:]).times(reached))
+        reached = masks[-1].out_of()
+    masks.reverse()
     alive = torch.ones_like(reached)
-    for i, (residual, heads, mlp, bias) in enumerate(kept):
-        kept[i] = Parts(residual & alive, heads & alive, mlp, bias)
-        alive = kept[i].into()
-    return kept
+    for i, (residual, heads, mlp, bias) in enumerate(masks):
+        masks[i] = Parts(residual & alive, heads & alive, mlp, bias)
+        alive = masks[i].into()
+    return masks

@@ -18,11 +18,11 @@ class Pin(NamedTuple):
     """A node that paths must pass: a residual position, a head or an MLP.
 
     >>> Pin.of("L2 H3 @5"), str(Pin.of("L0 mid @*"))
-    (Pin(layer=2, what='H', head=3, position=5), 'L0 mid @*')
+    (Pin(layer=2, kind='H', head=3, position=5), 'L0 mid @*')
     """
 
     layer: int
-    what: str  # "in" (before the layer), "mid" (between attention and MLP), "MLP", or "H"
+    kind: str  # "in" (before the layer), "mid" (between attention and MLP), "MLP", or "H"
     head: int  # -1 for what is no head
     position: int  # -1 for any
 
@@ -35,18 +35,18 @@ class Pin(NamedTuple):
                 "A pin is the name of a node, such as “L2 H3 @5”, “L1 MLP @4”, “L0 in @2” or “L1 "
                 f"mid @*” (at any token); got {name!r:.60}."
             )
-        layer, what, head, position = match.groups()
+        layer, kind, head, position = match.groups()
         return cls(
             int(layer),
-            "H" if head else what,
+            "H" if head else kind,
             int(head) if head else -1,
             -1 if position == "*" else int(position),
         )
 
     def __str__(self) -> str:
         """Return the node's name."""
-        what = f"H{self.head}" if self.what == "H" else self.what
-        return f"L{self.layer} {what} @{'*' if self.position < 0 else self.position}"
+        label = f"H{self.head}" if self.kind == "H" else self.kind
+        return f"L{self.layer} {label} @{'*' if self.position < 0 else self.position}"
 
 
 def on_pinned_paths(paths: FrozenPaths, pins: Sequence[Pin]) -> list[Parts]:
@@ -62,16 +62,16 @@ def on_pinned_paths(paths: FrozenPaths, pins: Sequence[Pin]) -> list[Parts]:
     open_below = False  # whether a level below has pins that a path from here would miss
     for i, path_sum in enumerate(paths.sums):
         residual, heads, mlp, bias = path_sum.every()
-        before = [pin for pin in by_sum[i] if pin.what in ("in", "mid")]
+        before = [pin for pin in by_sum[i] if pin.kind in ("in", "mid")]
         if before:
             at = _at(torch.zeros_like(residual), before)
             residual, heads = residual & at, heads & at
         nodes = [pin for pin in by_sum[i] if pin not in before]
         if nodes:
-            mlp = _at(torch.zeros_like(mlp), [pin for pin in nodes if pin.what == "MLP"])
+            mlp = _at(torch.zeros_like(mlp), [pin for pin in nodes if pin.kind == "MLP"])
             through = torch.zeros_like(heads)
             for pin in nodes:
-                if pin.what == "H":
+                if pin.kind == "H":
                     _at(through[pin.head], [pin])
             residual, heads, bias = residual & False, heads & through, bias & False
         ends = not open_below and not before
@@ -91,9 +91,9 @@ def _sum_of(paths: FrozenPaths, pin: Pin) -> int:
     """Return the number of the sum that a pin is a part of, or whose stream before it."""
     per_layer = len(paths.sums) // paths.n_layers
     is_known = pin.layer < paths.n_layers and pin.head < paths.n_heads and pin.position < paths.n
-    if not is_known or (pin.what == "mid" and per_layer == 1):
+    if not is_known or (pin.kind == "mid" and per_layer == 1):
         raise ArgumentError(
             f"The graph has no node {pin}: it has {paths.n_layers} layers of {paths.n_heads} heads "
             f"and {paths.n} tokens" + (", and no “mid”." if per_layer == 1 else ".")
         )
-    return per_layer * pin.layer + (pin.what in ("mid", "MLP") and per_layer == 2)
+    return per_layer * pin.layer + (pin.kind in ("mid", "MLP") and per_layer == 2)

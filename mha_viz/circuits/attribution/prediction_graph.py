@@ -80,7 +80,7 @@ def prediction_graph(
 
     >>> import mha_viz as mv
     >>> graph = mv.prediction_graph(mv.load("tiny-gpt2"), "Once upon a", "time", "day", share=1)
-    >>> abs(graph.held + graph.rest - graph.value) < 1e-3
+    >>> abs(graph.held + graph.final_bias - graph.value) < 1e-3
     True
     """
     chosen_pins = checked(share, pins)
@@ -111,25 +111,25 @@ class PathsToLogit:
     """A logit of one run, or a difference of two, as a sum over paths.
 
     Attributes:
-        paths, place: of the run, and the position that predicts.
+        paths, position: of the run, and the position that predicts.
         gradient: (position, d_model), of the number by the stream behind the last layer.
-        value, rest: as of `PredictionGraph`.
+        value, final_bias: as of `PredictionGraph`.
     """
 
     def __init__(
-        self, model: AttentionModel, run: Readout, place: int, token: int, versus: int | None
+        self, model: AttentionModel, run: Readout, position: int, token: int, versus: int | None
     ) -> None:
         encoded = run.stream.encoded
-        n = place + 1 if model.causal else len(encoded.input_ids)
+        n = position + 1 if model.causal else len(encoded.input_ids)
         _check_size(model, n)
         weights = logit_weights(run.logits, token, versus, "logit")
-        self.paths, self.place = FrozenPaths(ResidualStream(model, encoded, range(n))), place
+        self.paths, self.position = FrozenPaths(ResidualStream(model, encoded, range(n))), position
         # Of the number by what leaves the last layer, at the token that predicts.
         self.gradient, direction = torch.zeros_like(self.paths.start), run.W_U @ weights
         *_, behind = run.stream.gradients(lambda output: run.linear(output)[0] @ direction)
-        self.gradient[place] = behind[0]
+        self.gradient[position] = behind[0]
         value = run.logits[token] - (0.0 if versus is None else run.logits[versus])
-        self.value, self.rest = float(value), _behind_the_stack(run, weights)
+        self.value, self.final_bias = float(value), _behind_the_stack(run, weights)
 
 
 def graph_of(
@@ -141,29 +141,29 @@ def graph_of(
 ) -> PredictionGraph:
     """Make the graph of one run, or of the mean over several.
 
-    Runs with the same number of tokens and the same place share positions; those of others are
+    Runs of as many tokens that predict at the same position share positions; those of others are
     pooled, and the graph has one position. `named` are fields of the graph.
     """
     first = runs[0]
-    pooled = len({(run.paths.n, run.place) for run in runs}) > 1
-    place = 0 if pooled else first.place
+    pooled = len({(run.paths.n, run.position) for run in runs}) > 1
+    position = 0 if pooled else first.position
 
-    def contributions(kept: Sequence[Parts] | None) -> list[list[Parts]]:
+    def contributions(masks: Sequence[Parts] | None) -> list[list[Parts]]:
         """Compute each run's contributions, by the positions of the graph."""
         by_run = []
         for run in runs:
-            parts_of_run = on_pinned_paths(run.paths, pins) if kept is None else kept
+            parts_of_run = on_pinned_paths(run.paths, pins) if masks is None else masks
             parts = run.paths.contributions(run.gradient, parts_of_run)
             by_run.append([part.pooled() for part in parts] if pooled else parts)
         return by_run
 
     every = contributions(None)
     contribution = _over(every, 0)
-    kept = strongest(contribution, place, share)
-    columns = {"contribution": contribution, "flow": _over(contributions(kept), 0)}
+    masks = strongest(contribution, position, share)
+    columns = {"contribution": contribution, "flow": _over(contributions(masks), 0)}
     if len(runs) > 1:
         columns |= {"low": _over(every, 1), "high": _over(every, 2)}
-    edges = _edges(first.paths, columns, kept, weighted=len(runs) == 1)
+    edges = _edges(first.paths, columns, masks, weighted=len(runs) == 1)
     if len(edges) > MAX_EDGES:
         raise ArgumentError(
             f"More than {MAX_EDGES:,} edges hold {share:.0%} of all: choose a smaller share, or a "
@@ -172,8 +172,8 @@ def graph_of(
     return PredictionGraph(
         edges=named_edges(edges, model.n_layers, first.paths.step),
         value=float(np.mean([run.value for run in runs])),
-        rest=float(np.mean([run.rest for run in runs])),
-        position=place,
+        final_bias=float(np.mean([run.final_bias for run in runs])),
+        position=position,
         share=share,
         pins=tuple(map(str, pins)),
         n_layers=model.n_layers,
@@ -215,7 +215,7 @@ def _behind_the_stack(run: Readout, weights: Tensor) -> float:
 def _edges(
     paths: FrozenPaths,
     columns: Mapping[str, Sequence[Parts]],
-    kept: Sequence[Parts],
+    masks: Sequence[Parts],
     weighted: bool,
 ) -> pd.DataFrame:
     """List the kept parts of every sum, the topmost first: `COLUMNS` of `signed_graph`, and more.
@@ -227,7 +227,7 @@ def _edges(
         values = {name: parts[i] for name, parts in columns.items()}
         weight = path_sum.pattern if weighted else None
         level = (i + 1) * paths.step
-        blocks.append(part_rows(kept[i], values, weight, level=level, layer=path_sum.parts.layer))
+        blocks.append(part_rows(masks[i], values, weight, level=level, layer=path_sum.parts.layer))
     return pd.concat(blocks, ignore_index=True)
 
 

@@ -248,10 +248,10 @@ class ResidualStream:
 
     # -- checks ----------------------------------------------------------------------------------
 
-    def check_sum(self, parts: Tensor, whole: Tensor) -> None:
+    def check_sum(self, parts: Tensor, total: Tensor) -> None:
         """Raise AttentionUnavailableError unless the parts' sum is the whole but for rounding."""
-        worst = float((parts - whole).abs().max() / whole.abs().max().clamp_min(1e-30))
-        if not worst <= rounding(whole.dtype):
+        worst = float((parts - total).abs().max() / total.abs().max().clamp_min(1e-30))
+        if not worst <= rounding(total.dtype):
             raise unknown_layout(
                 self.model, f"its parts miss what the run had by {worst:.2g} of the largest number"
             )

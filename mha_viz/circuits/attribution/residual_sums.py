@@ -47,11 +47,11 @@ class Parts(NamedTuple):
 
 @dataclass(frozen=True)
 class ResidualSum:
-    """One sum of a layer: whole = residual + heads + MLP + bias, at every token."""
+    """One sum of a layer: total = residual + heads + MLP + bias, at every token."""
 
     layer: int
     # the stream behind it; of a post-norm family behind the norm
-    whole: Float[Tensor, "position d_model"]
+    total: Float[Tensor, "position d_model"]
     residual: Float[Tensor, "position d_model"]  # the part of the stream before it
     bias: Float[Tensor, "position d_model"]  # W_V's bias through W_O, b_O, and the norms' biases
     mlp: Float[Tensor, "position d_model"] | None  # with its biases; None where it writes elsewhere
@@ -193,7 +193,7 @@ def _check(stream: ResidualStream, addition: ResidualSum) -> None:
         heads = (f"L{addition.layer} H{head}" for head in range(stream.model.n_heads))
         written = torch.stack([stream.values[name] for name in heads]).sum(0)
         parts = parts + addition.from_heads(written[None], range(len(written)))[0]
-    stream.check_sum(parts, addition.whole)
+    stream.check_sum(parts, addition.total)
 
 
 def same(tensor: Tensor | None, expected: Tensor) -> bool:

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from mha_viz.circuits.attribution.graph_tables import KINDS, name_nodes, node_table, whole_numbers
-from mha_viz.core.arguments import one_of
+from mha_viz.core.arguments import one_of, renamed
 from mha_viz.core.json_file import JsonKind, is_finite, is_text, is_whole
 from mha_viz.core.output_file import write_file
 from mha_viz.core.record.fields import Token, merge
@@ -39,6 +39,7 @@ _NAMES = {
 }
 
 
+@renamed(rest="final_bias")
 @dataclass(frozen=True, eq=False)
 class PredictionGraph:
     """A logit, or a difference of two, as a graph of signed contributions.
@@ -52,7 +53,7 @@ class PredictionGraph:
             pass the pins) and `flow` (logits, over such paths within this graph). Over the pairs
             of a task they are means, and low and high the contribution's 95 % t-interval.
         value: the number that the model itself gave, logits.
-        rest: the part of it that is added behind the last layer, by biases; in no edge.
+        final_bias: the part of it that is added behind the last layer, by biases; in no edge.
         position: of the token that predicts.
         share: of all edges' absolute contributions that the kept ones hold.
         pins: names of nodes that all paths pass.
@@ -71,7 +72,7 @@ class PredictionGraph:
 
     edges: pd.DataFrame
     value: float
-    rest: float
+    final_bias: float
     position: int
     share: float
     pins: tuple[str, ...]
@@ -149,7 +150,7 @@ class PredictionGraph:
 
     def to_bytes(self) -> bytes:
         """Return the graph as JSON, in the form that docs/circuits.md describes."""
-        return _encoded(vars(self) | {"nodes": self.nodes})
+        return _encoded(vars(self) | {"nodes": self.nodes, "rest": self.final_bias})
 
     def save(self, path: str | Path) -> None:
         """Write `to_bytes` to a file; WriteError where it cannot be written."""
@@ -172,6 +173,7 @@ class PredictionGraph:
     def from_bytes(cls, raw: bytes, file: str | Path = "The file") -> PredictionGraph:
         """Return the graph of what `to_bytes` gave; RecordError where it is anything else."""
         fields = _decoded(raw, file)
+        fields["final_bias"] = fields.pop("rest")  # as files have called it since version 1
         shape = fields["n_layers"], fields["step"], fields["names"]
         return cls(**fields | {"edges": named_edges(fields["edges"], *shape)})
 
@@ -180,7 +182,7 @@ class PredictionGraph:
         return (
             f"PredictionGraph(logit of {self.token!r}{against} at position {self.position} of "
             f"{self.model!r}: {len(self.edges)} edges hold {self.held:.4g} of "
-            f"{self.value - self.rest:.4g})"
+            f"{self.value - self.final_bias:.4g})"
         )
 
     def _repr_html_(self) -> str:

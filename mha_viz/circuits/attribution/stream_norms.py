@@ -83,7 +83,7 @@ def _of_layer(stream: ResidualStream, layer: int) -> LayerNorms:
     reading = [site for site, norm_input, y in calls.norms if same(norm_input, x) and same(read, y)]
     if not reading and not same(read, x):
         raise unknown_layout(stream.model, f"what queries of layer {layer} read is not known")
-    middle = x if len(sums) == 1 else heads.whole
+    middle = x if len(sums) == 1 else heads.total
     before_mlp = [(site, y) for site, norm_input, y in calls.norms if same(norm_input, middle)]
     # Where the MLP is in pieces (OPT), its last one does not read a norm.
     mlp = [site for site, y in before_mlp if same(calls.mlp_reads, y)] or [
@@ -96,7 +96,7 @@ def _of_layer(stream: ResidualStream, layer: int) -> LayerNorms:
         writing=writing[0] if writing else None,
         passing=passing,
         factor=heads.factor,
-        parallel=None if same(heads.whole, x) else len(sums) == 1,
+        parallel=None if same(heads.total, x) else len(sums) == 1,
     )
 
 

@@ -59,9 +59,9 @@ class FactoredMatrix:
         Float[Tensor, "head d_model k"], Float[Tensor, "head k"], Float[Tensor, "head d_model2 k"]
     ]:
         """Left singular vectors, singular values, the largest first, and right ones, as columns."""
-        (left, R), (right, S) = torch.linalg.qr(self.A), torch.linalg.qr(self.B.mT)
+        (Q, R), (P, S) = torch.linalg.qr(self.A), torch.linalg.qr(self.B.mT)
         first, values, second = torch.linalg.svd(R @ S.mT)
-        return left @ first, values, right @ second.mT
+        return Q @ first, values, P @ second.mT
 
     def only(self, head: int) -> "FactoredMatrix":
         """Return the matrix of one head, with its head axis."""
@@ -92,16 +92,16 @@ def folded(
     return FactoredMatrix(W_Q, W_K.mT), FactoredMatrix(W_V, W_O)
 
 
-def n_blocks(left: Float[Tensor, "m k"], right: Float[Tensor, "n k2"]) -> int:
+def n_blocks(rows: Float[Tensor, "m k"], columns: Float[Tensor, "n k2"]) -> int:
     """Count the blocks that `product_blocks` gives."""
-    return -(-len(left) // _rows(right))
+    return -(-len(rows) // _rows(columns))
 
 
 def product_blocks(
-    left: Float[Tensor, "m k"], right: Float[Tensor, "n k"]
+    rows: Float[Tensor, "m k"], columns: Float[Tensor, "n k"]
 ) -> Iterator[Float[Tensor, "block n"]]:
-    """Yield left @ right^T, some rows at a time."""
-    return (rows @ right.mT for rows in left.split(_rows(right)))
+    """Yield rows @ columns^T, some rows at a time."""
+    return (block @ columns.mT for block in rows.split(_rows(columns)))
 
 
 def _rows(right: Tensor) -> int:

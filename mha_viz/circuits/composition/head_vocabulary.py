@@ -140,7 +140,7 @@ def head_vocabulary(
         circuits, notes = token_circuits(model, layer, head)
         if tokens is not None:
             circuits = {name: circuit.among(tokens) for name, circuit in circuits.items()}
-        blocks = sum(n_blocks(ends.left, ends.right) for ends in circuits.values())
+        blocks = sum(n_blocks(ends.rows, ends.columns) for ends in circuits.values())
         progress = Progress(on_progress, (1 + n_random) * blocks)
         read = {}
         for name, circuit in circuits.items():
@@ -168,7 +168,7 @@ def _pairs(
         return largest(_reported(product_blocks(*circuit.read(matrix)), progress), top_k)
 
     values, positions = strongest(circuit.matrix)
-    rows = (positions // len(circuit.right)).tolist(), (positions % len(circuit.right)).tolist()
+    rows = (positions // len(circuit.columns)).tolist(), (positions % len(circuit.columns)).tolist()
     ids = [[circuit.tokens[row] for row in of_end] for of_end in rows]
     by_chance = torch.stack([strongest(matrix)[0] for matrix in drawn])
     columns: dict[str, Any] = {
@@ -189,7 +189,7 @@ def _directions(
     n = min(N_DIRECTIONS, values.shape[-1])
     by_chance = torch.stack([matrix.svd[1][0, :n] for matrix in drawn])
     columns: dict[str, Any] = {"singular_value": values[0, :n].cpu().numpy(), **_chance(by_chance)}
-    ends = circuit.left @ first[0, :, :n], circuit.right @ second[0, :, :n]
+    ends = circuit.rows @ first[0, :, :n], circuit.columns @ second[0, :, :n]
     sign = ends[0].gather(0, ends[0].abs().argmax(0, keepdim=True)).sign()
     for end, read in zip(ENDS[name], ends, strict=True):
         for column, towards in ((end, sign), (f"{end}_opposite", -sign)):

@@ -253,16 +253,16 @@ def _strongest(
     read: Tensor, written: Tensor, sources: Tensor, top: int
 ) -> tuple[Tensor, Tensor, int]:
     """Find the strongest pairs, their places in (source, d_vocab), and the copied sources."""
-    own = 0
+    n_copied = 0
 
     def counted() -> Iterator[Tensor]:
-        nonlocal own
+        nonlocal n_copied
         first = 0
         for block in product_blocks(read, written):
             itself = block.gather(1, sources[first : first + len(block), None])
-            own += int(((block > itself).sum(1) < OWN_AMONG).sum())
+            n_copied += int(((block > itself).sum(1) < OWN_AMONG).sum())
             first += len(block)
             yield block
 
     values, positions = largest(counted(), top)
-    return values, positions, own
+    return values, positions, n_copied

@@ -139,21 +139,22 @@ def squared_products(
 
 
 def later_squared_norms(
-    left: Float[Tensor, "m j d_model"], right: Float[Tensor, "m d_model k"], n_heads: int
+    writes: Float[Tensor, "m j d_model"], reads: Float[Tensor, "m d_model k"], n_heads: int
 ) -> Float[Tensor, "m m"]:
-    """Compute ||left_i @ right_j||_F^2 of any two of which j is in a later layer.
+    """Compute ||writes_i @ reads_j||_F^2 of any two of which j is in a later layer.
 
-    Those on the right begin one layer above those on the left.
+    The reading heads begin one layer above the writing ones.
 
     By whichever way multiplies less: either the products themselves, j x k for each pair; or,
     where there are many pairs, by ||A B||_F^2 = <A^T A, B B^T>, tile by tile of these symmetric
     matrices, which takes one multiplication for each of their cells and pair. Multiplications in
     tiles take twice as long. Cells of other pairs are 0 or right.
     """
-    (m, j, d_model), k = left.shape, right.shape[-1]
+    (m, j, d_model), k = writes.shape, reads.shape[-1]
     products = 2 * m**2 * j * k * d_model
     tiles = 2 * d_model**2 * (m * j + m * k + m**2)
-    return (_by_tiles if tiles < products else _by_products)(left, right, list(_later(m, n_heads)))
+    norms = _by_tiles if tiles < products else _by_products
+    return norms(writes, reads, list(_later(m, n_heads)))
 
 
 def _later(m: int, n_heads: int) -> Iterator[Block]:
@@ -163,12 +164,12 @@ def _later(m: int, n_heads: int) -> Iterator[Block]:
         yield slice(first, first + step), slice(first, None)
 
 
-def _by_products(left: Tensor, right: Tensor, blocks: Sequence[Block] = (_ALL,)) -> Tensor:
-    total = left.new_zeros(len(left), len(right))
-    j, k = left.shape[1], right.shape[2]
+def _by_products(writes: Tensor, reads: Tensor, blocks: Sequence[Block] = (_ALL,)) -> Tensor:
+    total = writes.new_zeros(len(writes), len(reads))
+    j, k = writes.shape[1], reads.shape[2]
     for senders, receivers in blocks:
-        rows = left[senders].flatten(0, 1)
-        parts = right[receivers].split(max(1, 2 * _CELLS // (len(rows) * k)))
+        rows = writes[senders].flatten(0, 1)
+        parts = reads[receivers].split(max(1, 2 * _CELLS // (len(rows) * k)))
         squares = [
             (rows @ part.transpose(0, 1).flatten(1)).square_().view(-1, j, len(part), k).sum((1, 3))
             for part in parts
@@ -177,17 +178,17 @@ def _by_products(left: Tensor, right: Tensor, blocks: Sequence[Block] = (_ALL,))
     return total
 
 
-def _by_tiles(left: Tensor, right: Tensor, blocks: Sequence[Block] = (_ALL,)) -> Tensor:
-    (m, _, d_model), n = left.shape, len(right)
+def _by_tiles(writes: Tensor, reads: Tensor, blocks: Sequence[Block] = (_ALL,)) -> Tensor:
+    (m, _, d_model), n = writes.shape, len(reads)
     largest = max(_SMALLEST_TILE, int((_CELLS / (m + n)) ** 0.5))
     side = -(-d_model // -(-d_model // largest))  # tiles of one size
-    total = left.new_zeros(m, n)
+    total = writes.new_zeros(m, n)
     for i in range(0, d_model, side):
         across = slice(i, i + side)
         for j in range(0, i + 1, side):
             down = slice(j, j + side)
-            a = (left[:, :, across].mT @ left[:, :, down]).flatten(1)
-            b = (right[:, across] @ right[:, down].mT).flatten(1)
+            a = (writes[:, :, across].mT @ writes[:, :, down]).flatten(1)
+            b = (reads[:, across] @ reads[:, down].mT).flatten(1)
             weight = 1 if i == j else 2  # the tile above the diagonal is the same
             for senders, receivers in blocks:
                 total[senders, receivers] += weight * (a[senders] @ b[receivers].mT)

@@ -40,8 +40,8 @@ _IN_THE_STREAM = (
 class TokenCircuit(NamedTuple):
     """A circuit of one head between the tokens at its ends, and random matrices like its own."""
 
-    left: Float[Tensor, "token d_model"]
-    right: Float[Tensor, "token d_model"]
+    rows: Float[Tensor, "token d_model"]
+    columns: Float[Tensor, "token d_model"]
     tokens: Sequence[int]  # their numbers
     matrix: FactoredMatrix  # of this head alone, and so (1, ...)
     draw: Callable[[torch.Generator], FactoredMatrix]
@@ -50,14 +50,14 @@ class TokenCircuit(NamedTuple):
         """Return the circuit between some tokens; the means that are taken off stay."""
         ids = list(dict.fromkeys(tokens))
         for number in ids:
-            check_index("the number of a token", number, len(self.left))
-        return self._replace(left=self.left[ids], right=self.right[ids], tokens=ids)
+            check_index("the number of a token", number, len(self.rows))
+        return self._replace(rows=self.rows[ids], columns=self.columns[ids], tokens=ids)
 
     def read(self, matrix: FactoredMatrix) -> tuple[Tensor, Tensor]:
         """Return both factors of all pairs' strengths: (token, d_head) each."""
-        left, right = self.left @ matrix.A[0], self.right @ matrix.B[0].mT
-        mean_square = ((left.mT @ left) * (right.mT @ right)).sum() / len(left) / len(right)
-        return left / mean_square.sqrt(), right
+        first, second = self.rows @ matrix.A[0], self.columns @ matrix.B[0].mT
+        mean_square = ((first.mT @ first) * (second.mT @ second)).sum() / len(first) / len(second)
+        return first / mean_square.sqrt(), second
 
 
 def token_matrices(
@@ -96,9 +96,9 @@ def token_matrices(
     with torch.inference_mode():
         for name, circuit in token_circuits(model, layer, head)[0].items():
             for number in ids:
-                check_index("the number of a token", number, len(circuit.left))
-            left, right = circuit.read(circuit.matrix)
-            matrix = (left[ids] @ right[ids].mT).cpu().numpy()
+                check_index("the number of a token", number, len(circuit.rows))
+            rows, columns = circuit.read(circuit.matrix)
+            matrix = (rows[ids] @ columns[ids].mT).cpu().numpy()
             tables[name] = pd.DataFrame(matrix, index=pd.Index(labels), columns=pd.Index(labels))
     return tables
 

@@ -15,6 +15,7 @@ from mha_viz.circuits.effects.edge_graph import Edges
 from mha_viz.circuits.effects.edge_runs import EdgeRuns
 from mha_viz.circuits.effects.over_pairs import shared_tokens
 from mha_viz.core.amounts import format_number
+from mha_viz.core.arguments import renamed
 from mha_viz.core.reprs import count, table_html
 from mha_viz.errors import ArgumentError
 from mha_viz.prediction.replay import OnProgress, Progress
@@ -26,17 +27,18 @@ ENOUGH = 0.9
 LEAST_ERRORS = 2  # standard errors that clean and corrupt must be apart
 
 
+@renamed(kept="mask")
 @dataclass(frozen=True, eq=False)
 class EdgeCircuit:
     """A choice of edges, each on a path from the embedding to the logits."""
 
     scores: EdgeScores  # what it was chosen by
-    kept: Edges  # (sender, receiver), whether the edge is in it
+    mask: Edges  # (sender, receiver), whether the edge is in it
 
     @property
     def size(self) -> int:
         """The number of its edges."""
-        return int(self.kept.sum())
+        return int(self.mask.sum())
 
     @property
     def edges(self) -> tuple[tuple[str, str], ...]:
@@ -47,14 +49,14 @@ class EdgeCircuit:
     @property
     def nodes(self) -> tuple[str, ...]:
         """Its embedding, heads and MLPs, in order."""
-        used = self.kept.any(1).tolist()
+        used = self.mask.any(1).tolist()
         return tuple(
             name for name, is_used in zip(self.scores.senders, used, strict=True) if is_used
         )
 
     def table(self) -> pd.DataFrame:
         """Make a row per edge, the strongest first; columns as of `EdgeScores.table`."""
-        return self.scores.table(self.kept)
+        return self.scores.table(self.mask)
 
     def by_position(self) -> pd.DataFrame:
         """Split the estimate of each edge by position, the largest part first.
@@ -71,11 +73,11 @@ class EdgeCircuit:
                 "Edges have no positions here: that takes estimates (method “eap” or “eap-ig”) and "
                 "pairs of one length."
             )
-        edges = scores.graph.table(self.kept)
+        edges = scores.graph.table(self.mask)
         parts = edges.loc[edges.index.repeat(n)].assign(
             position=np.tile(np.arange(n), len(edges)),
             token=np.tile([token.text for token in shared_tokens(pairs)], len(edges)),
-            score=scores.by_position[self.kept].flatten().numpy(),
+            score=scores.by_position[self.mask].flatten().numpy(),
         )
         return parts.sort_values("score", key=abs, ascending=False, ignore_index=True)
 
@@ -86,13 +88,13 @@ class EdgeCircuit:
         edge, too, carries the corrupt value. Edges near 0 could be left out one by one.
         `on_progress` is called with how many runs are done, and of how many.
         """
-        at = self.kept.nonzero()
-        without = self.kept.repeat(len(at) + 1, 1, 1)
+        at = self.mask.nonzero()
+        without = self.mask.repeat(len(at) + 1, 1, 1)
         without[range(len(at)), at[:, 0], at[:, 1]] = False
         runs = self.scores.held_out
         values = runs.values(without, Progress(on_progress, len(without)))
         shares = _share(runs, values.mean(1))
-        edges = self.scores.graph.table(self.kept)
+        edges = self.scores.graph.table(self.mask)
         costs = edges.assign(cost=(shares[-1] - shares[:-1]).numpy())
         return costs.sort_values("cost", ascending=False, ignore_index=True)
 
@@ -130,13 +132,13 @@ def edge_circuit(scores: EdgeScores, size: int) -> EdgeCircuit:
     """
     if isinstance(size, bool) or not isinstance(size, int) or not 1 <= size <= scores.n_edges:
         raise ArgumentError(f"size must be a whole number in 1..{scores.n_edges:,}, got {size!r}.")
-    kept = scores.graph.strongest(scores.scores, size)
-    if not bool(kept.any()):
+    mask = scores.graph.strongest(scores.scores, size)
+    if not bool(mask.any()):
         raise ArgumentError(
             f"No path from the embedding to the logits is among the strongest edges for a circuit "
             f"of {size}: ask for more edges."
         )
-    return EdgeCircuit(scores, kept)
+    return EdgeCircuit(scores, mask)
 
 
 @dataclass(frozen=True, eq=False)
@@ -264,7 +266,7 @@ def edge_faithfulness(
     shares, bounds = [], []
     for circuit in circuits:
         random_sets = [graph.draw(circuit.size, generator) for _ in range(n_random)]
-        both = [circuit.kept, graph.exists & ~circuit.kept]
+        both = [circuit.mask, graph.exists & ~circuit.mask]
         values = runs.values(torch.stack(both + random_sets), progress)
         shares.append(_share(runs, values.mean(1)))
         bounds.append(_interval(runs, values[0], seed))

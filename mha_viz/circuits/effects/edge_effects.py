@@ -113,9 +113,9 @@ class EdgeScores:
         progress = Progress(on_progress, len(chosen))
         progress.add(len(chosen) - len(missing))
         for part in missing.split(MAX_SETTINGS) if len(missing) else ():
-            kept = torch.ones(len(part), self.exact.numel(), dtype=torch.bool)
-            kept[range(len(part)), part] = False
-            values = self.runs.values(kept.unflatten(1, self.exact.shape), progress)
+            settings = torch.ones(len(part), self.exact.numel(), dtype=torch.bool)
+            settings[range(len(part)), part] = False
+            values = self.runs.values(settings.unflatten(1, self.exact.shape), progress)
             intervals = t_interval((values - self.runs.clean).T)
             for ends, of_part in zip((self.exact, self.low, self.high), intervals, strict=True):
                 ends.view(-1)[part] = of_part

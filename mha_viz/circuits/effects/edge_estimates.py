@@ -40,7 +40,7 @@ class _PairEstimates:
     """The scores of some pairs, which are added to those of others."""
 
     def __init__(self, runs: EdgeRuns, pairs: PairRuns, total: Scores) -> None:
-        self.runs, self.pairs, self.found = runs, pairs, total
+        self.runs, self.pairs, self.total = runs, pairs, total
         with torch.no_grad():
             self.change = pairs.clean.change_to(pairs.corrupt, runs.sites.layers)
 
@@ -66,10 +66,10 @@ class _PairEstimates:
     def _gradients(self, share: float, weight: float) -> tuple[EdgePass, list[list[Tensor]]]:
         """Differentiate the metric by each z, projection and MLP's input, and at the logits."""
         runs = self.runs
-        kept = torch.ones(1, *runs.graph.exists.shape)
-        kept[:, 0] = share
+        shares = torch.ones(1, *runs.graph.exists.shape)
+        shares[:, 0] = share
         with torch.enable_grad():
-            edge_pass = EdgePass(runs.sites, runs.graph, self.pairs, kept)
+            edge_pass = EdgePass(runs.sites, runs.graph, self.pairs, shares)
             total = self.pairs.behaviour.each(edge_pass.logits()).sum() * weight
         n = runs.graph.n_layers
         flat = torch.autograd.grad(
@@ -82,7 +82,7 @@ class _PairEstimates:
         self._put(slice(n), receivers, scores)
 
     def _put(self, senders: slice, receivers: slice, scores: Tensor) -> None:
-        into, scores = self.found[senders, receivers], scores.double().cpu()
+        into, scores = self.total[senders, receivers], scores.double().cpu()
         into += scores if into.shape[-1] == scores.shape[-1] else scores.sum(-1, keepdim=True)
 
     def _add_attention(self, layer: int, read: Tensor, gradient: Tensor) -> None:

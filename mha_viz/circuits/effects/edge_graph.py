@@ -86,13 +86,13 @@ class EdgeGraph:
         n = 1 + layer * (self.n_heads + 1)
         return n + self.n_heads if mlp and not self.parallel else n
 
-    def connected(self, kept: Edges) -> Edges:
+    def connected(self, edges: Edges) -> Edges:
         """Drop each edge that is on no path of kept edges from the embedding to the logits."""
         n = len(self.senders)
         between = torch.zeros(n + 1, n + 1)
-        between[:n].index_add_(1, self.node_of, kept.float())
+        between[:n].index_add_(1, self.node_of, edges.float())
         reached, reaching = _reachable(between, 0), _reachable(between.T, n)
-        return kept & reached[:n, None] & reaching[self.node_of]
+        return edges & reached[:n, None] & reaching[self.node_of]
 
     def strongest(self, scores: EdgeNumbers, size: int) -> Edges:
         """Keep as many of the largest |scores| as leave at most `size` edges connected.
@@ -117,23 +117,23 @@ class EdgeGraph:
 
         It has `size` edges; fewer where all those between its nodes are taken.
         """
-        kept = torch.zeros_like(self.exists)
+        drawn = torch.zeros_like(self.exists)
         while True:
-            more = kept.clone()
+            more = drawn.clone()
             more[tuple(torch.tensor(self._random_path(generator)).T)] = True
             if int(more.sum()) > size:
                 break
-            kept = more
-            if int(kept.sum()) == size:
-                return kept
+            drawn = more
+            if int(drawn.sum()) == size:
+                return drawn
         nodes = torch.zeros(len(self.senders) + 1, dtype=torch.bool)
-        nodes[:-1] = kept.any(1)
+        nodes[:-1] = drawn.any(1)
         nodes[[0, -1]] = True
-        loose = self.exists & ~kept & nodes[:-1, None] & nodes[self.node_of]
+        loose = self.exists & ~drawn & nodes[:-1, None] & nodes[self.node_of]
         loose_edges = loose.flatten().nonzero()[:, 0].tolist()
-        n_missing = min(size - int(kept.sum()), len(loose_edges))
-        kept.view(-1)[generator.sample(loose_edges, n_missing)] = True
-        return kept
+        n_missing = min(size - int(drawn.sum()), len(loose_edges))
+        drawn.view(-1)[generator.sample(loose_edges, n_missing)] = True
+        return drawn
 
     def _random_path(self, generator: random.Random) -> list[tuple[int, int]]:
         """Walk from the logits back to the embedding."""

@@ -29,7 +29,7 @@ MAX_SETTINGS = 64  # choices of edges in one pass
 class PairRuns:
     """Pairs of texts of one length that go into one pass: their clean and their corrupt run."""
 
-    places: tuple[int, ...]  # of the pairs among all
+    indices: tuple[int, ...]  # of the pairs among all
     runs: ReplayingPass  # of the clean texts
     behaviour: Behaviour
     clean: Recording
@@ -56,14 +56,14 @@ class EdgePass:
         sites: EdgeSites,
         graph: EdgeGraph,
         pairs: PairRuns,
-        kept: Bool[Tensor, "setting sender receiver"] | Float[Tensor, "setting sender receiver"],
+        shares: Bool[Tensor, "setting sender receiver"] | Float[Tensor, "setting sender receiver"],
     ) -> None:
         """Prepare a pass; of an edge between 0 and 1 so much is kept."""
         self.sites, self.graph, self.pairs = sites, graph, pairs
-        self.kept = kept.to(pairs.corrupt.final)
+        self.shares = shares.to(pairs.corrupt.final)
         embedding = pairs.clean.attention[0] - pairs.corrupt.attention[0]
         embedding.requires_grad_(torch.is_grad_enabled())  # so that all behind it is recorded
-        self._written: list[Tensor] = [embedding.expand(1, len(kept), *embedding.shape)]
+        self._written: list[Tensor] = [embedding.expand(1, len(shares), *embedding.shape)]
         self._written += [embedding] * 2 * graph.n_layers  # in whose place layers put theirs
         self.projected, self.z, self.read, self.mlp = ([embedding] * graph.n_layers for _ in "1234")
         self.final = embedding
@@ -83,18 +83,18 @@ class EdgePass:
             for projection in site.projections:
                 changes[projection.path] = partial(self._project, projection.laid_out)
             patches += [Patch(layer, at, partial(change, layer)) for at, change in changes.items()]
-        return run_patched(self.pairs.runs, len(self.kept), patches)
+        return run_patched(self.pairs.runs, len(self.shares), patches)
 
     def _reads(self, n_blocks: int, readers: slice, stream: Tensor, current: Tensor) -> Tensor:
         """Compute what some readers get, with a row for each: (reader, row, position, d_model)."""
         n = sum(len(block) for block in self._written[:n_blocks])
-        kept = self.kept[:, :n, readers]
-        if not torch.is_grad_enabled() and bool((kept == 1).all()):
+        shares = self.shares[:, :n, readers]
+        if not torch.is_grad_enabled() and bool((shares == 1).all()):
             return current.reshape(1, -1, *stream.shape[1:])  # the stream of this pass itself
-        if bool((kept == kept[..., :1]).all()):
-            kept = kept[..., :1]  # one stands for all
+        if bool((shares == shares[..., :1]).all()):
+            shares = shares[..., :1]  # one stands for all
         written = torch.cat(self._written[:n_blocks])
-        return (stream + torch.einsum("csr,scbnd->rcbnd", kept, written)).flatten(1, 2)
+        return (stream + torch.einsum("csr,scbnd->rcbnd", shares, written)).flatten(1, 2)
 
     def _attention_reads(
         self, shared: bool, layer: int, norm: nn.Module, current: Tensor
@@ -110,7 +110,7 @@ class EdgePass:
 
     def _heads_write(self, layer: int, z: Tensor) -> Tensor:
         self.z[layer] = z
-        change = z.unflatten(0, (len(self.kept), -1)) - self.pairs.corrupt.z[layer]
+        change = z.unflatten(0, (len(self.shares), -1)) - self.pairs.corrupt.z[layer]
         self._written[2 * layer + 1] = torch.einsum(
             "cbhnw,hwd->hcbnd", change, self.sites.layers[layer].W_O
         )
@@ -179,12 +179,12 @@ class EdgeRuns:
         self._check()
 
     def values(
-        self, kept: Bool[Tensor, "setting sender receiver"], progress: Progress | None = None
+        self, settings: Bool[Tensor, "setting sender receiver"], progress: Progress | None = None
     ) -> Float[Tensor, "setting pair"]:
         """Compute the metric of each pair under each choice of edges, float64."""
         values = []
         with torch.inference_mode(False), torch.no_grad():
-            for part in kept.split(self.n_settings):
+            for part in settings.split(self.n_settings):
                 each = [
                     pairs.behaviour.each(EdgePass(self.sites, self.graph, pairs, part).logits()).T
                     for pairs in self.pairs
@@ -196,7 +196,7 @@ class EdgeRuns:
 
     def _in_order(self, each: list[Tensor]) -> Tensor:
         """Put what was found by passes in the order of the pairs."""
-        numbers = [number for pairs in self.pairs for number in pairs.places]
+        numbers = [number for pairs in self.pairs for number in pairs.indices]
         return torch.cat(each).cpu().double()[torch.tensor(numbers).argsort()]
 
     def _check(self) -> None:

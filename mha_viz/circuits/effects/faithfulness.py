@@ -70,7 +70,7 @@ def faithfulness(
     >>> model = mv.load("tiny-gpt2")
     >>> task = mv.make_task(model, "closing", n_examples=6)
     >>> found = faithfulness(model, task, [(0, 1), (3, 6)], n_random=5)
-    >>> found.held_out.whole > found.held_out.alone, len(found.random_alone)
+    >>> found.held_out.all_heads > found.held_out.alone, len(found.random_alone)
     (True, 5)
     """
     task = task_of(model, task)
@@ -201,10 +201,10 @@ def _outcome(values: Float[Tensor, "4 example"]) -> Outcome:
 
 
 def _only(model: AttentionModel, heads: Sequence[Head]) -> Bool[Tensor, "layer head"]:
-    kept = torch.zeros(model.n_layers, model.n_heads, dtype=torch.bool)
+    mask = torch.zeros(model.n_layers, model.n_heads, dtype=torch.bool)
     for layer, head in heads:
-        kept[head_place(model, layer, head)] = True
-    return kept
+        mask[head_place(model, layer, head)] = True
+    return mask
 
 
 def _checked(model: AttentionModel, heads: Sequence[Sequence[int]]) -> list[Head]:

@@ -22,27 +22,27 @@ class TaskRuns:
     """The behaviour of a model on texts of a task, for any choice of heads.
 
     A head that is not kept gives its mean z over the task's other texts of the same length, by
-    position; of a task without others, its z on the corrupted text.
+    position; of a task without further texts, its z on the corrupted text.
     """
 
     def __init__(self, model: AttentionModel, task: Task) -> None:
         self.model = model
         self._means = {
-            length: _means(model, [task.others[i] for i in rows])
-            for length, rows in by_length(task.others).items()
+            length: _means(model, [task.further_texts[i] for i in rows])
+            for length, rows in by_length(task.further_texts).items()
         }
 
     @torch.inference_mode(False)
     @torch.no_grad()
     def values(
         self,
-        kept: Bool[Tensor, "setting layer head"],
+        settings: Bool[Tensor, "setting layer head"],
         examples: Sequence[Example],
         progress: Progress,
     ) -> Float[Tensor, "setting example"]:
         """Compute logit(right) - logit(wrong) of each example while only the kept heads act."""
-        values = torch.zeros(len(kept), len(examples), dtype=torch.float64)
-        for part in passes(examples, MAX_TOKENS // min(len(kept), 8)):
+        values = torch.zeros(len(settings), len(examples), dtype=torch.float64)
+        for part in passes(examples, MAX_TOKENS // min(len(settings), 8)):
             runs, rows = ReplayingPass(self.model, part), torch.tensor(part.text)
             chosen = [examples[row] for row in part.text]
             wrong = torch.tensor([example.wrong for example in chosen])
@@ -50,16 +50,16 @@ class TaskRuns:
             instead = self._means.get(len(part.rows[0].input_ids))
             if instead is None:
                 instead = z_of(self.model, [example.corrupt for example in chosen])
-            for first, settings in runs.batches(kept.float(), progress.report):
-                replaced = ~kept[settings, :, None, :, None]  # at all positions of all rows
+            for first, numbers in runs.batches(settings.float(), progress.report):
+                replaced = ~settings[numbers, :, None, :, None]  # at all positions of all rows
                 patches = [
                     patch_cells(layer, "z", instead[layer][None], replaced[:, layer])
                     for layer in range(first, self.model.n_layers)
                 ]
                 probe = Probe((), progress.report)
-                outcomes = run_patched(runs, len(settings), patches, first, probe)
-                values[settings[:, None], rows] = behaviour.each(outcomes).cpu()
-                progress.add(len(settings) * len(rows))
+                outcomes = run_patched(runs, len(numbers), patches, first, probe)
+                values[numbers[:, None], rows] = behaviour.each(outcomes).cpu()
+                progress.add(len(numbers) * len(rows))
         return values
 
 

@@ -131,7 +131,7 @@ def task_attribution(
     """
 
     def shares_of(pair: Example) -> tuple[tuple[Component, ...], Tensor, Tensor]:
-        readouts = readout(model, pair.clean, pair.place)
+        readouts = readout(model, pair.clean, pair.position)
         weights = logit_weights(readouts.logits, pair.right, pair.wrong, "logit")
         components, shares = component_shares(readouts, weights, readouts.W_U @ weights, "logit")
         return (
@@ -183,14 +183,14 @@ def task_graph(
     >>> import mha_viz as mv
     >>> model = mv.load("tiny-gpt2")
     >>> graph = task_graph(model, mv.make_task(model, "induction", n_examples=4), share=1)
-    >>> abs(graph.held + graph.rest - graph.value) < 1e-3
+    >>> abs(graph.held + graph.final_bias - graph.value) < 1e-3
     True
     """
     chosen_pins = checked(share, pins)
 
     def paths_of(pair: Example) -> PathsToLogit:
-        readouts = readout(model, pair.clean, pair.place)
-        return PathsToLogit(model, readouts, pair.place, pair.right, pair.wrong)
+        readouts = readout(model, pair.clean, pair.position)
+        return PathsToLogit(model, readouts, pair.position, pair.right, pair.wrong)
 
     runs = _each_pair(model, task, paths_of, on_progress)
     pairs = count(len(runs), "pair")
@@ -224,7 +224,7 @@ def _each_pair(
 
 def shared_tokens(pairs: Sequence[Example]) -> tuple[Token, ...]:
     """Label each position by its token, or the first of several; one for all of several lengths."""
-    if len({(len(pair.clean.tokens), pair.place) for pair in pairs}) > 1:
+    if len({(len(pair.clean.tokens), pair.position) for pair in pairs}) > 1:
         return (Token("all tokens", -1),)
     tokens = []
     for column in zip(*(pair.clean.tokens for pair in pairs), strict=True):

@@ -164,9 +164,9 @@ class PathEffects:
         high.
         """
         ends = np.array(np.nonzero(self._exists))
-        known = np.where(np.isnan(self.estimate), "", "estimate")
-        known = np.where(np.isnan(self.exact), known, "measured")
-        columns = dict(effect=self.effect, known=known, estimate=self.estimate, exact=self.exact)
+        origin = np.where(np.isnan(self.estimate), "", "estimate")
+        origin = np.where(np.isnan(self.exact), origin, "measured")
+        columns = dict(effect=self.effect, known=origin, estimate=self.estimate, exact=self.exact)
         columns |= dict(low=self.low, high=self.high)
         numbers = np.array(self.layer_numbers)
         return pd.DataFrame(

@@ -9,6 +9,7 @@ import pandas as pd
 
 from mha_viz.circuits.effects.path_runs import Head
 from mha_viz.core.amounts import format_number
+from mha_viz.core.arguments import renamed
 from mha_viz.core.json_file import JsonKind, is_finite, is_text, is_whole
 from mha_viz.core.output_file import write_file
 from mha_viz.core.reprs import table_html
@@ -27,22 +28,23 @@ STAND_INS = {
 LEAST = 0.1  # logits that all heads must add for a share of them: a factor of 1.1 in the odds
 
 
+@renamed(whole="all_heads")
 class Outcome(NamedTuple):
     """A task's behaviour under four settings of the heads, as means over some texts, in logits."""
 
-    whole: float  # whole, nothing: with every head as it is, and with none acting
+    all_heads: float  # all_heads, nothing: with every head as it is, and with none acting
     nothing: float
     alone: float  # with the heads of a choice alone acting
     missing: float  # with every head acting but those of the choice
-    error: float  # the standard error of whole - nothing over the texts
+    error: float  # the standard error of all_heads - nothing over the texts
 
     @property
     def refusal(self) -> str:
         """The reason why no share of this behaviour is given; "" where it is."""
-        size = self.whole - self.nothing
+        size = self.all_heads - self.nothing
         if size > max(LEAST, 2 * self.error):
             return ""
-        all_heads, nothing, added = map(format_number, (self.whole, self.nothing, size))
+        all_heads, nothing, added = map(format_number, (self.all_heads, self.nothing, size))
         error = format_number(self.error, digits=2)
         return (
             f"The behaviour is {all_heads} logits with all heads and {nothing} with none. So they "
@@ -51,11 +53,11 @@ class Outcome(NamedTuple):
         )
 
     def share(self, value: float) -> float:
-        """Compute (value - nothing) / (whole - nothing): 1 is the whole behaviour, 0 none of it.
+        """Compute (value - nothing) / (all_heads - nothing): 1 is all of the behaviour, 0 none.
 
         NaN where there is a `refusal`.
         """
-        size = self.whole - self.nothing
+        size = self.all_heads - self.nothing
         return float("nan") if self.refusal else (value - self.nothing) / size
 
 

@@ -137,8 +137,8 @@ def attended(model: AttentionModel, task: Task, heads: Sequence[tuple[int, int]]
             for number, example in enumerate(examples):
                 kinds, n_visible = _kinds(example, masked)
                 for (layer, head), (at, _) in zip(heads, positions, strict=True):
-                    weights = probe.tensors["pattern"][at][number, head, example.place, :n_visible]
-                    row = weights.double().cpu()
+                    weights = probe.tensors["pattern"][at][number, head, example.position]
+                    row = weights[:n_visible].double().cpu()
                     rows += [
                         (layer, head, kind, float(row[keys].sum()), float(keys.sum()) / n_visible)
                         for kind, keys in kinds.items()
@@ -151,12 +151,13 @@ def attended(model: AttentionModel, task: Task, heads: Sequence[tuple[int, int]]
 
 def _kinds(example: Example, masked: bool) -> tuple[dict[str, Bool[Tensor, " key"]], int]:
     """Mark the keys of each kind that the query may see, and count all that it may see."""
-    n_visible = len(example.clean.input_ids) if masked else example.place + 1
+    n_visible = len(example.clean.input_ids) if masked else example.position + 1
     ids, key = torch.tensor(example.clean.input_ids[:n_visible]), torch.arange(n_visible)
-    at_hand = example.place - masked
+    at_hand = example.position - masked
     copies = ids == ids[at_hand]
     copies[at_hand] = False
-    after = copies.roll(1) & (key > 0) & (key != example.place)
-    marks = (ids == example.right, ids == example.wrong, after, key == example.place - 1, key == 0)
-    kinds = dict(zip(KINDS, (*marks, key == example.place), strict=True))
+    after = copies.roll(1) & (key > 0) & (key != example.position)
+    marks = (ids == example.right, ids == example.wrong, after)
+    marks += (key == example.position - 1, key == 0, key == example.position)
+    kinds = dict(zip(KINDS, marks, strict=True))
     return kinds, n_visible

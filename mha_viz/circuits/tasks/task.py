@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
+from mha_viz.core.arguments import renamed
 from mha_viz.core.reprs import count
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import ArgumentError
@@ -14,19 +15,21 @@ from mha_viz.text.tokens import Encoded
 StandIn = Literal["mean", "corrupt"]
 
 
+@renamed(place="position")
 class Example(NamedTuple):
     """A text in which the behaviour shows, and one of as many tokens in which another one does.
 
-    `right` is what belongs at `place` in the clean text, `wrong` what belongs there in the other.
+    `right` is the token at `position` of the clean text, `wrong` that of the corrupt one.
     """
 
     clean: Encoded
     corrupt: Encoded
-    place: int
+    position: int
     right: int
     wrong: int
 
 
+@renamed(others="further_texts")
 @dataclass(frozen=True, eq=False)
 class Task:
     """Texts that ask one model for one behaviour."""
@@ -35,7 +38,7 @@ class Task:
     model: str  # its name
     seed: int  # by which the texts were drawn
     examples: tuple[Example, ...]  # no two of the same clean text
-    others: tuple[Encoded, ...]  # further texts, for the means that take a head's place; or none
+    further_texts: tuple[Encoded, ...]  # for the means that take a head's place; or none
     left_out: tuple[str, ...] = ()  # a sentence on each pair or word that does not fit the model
 
     @property
@@ -52,10 +55,10 @@ class Task:
     def stand_in(self) -> StandIn:
         """The output that a head gives which does not act.
 
-        "mean": its mean over `others` of the same length, by position. "corrupt": its output on the
-        corrupted text, where a task has no others.
+        "mean": its mean over `further_texts` of the same length, by position. "corrupt": its output
+        on the corrupted text, where a task has none.
         """
-        return "mean" if self.others else "corrupt"
+        return "mean" if self.further_texts else "corrupt"
 
     def check_model(self, model: AttentionModel) -> None:
         """Raise ArgumentError unless the task was made for this model."""
@@ -89,7 +92,7 @@ def targets_of(
     return PredictionTargets(
         rows=tuple(getattr(example, name) for example in examples),
         text=tuple(range(len(examples))),
-        positions=tuple((example.place,) for example in examples),
+        positions=tuple((example.position,) for example in examples),
         answers=tuple((example.right,) for example in examples),
         n_texts=len(examples),
     )

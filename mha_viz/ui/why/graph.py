@@ -168,7 +168,7 @@ def _folded_pins(
         same = [j for (i, j), name in labels.items() if i == pin.layer and name == label]
         head = min(same) if label is not None else pin.head
         at = {"tokens": pin.position, "words": columns[pin.position], "text": -1}[view.fold]
-        drawn.append(Pin(pin.layer, pin.what, head, pin.position if pin.position < 0 else at))
+        drawn.append(Pin(pin.layer, pin.kind, head, pin.position if pin.position < 0 else at))
     return drawn
 
 

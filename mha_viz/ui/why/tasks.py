@@ -138,7 +138,7 @@ def aligned(example: Example) -> str:
     """Write a pair token by token, both tokens where they differ; of a long one, what is near."""
     pairs = list(zip(example.clean.tokens, example.corrupt.tokens, strict=True))
     marked = [i for i, (clean, corrupt) in enumerate(pairs) if clean.id != corrupt.id]
-    marked.append(example.place)
+    marked.append(example.position)
     near = {i for at in marked for i in range(at - AROUND, at + AROUND + 1)}
     words, before = list[str](), -1
     for i, (clean, corrupt) in enumerate(pairs):

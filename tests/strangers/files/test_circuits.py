@@ -36,7 +36,7 @@ def opened(content: bytes, path: Path) -> str:
     except RecordError as error:
         return str(error)
     assert f"{found!r}{found.model}".encode()
-    assert len(found.table()) == 6 and isfinite(found.held_out.whole - found.held_out.nothing)
+    assert len(found.table()) == 6 and isfinite(found.held_out.all_heads - found.held_out.nothing)
     assert found.beside_random and isinstance(found.held_out, Outcome)
     return ""
 

@@ -70,7 +70,7 @@ def prediction_graph(
 ) -> None:
     """Draw a graph of one prediction with its pinned nodes, and what belongs to it."""
     file = safe_name(f"graph_{graph.model}_{graph.position}", "graph")
-    parts = (graph.held, graph.value - graph.rest)
+    parts = (graph.held, graph.value - graph.final_bias)
     explained = "{} of {} logits".format(*(format_number(part, signed=True) for part in parts))
     share = f"the largest edges, {format_share(graph.share)} of all: {explained}"
 
@@ -145,8 +145,8 @@ def prediction_payload(graph: PredictionGraph, pins: Sequence[Pin] = ()) -> byte
     step = graph.step
     nodes = [
         [
-            2 * pin.layer + (pin.what in ("mid", "H") or 2 * (pin.what == "MLP")),
-            {"H": KINDS.index("source"), "MLP": KINDS.index("MLP")}.get(pin.what, 0),
+            2 * pin.layer + (pin.kind in ("mid", "H") or 2 * (pin.kind == "MLP")),
+            {"H": KINDS.index("source"), "MLP": KINDS.index("MLP")}.get(pin.kind, 0),
             pin.head,
             pin.position,
         ]
@@ -154,7 +154,8 @@ def prediction_payload(graph: PredictionGraph, pins: Sequence[Pin] = ()) -> byte
     ]
     if step == 2:
         nodes = [[level + (kind == 1), kind, *details] for level, kind, *details in nodes]
-    signed = {name: getattr(graph, name) for name in ("value", "held", "rest", "token")}
+    signed = {name: getattr(graph, name) for name in ("value", "held", "token")}
+    signed["rest"] = graph.final_bias
     options: dict[str, Any] = {"position": graph.position, "layers": graph.n_layers, "step": step}
     options |= {"folded": len(graph.tokens) == 1 and graph.tokens[0].id < 0}
     options |= {"title": f"{SIGNED_NAME}: {describe_signed(graph)}"}
