@@ -28,7 +28,7 @@ from mha_viz.core.amounts import of_bytes
 from mha_viz.core.attention.scoring import Scoring, Sight, Tiles, attention_by_rows
 from mha_viz.core.measure import measure as metrics_of
 from mha_viz.core.measure import text_sums
-from mha_viz.core.record.record import Token
+from mha_viz.core.record.attention_record import Token
 from mha_viz.corpus.measure.batches import batches, pass_tokens, prepared
 from mha_viz.corpus.measure.shard import Settings, measure_batches
 from mha_viz.corpus.sources.source import Item

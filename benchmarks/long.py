@@ -21,7 +21,7 @@ from benchmarks.measure import Result, at_most, interleaved, ratio, spread
 from benchmarks.memory import forget_peak, status
 from benchmarks.trace import WORDS, text
 from mha_viz.core.measure import measure as metrics_of
-from mha_viz.core.record.record import AttentionRecord
+from mha_viz.core.record.attention_record import AttentionRecord
 from mha_viz.engine.model import AttentionModel
 from mha_viz.web.payload import grid_payload
 

@@ -15,9 +15,9 @@ from benchmarks.grid import served
 from benchmarks.measure import Result, at_most, spread
 from mha_viz.core.attention.scoring import Scoring, Sight
 from mha_viz.core.compare.query_key_map import map_of_records
+from mha_viz.core.record.attention_record import AttentionRecord
 from mha_viz.core.record.fields import Token
 from mha_viz.core.record.patterns import ComputedPatterns
-from mha_viz.core.record.record import AttentionRecord
 from mha_viz.web.browser import script, style
 from mha_viz.web.payload import map_payload, unpack
 

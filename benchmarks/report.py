@@ -24,7 +24,7 @@ from mha_viz.core.metrics.output_pairs import cka, correlation, redundancy
 from mha_viz.core.metrics.output_weights import output_root
 from mha_viz.core.metrics.outputs import effective_rank
 from mha_viz.core.metrics.pairs import hellinger, jensen_shannon
-from mha_viz.core.record.record import AttentionRecord
+from mha_viz.core.record.attention_record import AttentionRecord
 from mha_viz.reports.report import head_report
 
 AIMS = {

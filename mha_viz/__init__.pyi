@@ -44,7 +44,7 @@ from mha_viz.circuits.effects.path_effects import path_effects as path_effects
 from mha_viz.circuits.effects.tested_heads import Faithfulness as Faithfulness
 from mha_viz.circuits.tasks.accuracy import task_accuracy as task_accuracy
 from mha_viz.circuits.tasks.make_task import make_task as make_task
-from mha_viz.core.attention.attention import attention as attention
+from mha_viz.core.attention.dot_product import attention as attention
 from mha_viz.core.attention.multi_head import (
     AttentionOutput as AttentionOutput,
 )
@@ -57,8 +57,8 @@ from mha_viz.core.compare.token_spaces import HeadSpaces as HeadSpaces
 from mha_viz.core.measure import head_similarity as head_similarity
 from mha_viz.core.metrics import METRICS as METRICS
 from mha_viz.core.metrics.table import register_metric as register_metric
-from mha_viz.core.record.record import AttentionRecord as AttentionRecord
-from mha_viz.core.record.record import Token as Token
+from mha_viz.core.record.attention_record import AttentionRecord as AttentionRecord
+from mha_viz.core.record.attention_record import Token as Token
 from mha_viz.corpus.query.study import Study as Study
 from mha_viz.corpus.run.head_probe import HeadProbe as HeadProbe
 from mha_viz.corpus.run.head_probe import probe_heads as probe_heads

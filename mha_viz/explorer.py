@@ -10,7 +10,7 @@ from typing import Any
 from jaxtyping import Float
 from torch import Tensor
 
-from mha_viz.core.record.record import AttentionRecord
+from mha_viz.core.record.attention_record import AttentionRecord
 from mha_viz.extras import require
 from mha_viz.notebook import record_image, record_payload
 from mha_viz.web.browser import notebook_script, style

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from mha_viz.core.measure import measure
 from mha_viz.core.metrics import METRICS
-from mha_viz.core.record.record import AttentionRecord
+from mha_viz.core.record.attention_record import AttentionRecord
 from mha_viz.core.record.visible import visible_keys, visible_tiles
 from mha_viz.core.reprs import count
 from mha_viz.extras import missing

@@ -22,7 +22,7 @@ from mha_viz.core.reprs import count
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-    from mha_viz.core.record.record import AttentionRecord
+    from mha_viz.core.record.attention_record import AttentionRecord
 
 N_PAIRS = 20  # rows of the table of a head
 _WIDEST = 10_000  # letters, more than any table has in a line

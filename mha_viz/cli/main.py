@@ -27,7 +27,7 @@ from mha_viz.errors import ArgumentError, MhaVizError, escaped
 from mha_viz.extras import require
 
 if TYPE_CHECKING:
-    from mha_viz.core.record.record import AttentionRecord
+    from mha_viz.core.record.attention_record import AttentionRecord
 
 FAILED, INTERRUPTED = 2, 130
 

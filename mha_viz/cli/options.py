@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
     from mha_viz.circuits.tasks.task import Task
-    from mha_viz.core.record.record import AttentionRecord
+    from mha_viz.core.record.attention_record import AttentionRecord
     from mha_viz.engine.model import AttentionModel
 
 

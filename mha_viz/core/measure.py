@@ -18,8 +18,8 @@ from mha_viz.core.metrics.rotation import RotatedScores
 from mha_viz.core.metrics.row_sums import TextSums
 from mha_viz.core.metrics.table import UNSEEN, output_metrics
 from mha_viz.core.names import LIKENESS, PAIR_MEASURES
+from mha_viz.core.record.attention_record import AttentionRecord, Token
 from mha_viz.core.record.patterns import STORED_BYTES, ComputedPatterns, Patterns, StoredPatterns
-from mha_viz.core.record.record import AttentionRecord, Token
 from mha_viz.core.record.visible import allowed_keys, distinct_masks, parts
 from mha_viz.errors import ArgumentError
 

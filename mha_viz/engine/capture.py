@@ -16,13 +16,13 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.overrides import TorchFunctionMode
 
-from mha_viz.core.attention.attention import attention
+from mha_viz.core.attention.dot_product import attention, weights
 from mha_viz.errors import ArgumentError, RecordError
 from mha_viz.text.from_weights import record
 
 if TYPE_CHECKING:
+    from mha_viz.core.record.attention_record import AttentionRecord
     from mha_viz.core.record.fields import Token
-    from mha_viz.core.record.record import AttentionRecord
 
 TOLERANCE = 1e-4  # of float32: between our weights and the mean over heads that a module returns
 
@@ -208,29 +208,24 @@ class _Capturing(TorchFunctionMode):
             call.apply_defaults()
             if func is F.multi_head_attention_forward:
                 return self._module(func, call.arguments)
-            return self._fused(func(*args, **named), **call.arguments)
+            return self._fused(func(*args, **named), call.arguments)
         return func(*args, **named)
 
-    def _fused(
-        self,
-        own: Tensor,
-        query: Tensor,
-        key: Tensor,
-        value: Tensor,
-        attn_mask: Tensor | None,
-        dropout_p: float,
-        is_causal: bool,
-        scale: float | None,
-        enable_gqa: bool,
-    ) -> Tensor:
-        """Keep the weights of one fused call, whose output `own` is (*batch, n_heads, query, d)."""
-        _check_dropout(dropout_p)
+    def _fused(self, output: Tensor, call: Mapping[str, Any]) -> Tensor:
+        """Keep the weights of one fused call, called as torch names its arguments.
+
+        Its output is (*batch, n_heads, query, d).
+        """
+        _check_dropout(call["dropout_p"])
+        query, key, value = (call[name] for name in ("query", "key", "value"))
         if query.ndim == 3:  # no axis of heads
             query, key, value = query.unsqueeze(1), key.unsqueeze(1), value.unsqueeze(1)
-        z, pattern = attention(query, key, value, attn_mask, is_causal, scale)
+        mixed, pattern = attention(
+            query, key, value, call["attn_mask"], call["is_causal"], call["scale"]
+        )
         assert pattern is not None  # it was asked for
-        self._keep(pattern, z, own.reshape(z.shape))
-        return own
+        self._keep(pattern, mixed, output.reshape(mixed.shape))
+        return output
 
     def _module(
         self, func: Callable[..., tuple[Tensor, Tensor]], call: dict[str, Any]
@@ -278,7 +273,7 @@ def _weights(call: Mapping[str, Any]) -> Tensor | None:
         F.linear(x, matrix, bias).unflatten(-1, (heads, -1)).permute(1, 2, 0, 3)
         for x, matrix, bias in zip((query, key), matrices, biases, strict=True)
     )
-    return attention(q, k, k, _mask(call, q, k))[1]
+    return weights(q, k, _mask(call, q, k))
 
 
 def _mask(call: Mapping[str, Any], q: Tensor, k: Tensor) -> Tensor | None:
@@ -309,20 +304,15 @@ def _check_dropout(probability: float) -> None:
         )
 
 
-def _fused_signature(
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    attn_mask: Tensor | None = None,
-    dropout_p: float = 0.0,
-    is_causal: bool = False,
-    scale: float | None = None,
-    enable_gqa: bool = False,
-) -> None:
-    """Stand in for the signature of the built-in function, which has none that can be read."""
-
-
+# torch's built-in function has no signature that can be read.
+_EITHER = inspect.Parameter.POSITIONAL_OR_KEYWORD
+_DEFAULTS: dict[str, Any] = dict(attn_mask=None, dropout_p=0.0, is_causal=False, scale=None)
+_DEFAULTS["enable_gqa"] = False
+_FUSED_SIGNATURE = inspect.Signature(
+    [inspect.Parameter(name, _EITHER) for name in ("query", "key", "value")]
+    + [inspect.Parameter(name, _EITHER, default=value) for name, value in _DEFAULTS.items()]
+)
 _SIGNATURES = {
-    F.scaled_dot_product_attention: inspect.signature(_fused_signature),
+    F.scaled_dot_product_attention: _FUSED_SIGNATURE,
     F.multi_head_attention_forward: inspect.signature(F.multi_head_attention_forward),
 }

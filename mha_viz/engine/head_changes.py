@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 
 from mha_viz.core.layer_numbers import head_name, layers_in_words
-from mha_viz.core.record.record import AttentionRecord
+from mha_viz.core.record.attention_record import AttentionRecord
 from mha_viz.engine.intervention import Change, Intervention, ReferenceMeans
 from mha_viz.engine.loaded_network import LoadedNetwork
 from mha_viz.engine.probe import HeadEdits

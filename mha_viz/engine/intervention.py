@@ -10,14 +10,15 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from mha_viz.core.attention.attention import softmax, visible
-from mha_viz.core.attention.attention import z as mix
 from mha_viz.core.attention.checks import Number
+from mha_viz.core.attention.dot_product import softmax
+from mha_viz.core.attention.dot_product import z as mix
+from mha_viz.core.attention.masks import visible
 from mha_viz.core.layer_numbers import head_name
 from mha_viz.core.names import HOWS
+from mha_viz.core.record.attention_record import AttentionRecord
 from mha_viz.core.record.derived import ReplacedPatterns
 from mha_viz.core.record.patterns import Patterns
-from mha_viz.core.record.record import AttentionRecord
 from mha_viz.errors import ArgumentError
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from mha_viz.core.record.record import AttentionRecord
+from mha_viz.core.record.attention_record import AttentionRecord
 from mha_viz.engine.head_changes import Gates, head_edits
 from mha_viz.engine.intervention import Intervention
 from mha_viz.engine.loaded_network import LoadedNetwork

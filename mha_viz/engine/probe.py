@@ -6,8 +6,12 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
-from mha_viz.core.attention.attention import visible
+from mha_viz.core.attention.checks import check_numbers, check_tensors
+from mha_viz.core.attention.dot_product import fused_z, weights, write_weights
+from mha_viz.core.attention.dot_product import z as mix
+from mha_viz.core.attention.masks import visible
 from mha_viz.core.attention.scoring import (
     RowReduction,
     Scoring,
@@ -29,12 +33,37 @@ HeadChange = Callable[[int, Tensor, Tensor | None, Tensor, Tensor | None], Chang
 # position, width). What comes back may have as many key heads as query heads; or it is the layer's
 # z, and no attention is computed.
 InputChange = Callable[[int, Tensor, Tensor, Tensor], tuple[Tensor, ...] | Tensor]
-# One layer's attention: query, key, value -> z, pattern; as `attention`, mask and scale included.
-LayerAttention = Callable[..., tuple[Tensor, Tensor | None]]
-
 
 # What is made of one layer's pattern block by block: its number, scoring and queries are given.
 LayerReductions = Callable[[int, Scoring, Tensor], Sequence[RowReduction]]
+
+
+@dataclass(frozen=True, eq=False)
+class LayerAttention:
+    """One layer's attention in one run, as functions of query, key and value."""
+
+    scoring: Scoring  # its scale, soft cap and sinks
+    mask: Tensor | None  # what is added to the scores
+
+    def check(self, query: Tensor, key: Tensor, value: Tensor) -> None:
+        """Refuse tensors and numbers that do not fit each other."""
+        check_tensors(query, key, value, self.mask)
+        check_numbers(self.scoring.scale, self.scoring.softcap)
+
+    def weights(self, query: Tensor, key: Tensor, room: Tensor | None = None) -> Tensor:
+        """Compute the pattern, in memory of the caller's where there is some."""
+        scale, softcap, sinks = self.scoring.scale, self.scoring.softcap, self.scoring.sinks
+        if room is None:
+            return weights(query, key, self.mask, False, scale, softcap, sinks)
+        write_weights(room, query, key, self.mask, scale, softcap, sinks)
+        return room
+
+    def z(self, query: Tensor, key: Tensor, value: Tensor, *, dropout: float = 0.0) -> Tensor:
+        """Compute z alone, by torch's kernel where that knows the layer's rule."""
+        if self.scoring.softcap is None and self.scoring.sinks is None:
+            return fused_z(query, key, value, self.mask, False, self.scoring.scale, dropout)
+        pattern = self.weights(query, key)
+        return mix(F.dropout(pattern, dropout) if dropout else pattern, value)
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,15 +202,13 @@ class Probe:
         self.allowed.append(self._once(visible_keys, bias, *made_of))
 
     def attend_by_rows(
-        self, attend: LayerAttention, scoring: Scoring, tensors: Sequence[Tensor], *mask: Any
+        self, attend: LayerAttention, tensors: Sequence[Tensor], *made_of: Tensor | None
     ) -> Tensor:
         """Compute the z of one text, and keep what its pattern is computed from.
 
-        `attend` is the layer's `attention`, its mask included, `scoring` its scale, soft cap and
-        sinks; `tensors` are query, key and value, (1, head, position, width); `mask` is what is
-        added to the scores, and the tensors that it is made of.
+        `tensors` are query, key and value, (1, head, position, width); the layer's mask is
+        `made_of` these.
         """
-        bias, *made_of = mask
         query, key, value = tensors
         query, key = self._gather("query", query), self._gather("key", key)
         shape = (-1, query.shape[-2], key.shape[-2])
@@ -189,8 +216,8 @@ class Probe:
         def rule(added: Tensor | None) -> tuple[Sight, Tensor | None]:
             return sight_and_bias(None if added is None else added[0].expand(shape))
 
-        sight, bias = self._once(rule, bias, *made_of)
-        scoring = replace(scoring, sight=sight, bias=bias)
+        sight, bias = self._once(rule, attend.mask, *made_of)
+        scoring = replace(attend.scoring, sight=sight, bias=bias)
         layer = len(self.modules)
         reductions = [] if self.reductions is None else [*self.reductions(layer, scoring, query)]
         sink = None
@@ -199,8 +226,8 @@ class Probe:
             reductions.append(sink)
         if not reductions and scoring.softcap is None:
             plain = bias is None and (sight.is_everything or sight.is_causal)
-            band_mask = {"mask": None, "causal": sight.is_causal} if plain else {}
-            z, _ = attend(query, key, value, need_pattern=False, **band_mask)
+            mask = None if plain else attend.mask
+            z = fused_z(query, key, value, mask, plain and sight.is_causal, scoring.scale)
         else:
             heads = query[0], key[0], value[0]
             z = attention_by_rows(*heads, scoring, reductions)[None]

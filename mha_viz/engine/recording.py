@@ -12,8 +12,8 @@ from torch import Tensor
 from mha_viz.core.attention.scoring import RowReduction, Scoring, Tiles
 from mha_viz.core.measure import text_sums
 from mha_viz.core.metrics.row_sums import TextSums
+from mha_viz.core.record.attention_record import AttentionRecord
 from mha_viz.core.record.patterns import ComputedPatterns, Patterns, StoredPatterns, weight_bounds
-from mha_viz.core.record.record import AttentionRecord
 from mha_viz.engine.intervention import Change
 from mha_viz.engine.loaded_network import TILES, LoadedNetwork
 from mha_viz.engine.probe import HeadEdits, LayerTensors, Probe, ScoredLayer

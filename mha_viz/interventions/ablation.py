@@ -9,7 +9,7 @@ import torch
 
 from mha_viz.core.attention.checks import Number
 from mha_viz.core.layer_numbers import head_name
-from mha_viz.core.record.record import AttentionRecord
+from mha_viz.core.record.attention_record import AttentionRecord
 from mha_viz.core.reprs import table_html
 from mha_viz.engine.head_changes import averaged_over, reference_means
 from mha_viz.engine.intervention import Intervention, ReferenceMeans

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from mha_viz.core.attention.multi_head import AttentionWeights
-from mha_viz.core.record.record import AttentionRecord
+from mha_viz.core.record.attention_record import AttentionRecord
 from mha_viz.engine.layer_activations import LayerActivations as LayerActivations
 from mha_viz.engine.layer_activations import layer_activations
 from mha_viz.engine.model import AttentionModel

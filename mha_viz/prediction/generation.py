@@ -10,7 +10,7 @@ from transformers import GenerationConfig, PreTrainedTokenizerBase
 
 from mha_viz.core.arguments import check_whole_number
 from mha_viz.core.attention.checks import Number
-from mha_viz.core.record.record import AttentionRecord, Token
+from mha_viz.core.record.attention_record import AttentionRecord, Token
 from mha_viz.engine.attention_function import probing_a_library
 from mha_viz.engine.head_changes import Gates, head_edits
 from mha_viz.engine.intervention import Intervention

@@ -13,7 +13,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from mha_viz.core.attention.checks import Number
-from mha_viz.core.record.record import Token
+from mha_viz.core.record.attention_record import Token
 from mha_viz.engine.head_changes import Gates, head_edits
 from mha_viz.engine.intervention import Intervention
 from mha_viz.engine.model import AttentionModel

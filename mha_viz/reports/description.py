@@ -12,9 +12,9 @@ from torch import Tensor
 from mha_viz.core.amounts import format_number
 from mha_viz.core.layer_numbers import head_name
 from mha_viz.core.metrics import LABELS, METRICS, EarnedLabel
+from mha_viz.core.record.attention_record import AttentionRecord
 from mha_viz.core.record.checks import Place
 from mha_viz.core.record.chosen import place_of
-from mha_viz.core.record.record import AttentionRecord
 from mha_viz.core.reprs import count
 from mha_viz.reports.report import Report
 from mha_viz.reports.report import report as make_report

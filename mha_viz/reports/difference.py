@@ -18,9 +18,9 @@ from mha_viz.core.measure import as_distances, head_similarity
 from mha_viz.core.metrics import METRICS
 from mha_viz.core.metrics.baselines import uniform_rows
 from mha_viz.core.metrics.chance import RATE
+from mha_viz.core.record.attention_record import AttentionRecord
 from mha_viz.core.record.checks import Place
 from mha_viz.core.record.chosen import chosen_heads, place_of
-from mha_viz.core.record.record import AttentionRecord
 from mha_viz.core.record.visible import visible_keys
 from mha_viz.core.reprs import count, table_html
 from mha_viz.reports.description import (

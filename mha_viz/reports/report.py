@@ -19,7 +19,7 @@ from mha_viz.core.layer_numbers import head_name
 from mha_viz.core.measure import distances, measure, rotation_null, text_baselines
 from mha_viz.core.metrics import METRICS, Baseline, EarnedLabel, Label, head_labels, too_short
 from mha_viz.core.names import LIKENESS, PAIR_MEASURES
-from mha_viz.core.record.record import AttentionRecord
+from mha_viz.core.record.attention_record import AttentionRecord
 from mha_viz.core.reprs import table_html
 from mha_viz.errors import ArgumentError
 

@@ -20,7 +20,7 @@ from torch import Tensor
 
 from mha_viz.checkpoints.catalog import shipped_folder
 from mha_viz.core.output_file import write_file
-from mha_viz.core.record.record import AttentionRecord
+from mha_viz.core.record.attention_record import AttentionRecord
 from mha_viz.errors import RecordError
 from mha_viz.reports.induction_scores import InductionScores
 

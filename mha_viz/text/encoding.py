@@ -10,7 +10,7 @@ from typing import TypeVar
 from transformers import PreTrainedTokenizerBase
 from transformers.convert_slow_tokenizer import bytes_to_unicode
 
-from mha_viz.core.record.record import Token
+from mha_viz.core.record.attention_record import Token
 from mha_viz.errors import ArgumentError, MhaVizError, TextError
 from mha_viz.text.cleaning import clean_text, in_a_row, visible
 from mha_viz.text.tokens import Encoded, encode, spelled, tokenizer_errors

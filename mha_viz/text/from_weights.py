@@ -12,8 +12,8 @@ from jaxtyping import Float
 from torch import Tensor
 
 from mha_viz.core.layer_numbers import checked_numbers
+from mha_viz.core.record.attention_record import AttentionRecord
 from mha_viz.core.record.fields import Token
-from mha_viz.core.record.record import AttentionRecord
 from mha_viz.errors import RecordError
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ from itertools import accumulate, chain, groupby, pairwise
 
 from transformers import PreTrainedTokenizerBase
 
-from mha_viz.core.record.record import Token
+from mha_viz.core.record.attention_record import Token
 from mha_viz.errors import ArgumentError, TextError, translating
 from mha_viz.text.cleaning import MAX_LABEL, clean_text, visible, word_numbers
 

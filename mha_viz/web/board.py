@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mha_viz.core.compare.alignment import align_all, aligned
-from mha_viz.core.record.record import AttentionRecord
+from mha_viz.core.record.attention_record import AttentionRecord
 from mha_viz.core.record.visible import visible_keys
 from mha_viz.web.labels import clean
 from mha_viz.web.payload import encode, pack

@@ -10,7 +10,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from mha_viz.core.metrics import value_weighted
-from mha_viz.core.record.record import AttentionRecord
+from mha_viz.core.record.attention_record import AttentionRecord
 from mha_viz.core.record.visible import visible_keys
 from mha_viz.errors import ArgumentError
 from mha_viz.web.payload import MAX_SIDE, finite, pack, unpack

@@ -17,8 +17,8 @@ from torch import Tensor
 
 from mha_viz.core.attention.scoring import cell_size
 from mha_viz.core.layer_numbers import is_counted
+from mha_viz.core.record.attention_record import AttentionRecord
 from mha_viz.core.record.fields import merge
-from mha_viz.core.record.record import AttentionRecord
 from mha_viz.core.record.visible import visible_keys, visible_tiles
 from mha_viz.errors import ArgumentError, ShapeError
 from mha_viz.web.labels import clean

@@ -2,8 +2,8 @@
 
 import numpy as np
 
+from mha_viz.core.record.attention_record import AttentionRecord
 from mha_viz.core.record.fields import Token
-from mha_viz.core.record.record import AttentionRecord
 from mha_viz.text.from_weights import record
 
 WORDS = (

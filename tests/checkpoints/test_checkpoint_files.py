@@ -13,7 +13,7 @@ from safetensors.torch import load_file
 
 import mha_viz as mv
 from mha_viz.checkpoints.checkpoint_files import check_files, read_json
-from mha_viz.core.record.record import AttentionRecord
+from mha_viz.core.record.attention_record import AttentionRecord
 from mha_viz.errors import BrokenCheckpointError, RecordError, UnsafeCheckpointError
 from tests.making.checkpoints import LAYERS, bounded, copy
 

@@ -15,9 +15,9 @@ from mha_viz.circuits.attribution.query_key_map import query_key_map
 from mha_viz.core.attention.scoring import Scoring
 from mha_viz.core.compare import query_key_space as space
 from mha_viz.core.compare.query_key_map import map_of_records
+from mha_viz.core.record.attention_record import AttentionRecord
 from mha_viz.core.record.fields import Token
 from mha_viz.core.record.patterns import ComputedPatterns
-from mha_viz.core.record.record import AttentionRecord
 from mha_viz.errors import (
     ArgumentError,
     AttentionUnavailableError,

@@ -2,7 +2,7 @@
 
 import torch
 
-from mha_viz.core.record.record import AttentionRecord, Token
+from mha_viz.core.record.attention_record import AttentionRecord, Token
 from mha_viz.core.record.visible import visible_keys
 
 LAYERS, HEADS, TOKENS, D_HEAD, D_KEY, D_MODEL, D_VALUE = 2, 3, 5, 7, 11, 13, 17

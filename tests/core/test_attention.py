@@ -1,7 +1,6 @@
 """The attention function against torch's own, against the definition, and at its edges."""
 
 import math
-import warnings
 from collections.abc import Callable
 from itertools import product
 
@@ -10,7 +9,14 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from mha_viz.core.attention.attention import attention, reference_attention, scores
+from mha_viz.core.attention.dot_product import (
+    attention,
+    fused_z,
+    reference_attention,
+    weights,
+    write_weights,
+)
+from mha_viz.core.attention.dot_product import z as mix
 from mha_viz.core.attention.scoring import Sight
 from mha_viz.errors import ArgumentError, DTypeError, MhaVizError, ShapeError
 from tests.core.attention_by_definition import (
@@ -44,35 +50,32 @@ CASES = {
 
 
 @pytest.mark.parametrize("how", CASES.values(), ids=CASES.keys())
-@pytest.mark.parametrize("need_pattern", [True, False], ids=["explicit", "fused"])
 @pytest.mark.parametrize("kv_heads", [HEADS, 1])
-def test_it_is_what_the_definition_says(how: dict, need_pattern: bool, kv_heads: int) -> None:
+def test_it_is_what_the_definition_says(how: dict, kv_heads: int) -> None:
     query, key, value = qkv(2, kv_heads=kv_heads)
-    got_z, got_pattern = attention(query, key, value, **how, need_pattern=need_pattern)
+    got_z, got_pattern = attention(query, key, value, **how)
     want_z, want_pattern = by_definition(query, key, value, **how)
     close(got_z, want_z)
-    if need_pattern:
-        close(got_pattern, want_pattern)
-    else:
-        assert got_pattern is None
+    close(got_pattern, want_pattern)
+    assert torch.equal(weights(query, key, **how), got_pattern)
+    if "softcap" not in how:
+        close(fused_z(query, key, value, **how), want_z)
 
 
 @pytest.mark.parametrize("name", [name for name in CASES if "softcap" not in name])
 @pytest.mark.parametrize("kv_heads", [1, 5])
-@pytest.mark.parametrize("need_pattern", [True, False])
-def test_reference_attention_agrees_with_attention(
-    name: str, kv_heads: int, need_pattern: bool
-) -> None:
+def test_reference_attention_agrees_with_attention(name: str, kv_heads: int) -> None:
     how = dict(CASES[name])
     if name == "additive per head":
         how["mask"] = torch.linspace(-2, 2, 5 * KEY).reshape(5, 1, KEY)
     query, key, value = qkv(2, heads=5, kv_heads=kv_heads, value_width=D_VALUE)
-    got, pattern = attention(query, key, value, **how, need_pattern=need_pattern)
+    got, pattern = attention(query, key, value, **how)
+    fused = fused_z(query, key, value, **how)
     rescaled = query * how.pop("scale", D_HEAD**-0.5) * D_HEAD**0.5
     want, want_pattern = reference_attention(rescaled, key, value, **how)
     close(got, want)
-    if need_pattern:
-        close(pattern, want_pattern)
+    close(fused, want)
+    close(pattern, want_pattern)
 
 
 @pytest.mark.parametrize("how", CASES.values(), ids=CASES.keys())
@@ -81,61 +84,71 @@ def test_gradients(how: dict) -> None:
     mask = how.get("mask")
     if mask is not None and mask.dtype != torch.bool:
         mask = mask[:2].double().requires_grad_()  # a learned position bias
-    gates = torch.tensor([0.3, 1.7], dtype=torch.float64, requires_grad=True)
 
-    def run(query: Tensor, key: Tensor, value: Tensor, gates: Tensor) -> tuple[Tensor, Tensor]:
-        return attention(query, key, value, **{**how, "mask": mask}, gates=gates)
+    def run(query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
+        return attention(query, key, value, **{**how, "mask": mask})
 
-    assert torch.autograd.gradcheck(run, (*parts, gates))
+    assert torch.autograd.gradcheck(run, parts)
     if mask is not None and mask.requires_grad:
-        run(*parts, gates)[0].square().sum().backward()
+        run(*parts)[0].square().sum().backward()
         assert mask.grad.abs().min() > 0
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
-@pytest.mark.parametrize("need_pattern", [True, False])
-def test_half_types_come_back_as_they_went_in(dtype: torch.dtype, need_pattern: bool) -> None:
+def test_half_types_come_back_as_they_went_in(dtype: torch.dtype) -> None:
     query, key, value = qkv(2, dtype=dtype, key=211)
     mask = torch.arange(211) != 17
-    got, pattern = attention(query, key, value, mask, need_pattern=need_pattern)
+    got, pattern = attention(query, key, value, mask)
     want, want_pattern = by_definition(query[:1], key[:1], value[:1], mask=mask)
     coarse = torch.finfo(dtype).eps
-    assert got.dtype == dtype
-    assert (got[:1].double() - want).abs().max() < 4 * coarse
-    if need_pattern:
-        assert pattern.dtype == dtype
-        assert (pattern[:1].double() - want_pattern).abs().max() < 4 * coarse
-        # adding up 2048 ones in half itself would stop at 2048 (or 256): here many small weights
-        close(pattern.float().sum(-1), torch.ones(2, HEADS, QUERY), atol=2 * coarse)
+    for z in (got, fused_z(query, key, value, mask)):
+        assert z.dtype == dtype
+        assert (z[:1].double() - want).abs().max() < 4 * coarse
+    assert pattern.dtype == dtype
+    assert (pattern[:1].double() - want_pattern).abs().max() < 4 * coarse
+    # adding up 2048 ones in half itself would stop at 2048 (or 256): here many small weights
+    close(pattern.float().sum(-1), torch.ones(2, HEADS, QUERY), atol=2 * coarse)
 
 
-def test_dropout_keeps_the_mean_and_spares_the_pattern() -> None:
+def test_former_arguments_of_attention_warn_and_do_what_they_did() -> None:
     query, key, value = qkv(2)
-    want, want_pattern = attention(query, key, value)
-    torch.manual_seed(5)
-    runs = [attention(query, key, value, dropout=0.3) for _ in range(3001)]
-    assert torch.equal(runs[0][1], want_pattern)
-    assert not torch.allclose(runs[0][0], want)
-    mean = torch.stack([run[0] for run in runs]).mean(0)
-    spread = torch.stack([run[0] for run in runs]).std(0) / math.sqrt(3001)
-    assert ((mean - want).abs() < 5 * spread + 1e-6).all()
-    assert (attention(query, key, value, dropout=1.0)[0] == 0).all()
-
-
-@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32])
-def test_the_pattern_is_written_where_out_says(dtype: torch.dtype) -> None:
-    parts = qkv(2, dtype=dtype)
     mask = torch.arange(QUERY)[:, None] != 2  # a row of nothing, too
-    want, want_pattern = attention(*parts, mask)
-    out = torch.full((2, HEADS, QUERY, KEY), torch.nan, dtype=dtype)
-    got, pattern = attention(*parts, mask, out=out)
-    assert pattern.data_ptr() == out.data_ptr()
-    with warnings.catch_warnings():  # torch warns of an `out` of another shape
-        warnings.simplefilter("error")
-        scores(*(part[:1] for part in parts[:2]), out=out[:1].clone())
-    last_place = max(ROUNDING, 4 * torch.finfo(dtype).eps)
-    close(out, want_pattern, last_place)
-    close(got, want, last_place)
+    want, want_pattern = attention(query, key, value, mask)
+
+    def formerly(**former: object) -> tuple[Tensor, Tensor | None]:
+        with pytest.warns(DeprecationWarning, match=next(iter(former))):
+            return attention(query, key, value, mask, **former)
+
+    mixed, pattern = formerly(dropout=0.3)
+    assert torch.equal(pattern, want_pattern) and not torch.allclose(mixed, want)
+    assert (formerly(dropout=1.0)[0] == 0).all()
+    assert formerly(need_pattern=False)[1] is None
+    close(formerly(need_pattern=False)[0], want)
+    gates = torch.tensor([[0.0, 1.0, 2.5], [1.0, 0.5, 0.0]])
+    close(formerly(gates=gates)[0], want * gates[..., None, None])
+    out = torch.full((2, HEADS, QUERY, KEY), torch.nan)
+    assert formerly(out=out)[1].data_ptr() == out.data_ptr() and torch.equal(out, want_pattern)
+    sinks = torch.zeros(HEADS)
+    assert torch.equal(formerly(sinks=sinks)[1], weights(query, key, mask, sinks=sinks))
+    with pytest.raises(ShapeError, match=r"gates.*\(2, 3\)"):
+        formerly(gates=torch.ones(2))
+    with pytest.raises(ArgumentError, match=r"dropout.*\[0, 1\].*1.5"):
+        formerly(dropout=1.5)
+    with pytest.raises(TypeError, match="unexpected keyword argument 'weight'"):
+        attention(query, key, value, weight=1)
+
+
+@pytest.mark.parametrize("softcap", [None, 1.9])
+@pytest.mark.parametrize("kv_heads", [HEADS, 1])
+def test_write_weights_fills_the_memory_that_it_is_given(
+    softcap: float | None, kv_heads: int
+) -> None:
+    query, key, _ = qkv(2, kv_heads=kv_heads)
+    mask = torch.arange(QUERY)[:, None] != 2  # a row of nothing, too
+    sinks = torch.tensor([-30.0, 0.5, 30.0])
+    pattern = torch.full((2, HEADS, QUERY, KEY), torch.nan)
+    write_weights(pattern, query, key, mask, 0.7, softcap, sinks)
+    close(pattern, weights(query, key, mask, False, 0.7, softcap, sinks))
 
 
 Q, K, V = qkv(2)
@@ -153,21 +166,15 @@ WRONG: dict[str, tuple[type[MhaVizError], str, dict]] = {
     "integer mask": (DTypeError, "mask.*bool.*int64", {"mask": torch.ones(5, 7).long()}),
     "mask device": (ArgumentError, "mask.*cpu.*meta", {"mask": torch.ones(7, device="meta")}),
     "key device": (ArgumentError, "key.*cpu.*meta", {"key": K.to("meta")}),
-    "gates shape": (ShapeError, r"gates.*\(2, 3\)", {"gates": torch.ones(2)}),
-    "bool gates": (DTypeError, "gates.*floating.*bool", {"gates": torch.ones(3) > 0}),
     "scale": (ArgumentError, "scale.*finite.*nan", {"scale": math.nan}),
     "softcap": (ArgumentError, "softcap.*positive.*0", {"softcap": 0.0}),
-    "dropout": (ArgumentError, r"dropout.*\[0, 1\].*1.5", {"dropout": 1.5}),
 }
 
 
 @pytest.mark.parametrize(("error", "words", "change"), WRONG.values(), ids=WRONG.keys())
-@pytest.mark.parametrize("need_pattern", [True, False])
-def test_what_is_wrong_is_said(
-    error: type[MhaVizError], words: str, change: dict, need_pattern: bool
-) -> None:
+def test_what_is_wrong_is_said(error: type[MhaVizError], words: str, change: dict) -> None:
     with pytest.raises(error, match=words):
-        attention(**{"query": Q, "key": K, "value": V, **change}, need_pattern=need_pattern)
+        attention(**{"query": Q, "key": K, "value": V, **change})
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
@@ -179,27 +186,12 @@ def test_sinks_take_their_share_of_every_row(dtype: torch.dtype) -> None:
     raw = raw.masked_fill(torch.ones(7, 7, dtype=torch.bool).triu(1), -torch.inf)
     column = sinks.float()[:, None, None].expand(2, 3, 7, 1)
     want = torch.cat([raw, column], -1).softmax(-1)[..., :-1]
-    z, pattern = attention(query, key, value, causal=True, sinks=sinks)
+    pattern = weights(query, key, causal=True, sinks=sinks)
     atol = ROUNDING if dtype == torch.float32 else 2e-2
     close(pattern.float(), want, atol)
-    close(z.float(), want @ value.float(), 5 * atol)
-    alone, none = attention(query, key, value, causal=True, sinks=sinks, need_pattern=False)
-    assert torch.equal(alone, z) and none is None
+    close(mix(pattern, value).float(), want @ value.float(), 5 * atol)
     with pytest.raises(ShapeError, match=r"sinks must be \(3,\)"):
-        attention(query, key, value, sinks=sinks[:2])
-
-
-@pytest.mark.parametrize("need_pattern", [True, False])
-def test_gates_scale_each_head(need_pattern: bool) -> None:
-    query, key, value = qkv(2)
-    want, want_pattern = attention(query, key, value)
-    gates = torch.tensor([[0.0, 1.0, 2.5], [1.0, 0.5, 0.0]])
-    got, pattern = attention(query, key, value, gates=gates, need_pattern=need_pattern)
-    close(got, want * gates[..., None, None])
-    if need_pattern:
-        close(pattern, want_pattern)
-    shared, _ = attention(query, key, value, gates=gates[0])
-    close(shared, want * gates[0][:, None, None])
+        weights(query, key, sinks=sinks[:2])
 
 
 @pytest.mark.parametrize("mask_dtype", [torch.float16, torch.bfloat16, torch.float64])
@@ -223,7 +215,7 @@ def test_a_row_of_nothing_gives_zeros_and_finite_gradients(
     allowed = torch.ones(2, 1, QUERY, KEY, dtype=torch.bool)
     allowed[1, :, 3] = False
     mask = allowed if never is None else torch.zeros(allowed.shape).masked_fill(~allowed, never)
-    got, pattern = attention(*parts, mask, need_pattern=need_pattern)
+    got, pattern = attention(*parts, mask) if need_pattern else (fused_z(*parts, mask), None)
     assert torch.equal(got[1, :, 3], torch.zeros(HEADS, D_HEAD))
     assert (got[0, :, 3] != 0).all()
     if need_pattern:
@@ -255,7 +247,7 @@ def test_gradients_of_the_fused_path_do_not_hang_on_what_a_kernel_makes_of_a_row
     gradients = []
     for need_pattern in (True, False):
         parts = [part.requires_grad_() for part in qkv(2)]
-        got, _ = attention(*parts, mask, need_pattern=need_pattern)
+        got = attention(*parts, mask)[0] if need_pattern else fused_z(*parts, mask)
         got.square().sum().backward()
         gradients.append([part.grad for part in parts])
     for explicit, fused in zip(*gradients, strict=True):

@@ -24,7 +24,7 @@ from mha_viz.core.metrics.baselines import offset_pattern, uniform_pattern
 from mha_viz.core.metrics.chance import RARE, beyond_chance, discoveries, rank_interval
 from mha_viz.core.metrics.parameters import diversity
 from mha_viz.core.names import PAIR_MEASURES
-from mha_viz.core.record.record import AttentionRecord
+from mha_viz.core.record.attention_record import AttentionRecord
 from mha_viz.errors import ArgumentError
 from tests.core.records import make
 from tests.making.comparing import near

@@ -13,7 +13,7 @@ from mha_viz.core.compare.alignment import align, equal_places
 from mha_viz.core.compare.matching import HeadMatches, match_heads
 from mha_viz.core.metrics import METRICS
 from mha_viz.core.names import MATCH_MEASURES
-from mha_viz.core.record.record import AttentionRecord
+from mha_viz.core.record.attention_record import AttentionRecord
 from mha_viz.errors import ArgumentError, NotKeptError
 from tests.core import formulas, pairs_by_definition
 from tests.core.records import make, tokens_of

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from mha_viz.core.measure import head_similarity
-from mha_viz.core.record.record import AttentionRecord
+from mha_viz.core.record.attention_record import AttentionRecord
 from mha_viz.errors import ArgumentError, NotKeptError, RecordError
 from tests.core.records import (
     D_HEAD,

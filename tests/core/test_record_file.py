@@ -14,8 +14,8 @@ from safetensors.torch import load_file, save_file
 
 from mha_viz.core.attention.scoring import Scoring, Sight
 from mha_viz.core.record import file as record_file
+from mha_viz.core.record.attention_record import AttentionRecord, Token
 from mha_viz.core.record.patterns import ComputedPatterns
-from mha_viz.core.record.record import AttentionRecord, Token
 from mha_viz.errors import RecordError
 from tests.core.records import D_HEAD, HEADS, LAYERS, TOKENS, make, tokens_of
 

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import mha_viz as mv
-from mha_viz.core.record.record import AttentionRecord, Token
+from mha_viz.core.record.attention_record import AttentionRecord, Token
 from mha_viz.core.record.views import weight_among
 from mha_viz.core.record.visible import visible_keys
 from mha_viz.errors import ArgumentError

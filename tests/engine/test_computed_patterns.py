@@ -10,8 +10,8 @@ from mha_viz.core import measure as module_of_measures
 from mha_viz.core.attention import scoring
 from mha_viz.core.measure import measure
 from mha_viz.core.record import patterns
+from mha_viz.core.record.attention_record import AttentionRecord
 from mha_viz.core.record.patterns import ComputedPatterns, StoredPatterns
-from mha_viz.core.record.record import AttentionRecord
 from mha_viz.core.record.visible import visible_tiles
 from mha_viz.engine import loaded_network, recording
 from mha_viz.engine.intervention import Intervention

@@ -6,7 +6,7 @@ import transformers as tf
 from torch.utils.flop_counter import FlopCounterMode, sdpa_flop_count
 
 import mha_viz as mv
-from mha_viz.core.attention.attention import attention
+from mha_viz.core.attention.dot_product import attention
 from mha_viz.core.attention.multi_head import MultiHeadAttention
 from mha_viz.errors import ArgumentError, ShapeError
 from mha_viz.learn.labs.cost import measured

@@ -7,8 +7,8 @@ import torch
 
 import mha_viz as mv
 from mha_viz.checkpoints.untrained_copy import untrained_copy
+from mha_viz.core.record.attention_record import AttentionRecord
 from mha_viz.core.record.fields import Token
-from mha_viz.core.record.record import AttentionRecord
 from mha_viz.learn.annotated_sentences import (
     Relation,
     annotated,

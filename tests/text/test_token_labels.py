@@ -11,7 +11,7 @@ from transformers import PreTrainedTokenizerFast
 from transformers.models.bert.tokenization_bert_legacy import BertTokenizerLegacy
 
 import mha_viz as mv
-from mha_viz.core.record.record import Token
+from mha_viz.core.record.attention_record import Token
 from mha_viz.errors import ArgumentError, TextError
 from mha_viz.text.encoding import continuing, id_of, label_of
 from mha_viz.text.tokens import Encoded, _begins_by_marks, encode, tokenizer_errors

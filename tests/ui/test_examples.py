@@ -8,7 +8,7 @@ import torch
 
 import mha_viz as mv
 from mha_viz.checkpoints.untrained_copy import untrained_copy
-from mha_viz.core.record.record import AttentionRecord
+from mha_viz.core.record.attention_record import AttentionRecord
 from mha_viz.learn.annotated_sentences import relations
 from mha_viz.learn.labs.what_heads_learn import numbers as lab
 from mha_viz.reports.report import KEEP, report

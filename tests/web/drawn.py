@@ -6,7 +6,7 @@ import numpy as np
 
 from mha_viz.circuits.attribution.pins import Pin
 from mha_viz.core.metrics import LABELS
-from mha_viz.core.record.record import AttentionRecord
+from mha_viz.core.record.attention_record import AttentionRecord
 from mha_viz.plots.pictures import MatrixLook, number_matrix
 from mha_viz.ui.state.views import BENCH, DEFAULT, SCALES, SHOWS
 from mha_viz.ui.widgets.components.flow_graph import graph_payload, prediction_payload

@@ -15,7 +15,7 @@ from mha_viz.core.attention.scoring import row_blocks
 from mha_viz.core.cancellation import check_cancelled
 from mha_viz.core.compare.token_spaces import HeadSpaces, principal_components
 from mha_viz.core.layer_numbers import checked_position
-from mha_viz.core.record.record import AttentionRecord, Token
+from mha_viz.core.record.attention_record import AttentionRecord, Token
 from mha_viz.core.record.visible import visible_keys
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import ArgumentError, NotKeptError

@@ -12,7 +12,7 @@ from mha_viz.circuits.attribution.layout import Component
 from mha_viz.circuits.attribution.readout import Readout, read_at, token_pair
 from mha_viz.circuits.attribution.residual_stream import on_cpu
 from mha_viz.core.arguments import check_index
-from mha_viz.core.record.record import Token
+from mha_viz.core.record.attention_record import Token
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import ArgumentError
 from mha_viz.prediction.logits import objective

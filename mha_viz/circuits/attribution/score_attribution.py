@@ -11,7 +11,7 @@ from torch import Tensor
 from mha_viz.circuits.attribution.layout import Component
 from mha_viz.circuits.attribution.residual_stream import ResidualStream, on_cpu
 from mha_viz.core.arguments import check_index
-from mha_viz.core.record.record import Token
+from mha_viz.core.record.attention_record import Token
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import ArgumentError
 from mha_viz.text.encoding import encode_texts, text_notes

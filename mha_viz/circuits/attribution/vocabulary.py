@@ -10,7 +10,7 @@ from torch import Tensor
 
 from mha_viz.circuits.attribution.readout import read_at, token_number
 from mha_viz.core.arguments import check_index
-from mha_viz.core.record.record import Token
+from mha_viz.core.record.attention_record import Token
 from mha_viz.engine.layer_activations import OutputProxy, with_replaced
 from mha_viz.engine.model import AttentionModel
 from mha_viz.text.encoding import label_of

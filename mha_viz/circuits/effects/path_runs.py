@@ -185,7 +185,7 @@ class PathRuns:
             for name in INPUTS[:2]:
                 read = clean | {name: reads[name]}
                 tensors = (tensor.expand(len(reads[name]), -1, -1, -1) for tensor in read.values())
-                z, _ = self._attentions[layer](*tensors, need_pattern=False)
+                z = self._attentions[layer].z(*tensors)
                 each.append(((z - self.z[layer]) * gradient[layer]).double().sum((-1, -2)))
             moved = reads["value"] - clean["value"]
             each.append((moved * self._value_gradient(gradient, layer)).double().sum((-1, -2)))
@@ -200,7 +200,7 @@ class PathRuns:
             with torch.inference_mode(False), torch.enable_grad():
                 query, key, value = (self.inputs[name][layer].detach() for name in INPUTS)
                 value.requires_grad_()
-                z, _ = self._attentions[layer](query, key, value, need_pattern=False)
+                z = self._attentions[layer].z(query, key, value)
                 (by_layer[layer],) = torch.autograd.grad(z, value, gradient[layer][None].to(z))
         return by_layer[layer]
 

@@ -157,7 +157,7 @@ def _kinds(example: Example, masked: bool) -> tuple[dict[str, Bool[Tensor, " key
     copies = ids == ids[at_hand]
     copies[at_hand] = False
     after = copies.roll(1) & (key > 0) & (key != example.position)
-    marks = (ids == example.right, ids == example.wrong, after)
-    marks += (key == example.position - 1, key == 0, key == example.position)
+    marks = [ids == example.right, ids == example.wrong, after]
+    marks += [key == example.position - 1, key == 0, key == example.position]
     kinds = dict(zip(KINDS, marks, strict=True))
     return kinds, n_visible

@@ -52,9 +52,7 @@ def shape_of(tensor: Array) -> tuple[int, ...]:
     return tuple(tensor.shape)
 
 
-def check_tensors(
-    query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, gates: Tensor | None
-) -> None:
+def check_tensors(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> None:
     """Refuse inputs of `attention` that do not fit each other; arguments as there."""
     tensors = {"query": query, "key": key, "value": value}
     check_alike(tensors)
@@ -74,20 +72,19 @@ def check_tensors(
         raise ShapeError(f"{fault}, got {got}")
     check_groups(query.shape[-3], key.shape[-3])
     if mask is not None:
-        _check_extra("mask", mask, (*query.shape[:-1], key.shape[-2]), query.device)
-    if gates is not None:
-        _check_extra("gates", gates, shape_of(query)[:-2], query.device)
+        check_extra("mask", mask, (*query.shape[:-1], key.shape[-2]), query.device)
 
 
-def check_out(out: Tensor, query: Tensor, key: Tensor) -> None:
-    """Check the tensor that takes a pattern: size, contiguous, dtype and device."""
+def check_out(out: Tensor, query: Tensor, key: Tensor) -> Tensor:
+    """Return the tensor that takes a pattern, once its size, layout and dtype are checked."""
     expected = (*query.shape[:-1], key.shape[-2])
     if shape_of(out) != expected or not out.is_contiguous():
         raise ShapeError(f"out must be contiguous {expected}, got {shape_of(out)}")
     check_alike({"query": query, "out": out})
+    return out
 
 
-def _check_extra(name: str, extra: Tensor, target: tuple[int, ...], device: torch.device) -> None:
+def check_extra(name: str, extra: Tensor, target: tuple[int, ...], device: torch.device) -> None:
     """Check a mask or gates: the dtype, the device, and that it broadcasts to `target`."""
     if not extra.is_floating_point() and (name, extra.dtype) != ("mask", torch.bool):
         kinds = "bool (True = may attend) or floating point" if name == "mask" else "floating point"
@@ -118,11 +115,15 @@ def check_groups(n_heads: int, n_kv_heads: int) -> None:
         raise ShapeError(f"n_kv_heads must divide n_heads, got {n_kv_heads} and {n_heads}")
 
 
-def check_numbers(scale: Number | None, softcap: Number | None, dropout: Number) -> None:
+def check_numbers(scale: Number | None, softcap: Number | None) -> None:
     """Refuse numbers that attention cannot be computed with; arguments as in `attention`."""
     if scale is not None and not math.isfinite(scale):
         raise ArgumentError(f"scale must be finite, got {scale}")
     if softcap is not None and not (softcap > 0 and math.isfinite(softcap)):
         raise ArgumentError(f"softcap must be a positive number, got {softcap}")
+
+
+def check_dropout(dropout: Number) -> None:
+    """Refuse what is no probability."""
     if not 0 <= dropout <= 1:
         raise ArgumentError(f"dropout must be in [0, 1], got {dropout}")

@@ -9,16 +9,17 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from mha_viz.core.attention.attention import Mask, attention, scores, softmax, z
 from mha_viz.core.attention.checks import (
     Given,
     Number,
     check_alike,
+    check_dropout,
     check_groups,
     check_numbers,
     check_tensors,
     shape_of,
 )
+from mha_viz.core.attention.dot_product import Mask, fused_z, scores, softmax, z
 from mha_viz.core.names import MATRICES
 from mha_viz.core.reprs import shape_text
 from mha_viz.errors import ArgumentError, ShapeError
@@ -160,7 +161,8 @@ class MultiHeadAttention(nn.Module):
         softcap: Number | None = None,
     ) -> None:
         super().__init__()
-        check_numbers(scale, softcap, dropout)
+        check_numbers(scale, softcap)
+        check_dropout(dropout)
         n_kv_heads = n_heads if n_kv_heads is None else n_kv_heads
         check_groups(n_heads, n_kv_heads)
         if d_head is None and d_model % n_heads:
@@ -230,15 +232,16 @@ class MultiHeadAttention(nn.Module):
         k = _project("key", key, self.W_K, self.b_K)
         v = _project("value", value, self.W_V, self.b_V)
         # attend
+        check_tensors(q, k, v, mask)
         raw = pattern = None
-        if need_pattern:
-            check_tensors(q, k, v, mask, None)
+        if need_pattern or self.softcap is not None:
             raw = scores(q, k, mask=mask, causal=causal, scale=self.scale, softcap=self.softcap)
             pattern = softmax(raw)
             mixed = z(F.dropout(pattern, self.dropout, self.training), v)
+            raw, pattern = (raw, pattern) if need_pattern else (None, None)
         else:
             dropout = self.dropout if self.training else 0.0
-            mixed, _ = attention(q, k, v, mask, causal, self.scale, self.softcap, dropout, False)
+            mixed = fused_z(q, k, v, mask, causal, self.scale, dropout)
         # concatenate and project: summing each head's part of W_O is the same in one step
         output = torch.einsum("...hqd,hdm->...qm", mixed, self.W_O)
         output = output if self.b_O is None else output + self.b_O

@@ -10,7 +10,8 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from mha_viz.core.attention.attention import pattern_of, scores, visible, z
+from mha_viz.core.attention.dot_product import scores, weights, z
+from mha_viz.core.attention.masks import visible
 from mha_viz.core.threads import in_threads
 
 BLOCK_BYTES = 4 * 2**20  # of the weights that a thread computes at once: about what a cache holds
@@ -142,9 +143,7 @@ class Scoring:
         """
         width = self.sight.width(rows, query.shape[1], key.shape[1])
         query, key, mask, sinks = self._at(query, key, rows, slice(width), heads)
-        return pattern_of(
-            query, key, mask=mask, scale=self.scale, softcap=self.softcap, sinks=sinks
-        )
+        return weights(query, key, mask, False, self.scale, self.softcap, sinks)
 
     def log_sums(self, query: Tensor, key: Tensor, rows: Rows) -> Float[Tensor, "head row"]:
         """Compute the logarithm of what the softmax divides each row by."""

@@ -16,8 +16,8 @@ from mha_viz.core.measure import all_rows, as_distances, head_similarity
 from mha_viz.core.metrics import METRICS
 from mha_viz.core.metrics.parameters import diversity
 from mha_viz.core.names import PAIR_MEASURES
+from mha_viz.core.record.attention_record import AttentionRecord
 from mha_viz.core.record.patterns import STORED_BYTES
-from mha_viz.core.record.record import AttentionRecord
 from mha_viz.core.record.visible import distinct_masks
 
 HELD = 0.95  # share of the chance pairs that a band holds

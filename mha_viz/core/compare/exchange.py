@@ -15,7 +15,7 @@ from mha_viz.core.cancellation import check_cancelled
 from mha_viz.core.measure import record_sums
 from mha_viz.core.metrics.chance import RATE
 from mha_viz.core.metrics.head_sums import HeadSums, Sums
-from mha_viz.core.record.record import AttentionRecord
+from mha_viz.core.record.attention_record import AttentionRecord
 
 MOST_BLOCKS = 64  # of a longer text, so many blocks of consecutive rows are exchanged
 HELD = 0.95  # share of the exchanges that differ by no more than the noise

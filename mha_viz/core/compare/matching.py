@@ -29,7 +29,7 @@ from mha_viz.core.measure import as_distances
 from mha_viz.core.metrics import METRICS
 from mha_viz.core.metrics.chance import discoveries
 from mha_viz.core.names import MATCH_MEASURES, PAIR_MEASURES
-from mha_viz.core.record.record import AttentionRecord
+from mha_viz.core.record.attention_record import AttentionRecord
 from mha_viz.core.record.visible import distinct_masks
 from mha_viz.errors import ArgumentError
 

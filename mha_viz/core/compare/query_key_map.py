@@ -18,7 +18,7 @@ from mha_viz.core.compare import query_key_space as space
 from mha_viz.core.compare.token_spaces import TokenPoints, principal_directions
 from mha_viz.core.layer_numbers import checked_position
 from mha_viz.core.record import display
-from mha_viz.core.record.record import AttentionRecord
+from mha_viz.core.record.attention_record import AttentionRecord
 from mha_viz.core.record.visible import visible_keys
 from mha_viz.core.reprs import head_rows
 from mha_viz.errors import AttentionUnavailableError

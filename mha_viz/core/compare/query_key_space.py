@@ -11,7 +11,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from mha_viz.core.cancellation import check_cancelled
-from mha_viz.core.record.record import AttentionRecord
+from mha_viz.core.record.attention_record import AttentionRecord
 from mha_viz.core.record.visible import visible_keys
 from mha_viz.errors import ArgumentError
 from mha_viz.extras import require

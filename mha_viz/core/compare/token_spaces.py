@@ -13,7 +13,7 @@ from torch import Tensor
 
 from mha_viz.core.arguments import check_index
 from mha_viz.core.layer_numbers import head_name
-from mha_viz.core.record.record import Token
+from mha_viz.core.record.attention_record import Token
 
 T = TypeVar("T", bound=Sequence[int])
 SPACES = ("queries", "keys", "values", "outputs")

@@ -11,9 +11,9 @@ from torch import Tensor
 
 from mha_viz.core.attention.scoring import Rows
 from mha_viz.core.layer_numbers import is_counted
+from mha_viz.core.record.attention_record import AttentionRecord
 from mha_viz.core.record.checks import Place, check_place, place_in
 from mha_viz.core.record.patterns import HeadRows, Patterns
-from mha_viz.core.record.record import AttentionRecord
 from mha_viz.core.record.visible import visible_keys
 
 Chosen = tuple[AttentionRecord, tuple[int, int]]

@@ -9,7 +9,7 @@ from torch import Tensor
 from mha_viz.core.attention.scoring import Tiles, row_blocks
 from mha_viz.core.cancellation import check_cancelled
 from mha_viz.core.metrics.baselines import allowed_words
-from mha_viz.core.record.record import AttentionRecord
+from mha_viz.core.record.attention_record import AttentionRecord
 
 
 def parts(record: AttentionRecord) -> tuple[Int[Tensor, "query"], Int[Tensor, "key"]]:

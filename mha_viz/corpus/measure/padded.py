@@ -13,7 +13,7 @@ from torch import Tensor
 
 from mha_viz.core.copies import to_device
 from mha_viz.core.metrics.blocks import Texts, Visible
-from mha_viz.core.record.record import Token
+from mha_viz.core.record.attention_record import Token
 from mha_viz.text.tokens import Encoded
 
 # Of a key, as a query sees it: it is of the first kind that fits.

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from mha_viz.core.metrics.chance import RATE, q_values
 from mha_viz.core.metrics.spread import strongest_other
-from mha_viz.core.record.record import AttentionRecord
+from mha_viz.core.record.attention_record import AttentionRecord
 from mha_viz.corpus.treebank.alignment import align_words
 from mha_viz.corpus.treebank.split_half import on_both_halves, p_value, untrained_accuracy
 from mha_viz.corpus.treebank.trees import PUNCTUATION, ROOT, Sentence

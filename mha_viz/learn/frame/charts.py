@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 from mha_viz.ui.widgets import look
 
 if TYPE_CHECKING:
-    from mha_viz.core.record.record import AttentionRecord
+    from mha_viz.core.record.attention_record import AttentionRecord
     from mha_viz.learn.frame.texts import FigureTexts
     from mha_viz.plots.curves import LineAxes
     from mha_viz.plots.pictures import Cells, MatrixLook

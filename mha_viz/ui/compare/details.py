@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from mha_viz.core.compare.alignment import align, aligned, equal_places, pattern_change
 from mha_viz.core.metrics import METRICS
 from mha_viz.core.names import PAIR_MEASURES, PRODUCTS
-from mha_viz.core.record.record import AttentionRecord
+from mha_viz.core.record.attention_record import AttentionRecord
 from mha_viz.core.record.visible import visible_keys
 from mha_viz.plots.difference import difference_heatmap, head_changes
 from mha_viz.plots.metric_strips import MetricStrip, metric_strips

@@ -14,7 +14,7 @@ from mha_viz.core.layer_numbers import layer_names
 from mha_viz.core.metrics import layers as measures
 from mha_viz.core.metrics.outputs import effective_rank
 from mha_viz.core.names import MATRICES
-from mha_viz.core.record.record import AttentionRecord
+from mha_viz.core.record.attention_record import AttentionRecord
 from mha_viz.engine.model import AttentionModel
 from mha_viz.plots.head_values import by_layer, layer_lines
 from mha_viz.reports.parameters import diversity

@@ -14,7 +14,7 @@ from mha_viz.core.compare.matching import HeadMatches, match_heads
 from mha_viz.core.layer_numbers import layer_names, number_at
 from mha_viz.core.metrics import METRICS
 from mha_viz.core.names import MATCH_MEASURES, PAIR_MEASURES
-from mha_viz.core.record.record import AttentionRecord
+from mha_viz.core.record.attention_record import AttentionRecord
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import ArgumentError
 from mha_viz.plots.difference import head_changes

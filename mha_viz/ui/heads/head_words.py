@@ -14,7 +14,7 @@ from mha_viz.circuits.composition.head_vocabulary import (
     head_vocabulary,
 )
 from mha_viz.circuits.composition.token_circuits import MAX_WORDS, token_matrices
-from mha_viz.core.record.record import Token
+from mha_viz.core.record.attention_record import Token
 from mha_viz.plots.bars import share_matrix
 from mha_viz.ui.heads import TEXTS
 from mha_viz.ui.run import heavy, memory

@@ -9,7 +9,7 @@ from typing import Any
 
 from mha_viz.core.compare.twins import nearest_others
 from mha_viz.core.metrics import METRICS
-from mha_viz.core.record.record import AttentionRecord
+from mha_viz.core.record.attention_record import AttentionRecord
 from mha_viz.reports.description import clearest, describe_heads
 from mha_viz.reports.report import Report
 from mha_viz.ui.heads import card

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from mha_viz.core.record.record import Token
+from mha_viz.core.record.attention_record import Token
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import MhaVizError
 from mha_viz.interventions.ablation import of_end

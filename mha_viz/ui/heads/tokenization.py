@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import streamlit as st
 
 from mha_viz.checkpoints.catalog import shipped_language
-from mha_viz.core.record.record import AttentionRecord, Token
+from mha_viz.core.record.attention_record import AttentionRecord, Token
 from mha_viz.core.record.word_pieces import WordPieces, word_pieces
 from mha_viz.ui.heads import TEXTS
 from mha_viz.ui.widgets.messages import words

@@ -10,7 +10,7 @@ import streamlit as st
 import torch
 
 from mha_viz.core.measure import measure
-from mha_viz.core.record.record import AttentionRecord
+from mha_viz.core.record.attention_record import AttentionRecord
 from mha_viz.corpus.query.example_texts import DecilePlace
 from mha_viz.corpus.query.study import Study
 from mha_viz.errors import MhaVizError

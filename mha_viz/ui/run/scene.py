@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from mha_viz.core.layer_numbers import head_name, is_counted, layers_in_words
 from mha_viz.core.measure import measure
-from mha_viz.core.record.record import AttentionRecord
+from mha_viz.core.record.attention_record import AttentionRecord
 from mha_viz.core.record.views import between
 from mha_viz.reports.report import most_informative_head
 from mha_viz.ui.operating import malloc_trim, streamlit_run

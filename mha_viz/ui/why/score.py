@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from mha_viz.circuits.attribution.query_key_map import query_key_map as map_of
 from mha_viz.circuits.attribution.score_attribution import ScoreAttribution, score_attribution
 from mha_viz.core.compare.query_key_map import MAX_POINTS, QueryKeyMap
-from mha_viz.core.record.record import AttentionRecord
+from mha_viz.core.record.attention_record import AttentionRecord
 from mha_viz.core.record.visible import visible_keys
 from mha_viz.engine.model import AttentionModel
 from mha_viz.plots.bars import share_matrix, signed_rows

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 
 from mha_viz.core.record import file
-from mha_viz.core.record.record import AttentionRecord
+from mha_viz.core.record.attention_record import AttentionRecord
 from mha_viz.errors import RecordError
 from tests.core.records import make
 from tests.strangers.files.damage import as_json, damaged, forged

@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from mha_viz.core.attention.attention import scores, softmax
+from mha_viz.core.attention.dot_product import scores, softmax
 from mha_viz.core.metrics import METRICS
 from mha_viz.core.stored_runs import StoredRun
 from mha_viz.errors import ArgumentError, ShapeError

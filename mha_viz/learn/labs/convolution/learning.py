@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from mha_viz.core.attention.attention import softmax
+from mha_viz.core.attention.dot_product import softmax
 from mha_viz.errors import ArgumentError
 from mha_viz.learn.training import descend
 

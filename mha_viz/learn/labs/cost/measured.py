@@ -10,7 +10,7 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from mha_viz.core.attention.attention import attention
+from mha_viz.core.attention.dot_product import attention
 from mha_viz.errors import ArgumentError
 from mha_viz.learn.labs.cost.numbers import Sizes
 

@@ -24,7 +24,7 @@ from mha_viz.circuits.effects.tested_heads import Faithfulness
 from mha_viz.circuits.tasks.accuracy import task_accuracy
 from mha_viz.circuits.tasks.make_task import INDUCTION, make_task
 from mha_viz.core.metrics.position import previous_token
-from mha_viz.core.record.record import AttentionRecord
+from mha_viz.core.record.attention_record import AttentionRecord
 from mha_viz.core.stored_runs import StoredRun
 from mha_viz.engine.model import AttentionModel
 from mha_viz.reports.induction import induction_scores

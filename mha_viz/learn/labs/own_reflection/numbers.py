@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor
 
-from mha_viz.core.attention.attention import attention, scores
+from mha_viz.core.attention.dot_product import attention, scores
 from mha_viz.core.stored_runs import StoredRun
 from mha_viz.errors import ArgumentError, ShapeError
 from mha_viz.learn.labs.own_reflection.learning import Learned, learn_left

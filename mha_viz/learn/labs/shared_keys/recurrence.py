@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 from torch.utils.flop_counter import FlopCounterMode
 
-from mha_viz.core.attention.attention import attention
+from mha_viz.core.attention.dot_product import attention
 from mha_viz.errors import ArgumentError
 
 LENGTHS = (2, 4, 8, 16, 32, 64)

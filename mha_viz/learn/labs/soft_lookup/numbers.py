@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from mha_viz.core.attention.attention import attention, scores, softmax
+from mha_viz.core.attention.dot_product import attention, scores, softmax
 from mha_viz.core.metrics import METRICS
 from mha_viz.errors import ArgumentError, ShapeError
 

@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping
 
 from mha_viz.core.metrics.joint_information import N_DRAWS
-from mha_viz.core.record.record import AttentionRecord
+from mha_viz.core.record.attention_record import AttentionRecord
 from mha_viz.interventions.robustness import Robustness
 from mha_viz.learn.frame.texts import read_texts
 from mha_viz.learn.labs.statements.measured import HARMED_SHARE, MAX_INFORMATION

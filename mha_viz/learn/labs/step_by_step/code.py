@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from mha_viz.core.attention.multi_head import AttentionWeights
-from mha_viz.core.record.record import AttentionRecord
+from mha_viz.core.record.attention_record import AttentionRecord
 from mha_viz.errors import ShapeError
 from mha_viz.learn.labs.step_by_step.numbers import Steps
 

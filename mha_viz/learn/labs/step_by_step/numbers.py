@@ -8,9 +8,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from mha_viz.core.attention.attention import scores, softmax, z
+from mha_viz.core.attention.dot_product import scores, softmax, z
 from mha_viz.core.attention.multi_head import AttentionOutput, AttentionWeights, MultiHeadAttention
-from mha_viz.core.record.record import AttentionRecord
+from mha_viz.core.record.attention_record import AttentionRecord
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import ArgumentError, ShapeError, TextError
 from mha_viz.learn.activations import LayerActivations, spread

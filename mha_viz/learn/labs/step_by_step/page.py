@@ -8,7 +8,7 @@ import streamlit as st
 import torch
 
 from mha_viz.core.attention.multi_head import MultiHeadAttention
-from mha_viz.core.record.record import AttentionRecord
+from mha_viz.core.record.attention_record import AttentionRecord
 from mha_viz.engine.model import AttentionModel
 from mha_viz.learn.activations import LayerActivations, record_activations
 from mha_viz.learn.frame import charts, layout, matrix_step, questions

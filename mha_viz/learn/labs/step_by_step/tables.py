@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from mha_viz.core.record.record import AttentionRecord
+from mha_viz.core.record.attention_record import AttentionRecord
 from mha_viz.core.reprs import count
 from mha_viz.learn.frame.matrix_step import Axis, Matrix, MatrixStep
 from mha_viz.learn.frame.texts import read_texts

@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from mha_viz.core.record.record import AttentionRecord
+from mha_viz.core.record.attention_record import AttentionRecord
 from mha_viz.core.stored_runs import StoredRun
 from mha_viz.learn.labs.translation_and_pictures import digits, translation
 from mha_viz.learn.labs.translation_and_pictures.digits import Reading

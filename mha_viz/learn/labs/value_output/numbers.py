@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from mha_viz.core.attention.attention import z
+from mha_viz.core.attention.dot_product import z
 from mha_viz.core.attention.multi_head import AttentionWeights
 from mha_viz.errors import ArgumentError, ShapeError
 from mha_viz.learn.activations import spread

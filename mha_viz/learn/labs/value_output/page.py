@@ -8,7 +8,7 @@ from torch import Tensor
 
 from mha_viz.core.attention.multi_head import AttentionWeights
 from mha_viz.core.layer_numbers import number_at
-from mha_viz.core.record.record import AttentionRecord
+from mha_viz.core.record.attention_record import AttentionRecord
 from mha_viz.learn.activations import LayerActivations, spread
 from mha_viz.learn.frame import charts, layout
 from mha_viz.learn.frame.choices import Choices

@@ -16,7 +16,7 @@ from torch import Tensor
 from mha_viz.checkpoints.loading import load
 from mha_viz.checkpoints.untrained_copy import untrained_copy
 from mha_viz.core.metrics.spread import strongest_other
-from mha_viz.core.record.record import AttentionRecord
+from mha_viz.core.record.attention_record import AttentionRecord
 from mha_viz.core.stored_runs import StoredRun
 from mha_viz.engine.model import AttentionModel
 from mha_viz.learn.annotated_sentences import Relation, distinct_texts, relations, words_of

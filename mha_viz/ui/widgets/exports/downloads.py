@@ -13,7 +13,7 @@ import streamlit as st
 
 from mha_viz.core.amounts import of_bytes
 from mha_viz.core.record import file as record_file
-from mha_viz.core.record.record import AttentionRecord
+from mha_viz.core.record.attention_record import AttentionRecord
 from mha_viz.core.record.visible import visible_tiles
 from mha_viz.plots.frame import MASKED, where_visible
 from mha_viz.plots.heatmap import head_html

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from mha_viz.core.layer_numbers import numbered as own_numbers
 from mha_viz.core.metrics import Baseline
-from mha_viz.core.record.record import AttentionRecord
+from mha_viz.core.record.attention_record import AttentionRecord
 from mha_viz.core.reprs import count as count
 from mha_viz.plots.frame import where_visible
 from mha_viz.plots.heatmap import Pooled

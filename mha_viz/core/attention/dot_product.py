@@ -1,16 +1,28 @@
-"""Attention, computed here and nowhere else: scores, pattern, z.
+"""Attention, computed here and nowhere else: scores, weights, z.
 
 `reference_attention` is the mathematics in one breath; `attention` is the one that runs.
 """
 
 import math
+import warnings
+from typing import Any
 
 import torch
 import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from mha_viz.core.attention.checks import Given, Number, check_numbers, check_out, check_tensors
+from mha_viz.core.attention.checks import (
+    Given,
+    Number,
+    check_dropout,
+    check_extra,
+    check_numbers,
+    check_out,
+    check_tensors,
+    shape_of,
+)
+from mha_viz.core.attention.masks import additive_mask, fully_masked_rows, keyless_rows
 from mha_viz.errors import ShapeError
 
 # bool (True = may attend) or floats that are added to the scores
@@ -52,17 +64,13 @@ def attention(
     causal: bool = False,
     scale: Number | None = None,
     softcap: Number | None = None,
-    dropout: Number = 0.0,
-    need_pattern: bool = True,
-    gates: Given[Float[Tensor, "*#batch #n_heads"]] | None = None,
-    out: Given[Float[Tensor, "*batch n_heads query key"]] | None = None,
-    sinks: Given[Float[Tensor, "n_heads"]] | None = None,
+    **former: Any,
 ) -> tuple[
     Float[Tensor, "*batch n_heads query d_value"], Float[Tensor, "*batch n_heads query key"] | None
 ]:
     """Compute every query's weighted mean of the values, and the weights.
 
-    pattern = softmax(scale * Q K^T + mask) row by row; z = gates * (pattern V).
+    pattern = softmax(scale * Q K^T + mask) row by row; z = pattern V.
 
     Args:
         query: (*batch, n_heads, query, d_head), float16 to float64; any number of batch axes.
@@ -75,25 +83,20 @@ def attention(
         causal: query i sees keys j <= i only, counted from the first query and the first key.
         scale: factor on Q K^T; 1 / sqrt(d_head) if not given.
         softcap: c > 0 bends the scores into (-c, c) by c * tanh(scores / c), before the mask.
-        dropout: probability in [0, 1] of dropping a weight on its way into z.
-        need_pattern: False takes torch's fused kernel and leaves the pattern out.
-        gates: factor on each head's z, broadcastable to (*batch, n_heads).
-        out: contiguous (*batch, n_heads, query, key) of the inputs' dtype that takes the pattern
-            (scores on the way to it) and is returned as it; not where gradients are taken.
-        sinks: one more score for each head, which takes its share of every row's softmax and leads
-            to no key: rows then sum to less than 1.
+        **former: dropout, need_pattern, gates, out and sinks, which this function took formerly;
+            they warn. `weights`, `fused_z` and `z` do what they did.
 
     Returns:
-        z (*batch, n_heads, query, d_value) and the pattern before dropout
-        (*batch, n_heads, query, key), or None. Pattern rows sum to 1; a query that may attend to
-        nothing gets zeros in both. Both have the inputs' dtype; softmax is at least float32.
+        z (*batch, n_heads, query, d_value) and the pattern (*batch, n_heads, query, key). Pattern
+        rows sum to 1; a query that may attend to nothing gets zeros in both. Both have the inputs'
+        dtype; softmax is at least float32.
 
     Raises:
         ShapeError, DTypeError, ArgumentError: with what was expected and what came.
 
     Source: Vaswani et al. 2017, eq. 1; shared key heads Shazeer 2019 (MQA) and Ainslie et al.
-    2023 (GQA); softcap Gemma Team 2024 (Gemma 2); sinks OpenAI 2025 (gpt-oss). Eq. 1 leaves a row
-    of nothing open: libraries give it uniform weights or NaN, here it is zeros.
+    2023 (GQA); softcap Gemma Team 2024 (Gemma 2). Eq. 1 leaves a row of nothing open: libraries
+    give it uniform weights or NaN, here it is zeros.
 
     >>> x = torch.eye(2).reshape(1, 2, 2)  # one head, two tokens
     >>> z_, pattern = attention(x, x, x, causal=True, scale=1.0)
@@ -101,26 +104,103 @@ def attention(
     tensor([[[1.0000, 0.0000],
              [0.2689, 0.7311]]])
     """
-    check_tensors(query, key, value, mask, gates)
-    if out is not None:
-        check_out(out, query, key)
-    check_numbers(scale, softcap, dropout)
-    bias = None if mask is None else _additive(mask, causal, query, key)
+    check_tensors(query, key, value, mask)
+    check_numbers(scale, softcap)
+    rule: dict[str, Any] = dict(mask=mask, causal=causal, scale=scale, softcap=softcap)
+    if former:
+        return _former_attention((query, key, value), rule, former)
+    pattern = weights(query, key, **rule)
+    return z(pattern, value), pattern
+
+
+def weights(
+    query: Float[Tensor, "*batch n_heads query d_head"],
+    key: Float[Tensor, "*batch n_kv_heads key d_head"],
+    mask: Mask | None = None,
+    causal: bool = False,
+    scale: Number | None = None,
+    softcap: Number | None = None,
+    sinks: Given[Float[Tensor, "n_heads"]] | None = None,
+) -> Float[Tensor, "*batch n_heads query key"]:
+    """Compute the pattern alone: softmax(scale * Q K^T + mask), row by row.
+
+    Arguments are those of `attention`, which checks them; here they are taken as right. `sinks`
+    are one more score for each head, which takes its share of every row's softmax and leads to no
+    key: rows then sum to less than 1.
+
+    Source: Vaswani et al. 2017, eq. 1; sinks OpenAI 2025 (gpt-oss).
+
+    >>> weights(torch.zeros(1, 1, 3), torch.zeros(1, 2, 3))
+    tensor([[[0.5000, 0.5000]]])
+    """
+    bias = additive_mask(mask, causal, query, key)
+    raw = scores(query, key, mask=bias, scale=scale, softcap=softcap)
+    return _with_sinks(raw, keyless_rows(bias, mask), sinks)
+
+
+@torch.no_grad()
+def write_weights(
+    pattern: Float[Tensor, "*batch n_heads query key"],
+    query: Float[Tensor, "*batch n_heads query d_head"],
+    key: Float[Tensor, "*batch n_kv_heads key d_head"],
+    mask: Mask | None = None,
+    scale: Number | None = None,
+    softcap: Number | None = None,
+    sinks: Given[Float[Tensor, "n_heads"]] | None = None,
+) -> None:
+    """Write `weights` into a contiguous tensor of at least float32, and take no other memory.
+
+    No gradient is recorded.
+
+    >>> pattern = torch.empty(1, 1, 2)
+    >>> write_weights(pattern, torch.zeros(1, 1, 3), torch.zeros(1, 2, 3))
+    >>> pattern
+    tensor([[[0.5000, 0.5000]]])
+    """
+    n_kv_heads = key.shape[-3]
+    _fold(pattern, n_kv_heads).baddbmm_(
+        _fold(query, n_kv_heads),
+        _fold(key, n_kv_heads).transpose(1, 2),
+        beta=0,
+        alpha=_factor(query, scale, softcap),
+    )
+    if softcap is not None:
+        pattern.tanh_().mul_(softcap)
+    bias = additive_mask(mask, False, query, key)
+    if bias is not None:
+        pattern.add_(bias)
+    _with_sinks(pattern, keyless_rows(bias, mask), sinks)
+
+
+def fused_z(
+    query: Float[Tensor, "*batch n_heads query d_head"],
+    key: Float[Tensor, "*batch n_kv_heads key d_head"],
+    value: Float[Tensor, "*batch n_kv_heads key d_value"],
+    mask: Mask | None = None,
+    causal: bool = False,
+    scale: Number | None = None,
+    dropout: Number = 0.0,
+) -> Float[Tensor, "*batch n_heads query d_value"]:
+    """Compute z by torch's own kernel, which holds no pattern.
+
+    Arguments are those of `attention`, which checks them; `dropout` is the probability of dropping
+    a weight on its way into z. A query that may attend to nothing gets zeros.
+
+    >>> fused_z(torch.zeros(1, 1, 3), torch.zeros(1, 2, 3), torch.tensor([[[3.0], [5.0]]]))
+    tensor([[[4.]]])
+    """
     # causality alone masks no row fully: each sees key 0
-    masked_rows = None if bias is None else _fully_masked_rows(bias)
+    bias = None if mask is None else additive_mask(mask, causal, query, key)
+    masked_rows = keyless_rows(bias, mask)
     causal = causal and bias is None
-    pattern = None
-    if need_pattern or softcap is not None or sinks is not None:
-        raw = scores(query, key, mask=bias, causal=causal, scale=scale, softcap=softcap, out=out)
-        pattern = _with_sinks(raw, masked_rows, sinks)
-        if out is not None and pattern.data_ptr() != out.data_ptr():
-            pattern = out.copy_(pattern)  # half precision and what sinks leave are made elsewhere
-        mixed = z(F.dropout(pattern, dropout) if dropout else pattern, value)
-    else:
-        mixed = _fused(query, key, value, bias, masked_rows, causal, scale, dropout)
-    if gates is not None:
-        mixed = mixed * gates.to(mixed.dtype)[..., None, None]
-    return mixed, pattern if need_pattern else None
+    if bias is not None:
+        bias = bias if masked_rows is None else bias.masked_fill(masked_rows, 0.0)
+        bias = bias.expand(*query.shape[:-1], key.shape[-2])
+    shared = query.shape[-3] != key.shape[-3]
+    mixed = F.scaled_dot_product_attention(
+        query, key, value, bias, dropout, causal, scale=scale, enable_gqa=shared
+    )
+    return mixed if masked_rows is None else mixed.masked_fill(masked_rows, 0.0)
 
 
 def scores(
@@ -131,7 +211,6 @@ def scores(
     causal: bool = False,
     scale: Number | None = None,
     softcap: Number | None = None,
-    out: Given[Float[Tensor, "*batch n_heads query key"]] | None = None,
 ) -> Float[Tensor, "*batch n_heads query key"]:
     """Compute how well each query fits each key: scale * Q K^T, then softcap, then the mask.
 
@@ -142,49 +221,18 @@ def scores(
     >>> scores(torch.tensor([[[2.0]]]), torch.tensor([[[3.0], [5.0]]]))
     tensor([[[ 6., 10.]]])
     """
-    scale = query.shape[-1] ** -0.5 if scale is None else scale
     # baddbmm with beta=0 is a bmm whose scale costs no pass of its own
     raw = torch.baddbmm(
         query.new_empty(()),
         _fold(query, key.shape[-3]),
         _fold(key, key.shape[-3]).transpose(1, 2),
         beta=0,
-        alpha=scale if softcap is None else scale / softcap,
-        out=None if out is None else _fold(out, key.shape[-3]),
+        alpha=_factor(query, scale, softcap),
     ).view(*query.shape[:-1], key.shape[-2])
     if softcap is not None:
-        raw = softcap * torch.tanh(raw) if out is None else raw.tanh_().mul_(softcap)
-    bias = _additive(mask, causal, query, key)
+        raw = softcap * torch.tanh(raw)
+    bias = additive_mask(mask, causal, query, key)
     return raw if bias is None else raw.add_(bias)
-
-
-def pattern_of(
-    query: Float[Tensor, "*batch n_heads query d_head"],
-    key: Float[Tensor, "*batch n_kv_heads key d_head"],
-    *,
-    mask: Mask | None = None,
-    scale: Number | None = None,
-    softcap: Number | None = None,
-    sinks: Given[Float[Tensor, "n_heads"]] | None = None,
-) -> Float[Tensor, "*batch n_heads query key"]:
-    """Compute the pattern alone: what `attention` returns as such, of arguments taken as right.
-
-    >>> pattern_of(torch.zeros(1, 1, 3), torch.zeros(1, 2, 3))
-    tensor([[[0.5000, 0.5000]]])
-    """
-    bias = None if mask is None else _additive(mask, False, query, key)
-    masked_rows = None if bias is None else _fully_masked_rows(bias)
-    raw = scores(query, key, mask=bias, scale=scale, softcap=softcap)
-    return _with_sinks(raw, masked_rows, sinks)
-
-
-def visible(bias: Tensor) -> Bool[Tensor, "..."]:
-    """Return which keys a query may see, by what was added to its scores.
-
-    `bias` is mask and position bias, of any shape: bool (True = may attend), or floats of which
-    those near their dtype's lowest forbid.
-    """
-    return bias if bias.dtype == torch.bool else bias > _forbidding(bias.dtype)
 
 
 def softmax(
@@ -200,7 +248,7 @@ def softmax(
     tensor([[[0.5000, 0.5000],
              [0.0000, 0.0000]]])
     """
-    return _normalise(scores, _fully_masked_rows(scores))
+    return _normalise(scores, fully_masked_rows(scores))
 
 
 def z(
@@ -232,40 +280,10 @@ def _fold(heads: Tensor, n_kv_heads: int) -> Tensor:
     return heads.reshape(matrices, group * heads.shape[-2], heads.shape[-1])
 
 
-def _additive(mask: Tensor | None, causal: bool, query: Tensor, key: Tensor) -> Tensor | None:
-    """Return mask and causality as one tensor to be added to the scores, or None."""
-    bias = None
-    if mask is not None and mask.dtype == torch.bool:
-        bias = query.new_zeros(mask.shape).masked_fill_(~mask, -torch.inf)
-    elif mask is not None and mask.dtype != query.dtype:
-        # forbidding is relative to the mask's own dtype, and has to survive the conversion
-        forbidden = mask <= _forbidding(mask.dtype)
-        bias = mask.to(query.dtype).masked_fill(forbidden, -torch.inf)
-    elif mask is not None:
-        bias = mask
-    if causal:
-        future = query.new_full((query.shape[-2], key.shape[-2]), -torch.inf).triu(1)
-        bias = future if bias is None else bias + future
-    return bias
-
-
-def _forbidding(dtype: torch.dtype) -> float:
-    """Return the number at or below which an additive mask means "may not attend".
-
-    Model libraries write finfo.min for -inf, and may have added a position bias to it.
-    """
-    return torch.finfo(dtype).min / 2
-
-
-def _fully_masked_rows(additive: Tensor) -> Bool[Tensor, "..."] | None:
-    """Return which rows allow no key (..., query, 1); None if none is so.
-
-    On a graphics card nothing is read back: every layer would have to wait for it.
-    """
-    best = additive.detach().amax(-1, keepdim=True)
-    masked_rows = best <= _forbidding(additive.dtype)
-    is_on_cpu = masked_rows.device.type == "cpu"
-    return None if is_on_cpu and not masked_rows.any() else masked_rows
+def _factor(query: Tensor, scale: Number | None, softcap: Number | None) -> Number:
+    """Return the factor on Q K^T: the scale, by the cap where the scores are bent."""
+    scale = query.shape[-1] ** -0.5 if scale is None else scale
+    return scale if softcap is None else scale / softcap
 
 
 def _normalise(scores: Tensor, masked_rows: Tensor | None, overwrite: bool = False) -> Tensor:
@@ -287,7 +305,10 @@ def _with_sinks(scores: Tensor, masked_rows: Tensor | None, sinks: Tensor | None
     """Turn scores into the pattern, of which each head's sink takes its share."""
     key_share = None if sinks is None else _key_share(scores, sinks)
     pattern = _normalise(scores, masked_rows, overwrite=not scores.requires_grad)
-    return pattern if key_share is None else pattern * key_share
+    if key_share is None:
+        return pattern
+    is_recorded = pattern.requires_grad or key_share.requires_grad
+    return pattern * key_share if is_recorded else pattern.mul_(key_share)
 
 
 def _key_share(scores: Tensor, sinks: Tensor) -> Tensor:
@@ -300,22 +321,27 @@ def _key_share(scores: Tensor, sinks: Tensor) -> Tensor:
     return torch.sigmoid(total - sinks.to(total)[:, None, None])
 
 
-def _fused(
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    bias: Tensor | None,
-    masked_rows: Tensor | None,
-    causal: bool,
-    scale: Number | None,
-    dropout: Number,
-) -> Tensor:
-    """Compute z by torch's own kernel, which leaves open what a fully masked row gives."""
-    if bias is not None:
-        bias = bias if masked_rows is None else bias.masked_fill(masked_rows, 0.0)
-        bias = bias.expand(*query.shape[:-1], key.shape[-2])
-    shared = query.shape[-3] != key.shape[-3]
-    mixed = F.scaled_dot_product_attention(
-        query, key, value, bias, dropout, causal, scale=scale, enable_gqa=shared
-    )
-    return mixed if masked_rows is None else mixed.masked_fill(masked_rows, 0.0)
+def _former_attention(
+    inputs: tuple[Tensor, Tensor, Tensor], rule: dict[str, Any], former: dict[str, Any]
+) -> tuple[Tensor, Tensor | None]:
+    """Compute `attention` with arguments that it took formerly."""
+    options: dict[str, Any] = dict(dropout=0.0, need_pattern=True, gates=None, out=None, sinks=None)
+    if unknown := sorted(former.keys() - options.keys()):
+        raise TypeError(f"attention() got an unexpected keyword argument {unknown[0]!r}")
+    names = ", ".join(former)
+    message = f"attention({names}=...) is deprecated: use weights, fused_z and z of {__name__}."
+    warnings.warn(message, DeprecationWarning, stacklevel=3)
+    query, key, value = inputs
+    dropout, need_pattern, gates, out, sinks = (options | former).values()
+    check_dropout(dropout)
+    pattern = None
+    if need_pattern or rule["softcap"] is not None or sinks is not None:
+        pattern = weights(query, key, **rule, sinks=sinks)
+        pattern = pattern if out is None else check_out(out, query, key).copy_(pattern)
+        mixed = z(F.dropout(pattern, dropout) if dropout else pattern, value)
+    else:
+        mixed = fused_z(*inputs, rule["mask"], rule["causal"], rule["scale"], dropout)
+    if gates is not None:
+        check_extra("gates", gates, shape_of(query)[:-2], query.device)
+        mixed = mixed * gates.to(mixed.dtype)[..., None, None]
+    return mixed, pattern if need_pattern else None
