@@ -21,7 +21,7 @@ def test_a_text_has_each_name_once_and_the_answer_is_in_it():
 
 @pytest.mark.slow
 def test_one_head_gets_one_value_right_and_guesses_the_other(runs):
-    for n_values in lab.VALUES:
+    for n_values in (2, 4, 8):
         usual = n_values == 8
         run = (runs if usual else lab.learn([1], n_seeds=1, n_values=n_values))[1]
         accuracies = sorted((float(run.first[0, -1]), float(run.second[0, -1])))

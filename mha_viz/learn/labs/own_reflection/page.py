@@ -21,10 +21,7 @@ from mha_viz.ui.widgets.exports import figures
 from mha_viz.web.theme import format_number
 
 TEXTS = read_texts(__package__)
-SIZES = (3, 4, 5, 6)
 MAX_ENTRY = 9.9  # of an entry, in size
-TEMPERATURES = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
-STEPS = (50, 100, 200, 300, 500, 1000, 5000)
 _SHARES = st.cache_data(max_entries=1, show_spinner=False)(lab.share_beaten)
 
 
@@ -43,9 +40,8 @@ def _reflection(choices: Choices) -> None:
     cover, question, picture = TEXTS.opening(choices, "mirror", (2, 3))
     with question:
         with layout.row():
-            n = choices.slide("tokens", "Tokens", SIZES, 4, width=150)
-            chosen = choices.menu("token", "Look from", WORDS[: SIZES[-1]], WORDS[1], width=130)
-        equal = choices.toggle("equal", "Equal lengths")
+            n, chosen = TEXTS.choose(choices, "tokens"), TEXTS.choose(choices, "token")
+        equal = TEXTS.choose(choices, "equal")
     TEXTS.step("statement")
     with st.container(horizontal=True):
         grid = layout.Grid("Tokens X", lab.START[:n], WORDS[:n], ("first", "second"))
@@ -124,10 +120,8 @@ def _seen_from(
 def _learning(choices: Choices) -> None:
     TEXTS.step("learning", token_size=TOKEN_SIZE)
     with layout.row():
-        n_steps = choices.slide("steps", "Steps", STEPS, 300, width=220)
-        seed = choices.seed(width=160)
-        positions = choices.toggle("positions", "Positions", default=True)
-    settings = n_steps, seed, positions
+        names = ("steps", "seed", "positions")
+        n_steps, seed, positions = settings = tuple(TEXTS.choose(choices, name) for name in names)
     run = LabRun(partial(learn_left, 8, *settings), settings, n_steps, lab.STORED[0])
     learned = offer_run(choices, run)
     if learned is not None:
@@ -180,12 +174,9 @@ def _random(choices: Choices) -> None:
 def _pointwise(choices: Choices) -> None:
     cover = TEXTS.predict(choices, "mixing")
     with layout.row():
-        masked = choices.toggle("masked", "Mask all others")
-        temperature = choices.slide(
-            "temperature", "Temperature T", TEMPERATURES, 0.3, width=240, disabled=masked
-        )
-        n = choices.slide("places", "Places", SIZES, 5, width=160)
-        draw = choices.seed("tokenseed", "Seed of the tokens", width=180)
+        masked = TEXTS.choose(choices, "masked")
+        temperature = TEXTS.choose(choices, "temperature", disabled=masked)
+        n, draw = TEXTS.choose(choices, "places"), TEXTS.choose(choices, "tokenseed")
     tokens, W_V = lab.pointwise_example(n, draw)
     pointwise = lab.pointwise(tokens, W_V, None if masked else temperature)
     with cover():

@@ -14,14 +14,7 @@ from mha_viz.learn.labs.soft_lookup.numbers import WORDS, Lookup
 from mha_viz.web.theme import format_number
 
 TEXTS = read_texts(__package__)
-SIZES = (3, 4, 5, 6, 7, 8)
-WIDTHS = (1, 2, 3, 4, 6, 8)
 _SPREAD = st.cache_data(max_entries=1, show_spinner=False)(lab.score_spread)
-# Each about a fifth colder than the one before: to weights, only the ratio matters.
-COOLING = (
-    5.0, 4.0, 3.0, 2.5, 2.0, 1.6, 1.25, 1.0, 0.8,
-    0.65, 0.5, 0.4, 0.3, 0.25, 0.2, 0.15, 0.1, 0.05,
-)  # fmt: skip
 
 
 @layout.part
@@ -29,13 +22,9 @@ def draw(choices: Choices) -> None:
     """Draw the lookup with every number and the temperature, then the square root."""
     cover, question, picture = TEXTS.opening(choices, "temperature", (2, 3))
     with question, layout.row():
-        temperature = choices.amount(
-            "temperature", "Temperature T", 0.05, 5.0, 1.0, step=0.05, width=200
-        )
-        choices.play("temperature", temperature, COOLING, "the temperature, from hot to cold")
+        temperature = TEXTS.choose(choices, "temperature")
     with picture, layout.row():
-        n = choices.slide("tokens", "Tokens", SIZES, 4, width=200)
-        d_k = choices.slide("width", "Width d_k", WIDTHS, 3, width=200)
+        n, d_k = TEXTS.choose(choices, "tokens"), TEXTS.choose(choices, "width")
     TEXTS.step("lookup")
     with st.container(horizontal=True):
         grids = zip("qkv", ("Queries Q", "Keys K", "Values V"), lab.example(n, d_k), strict=True)
@@ -76,8 +65,7 @@ def _weights(lookup: Lookup, words: Sequence[str]) -> None:
 
 def _square_root(choices: Choices) -> None:
     TEXTS.step("square-root")
-    titles = TEXTS.labels("aspects")
-    aspect = choices.segments("aspect", "What is measured", titles, "confidence")
+    titles, aspect = TEXTS.labels("aspects"), TEXTS.choose(choices, "aspect")
     (plain, scaled), widths = _SPREAD()[aspect], list(lab.WIDTHS)
     charts.lines(
         choices.key("spread"),

@@ -18,8 +18,6 @@ from mha_viz.learn.training import descend, initialised
 N_NAMES, N_TOKENS = 32, 8
 HEADS = (1, 2, 4, 8, 16)
 N_SEEDS = 3  # runs of each
-WIDTHS = (8, 16, 32)
-VALUES = (2, 4, 8)
 _BATCH, _N_UNSEEN, _N_PROBE = 128, 1_000, 64
 _CURVE = 20  # points of an accuracy curve
 N_EXAMPLES = 8

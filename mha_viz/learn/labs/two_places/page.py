@@ -16,10 +16,8 @@ from mha_viz.learn.labs.two_places import numbers as lab
 from mha_viz.plots.curves import ticks
 
 TEXTS = read_texts(__package__)
-STEPS = (100, 200, 400, 800, 1600)
 NAMES = tuple(first + second for first in "bdfgklmn" for second in "aeio")
 _POWERS = (1, 2, 4, 8, 16, 32, 64)
-EXAMPLES = tuple(range(1, lab.N_EXAMPLES + 1))
 Runs = dict[int, lab.Run]
 
 
@@ -64,10 +62,8 @@ def draw(choices: Choices) -> None:
 def _task(choices: Choices) -> _Settings:
     TEXTS.step("task", n_tokens=lab.N_TOKENS, n_names=lab.N_NAMES)
     with layout.row():
-        n_steps = choices.slide("steps", "Steps", STEPS, 400, width=200)
-        n_values = choices.slide("values", "Possible values", lab.VALUES, 8, width=150)
-        d_model = choices.slide("width", "Width d_model", lab.WIDTHS, 16, width=150)
-        seed = choices.seed(width=150)
+        names = ("steps", "values", "width", "seed")
+        n_steps, n_values, d_model, seed = (TEXTS.choose(choices, name) for name in names)
     return _Settings(n_steps, seed, d_model, n_values)
 
 
@@ -109,7 +105,7 @@ def _shares(runs: Runs) -> None:
 
 
 def _example(choices: Choices, runs: Runs) -> None:
-    number = choices.slide("example", "An unseen text", EXAMPLES, 1, width=240) - 1
+    number = TEXTS.choose(choices, "example") - 1
     given_text = (part[number].tolist() for part in runs[1].examples)  # the same for all
     names, values, queried, answer, positions = given_text
     tokens = [f"{NAMES[n]}={v}" for n, v in zip(names, values, strict=True)]
