@@ -234,15 +234,8 @@ class Study(TreebankStudy):
     def to_dataset(self, table: str = "heads") -> datasets.Dataset:
         """Copy a table into a dataset of Hugging Face, in memory (extra `datasets`).
 
-        Args:
-            table: its name, as in SQL.
-
-        Returns:
-            The dataset, a row for each of the table.
-
-        Raises:
-            ArgumentError: no such table.
-            SourceError: the extra is missing.
+        `table` is its name, as in SQL. Raises ArgumentError: no such table; SourceError: the extra
+        is missing.
         """
         if table not in self._database.tables:
             known = ", ".join(self._database.tables)
