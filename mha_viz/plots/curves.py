@@ -75,9 +75,11 @@ def curves(
     across_all = dotted | dict(xref="paper", x0=0, x1=1, showlegend=True)
     shapes = [across_all | dict(name=plotly_text(n), y0=y, y1=y) for n, y in levels.items()]
     shapes += [dotted | dict(yref="paper", y0=0, y1=1, x0=x, x1=x) for x in moments.values()]
-    across = dict(_axis(axes["x_title"], axes["x_axis"]), showline=True, ticks="outside", ticklen=4)
+    xs, ys = (np.concatenate([np.asarray(trace[axis], float) for trace in traces]) for axis in "xy")
+    across = _axis(axes["x_title"], axes["x_axis"], xs)
+    across |= dict(showline=True, ticks="outside", ticklen=4)
     power = "power" if axes["y_axis"] == "log" else None
-    down = dict(_axis(axes["y_title"], axes["y_axis"]), exponentformat=power)
+    down = dict(_axis(axes["y_title"], axes["y_axis"], ys), exponentformat=power)
     layout = dict(height=axes["height"], xaxis=across, yaxis=down, shapes=shapes)
     layout = frame.merged(layout | dict(annotations=_moment_names(axes, dark)), axes["more"])
     room = dict(above=24, right_side=36) if moments else dict(above=8, right_side=14)
@@ -86,9 +88,13 @@ def curves(
     return frame.headed_figure(traces, dark, axes["title"], notes, 0, layout, border)
 
 
-def _axis(title: str, kind: Axis) -> Part:
+def _axis(title: str, kind: Axis, numbers: Numbers) -> Part:
     text = dict(font=dict(size=12), standoff=6, text=plotly_text(title))
-    return dict(title=text, type=kind, zeroline=False, fixedrange=True)
+    axis: Part = dict(title=text, type=kind, zeroline=False, fixedrange=True)
+    positive = numbers[numbers > 0]
+    if kind == "log" and len(positive) and 4 < positive.max() / positive.min() < 1e4:
+        axis |= dict(dtick="D2")  # 1, 2, 5: plotly writes all digits, on top of each other
+    return axis
 
 
 def ticks(numbers: Sequence[int], positions: Sequence[int] | None = None) -> Part:

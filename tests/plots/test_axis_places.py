@@ -22,6 +22,7 @@ def test_curves_names_of_levels_and_moments_touch_no_line(axis, coordinate):
     assert (earlier.text, earlier.xanchor, later.xanchor) == ("earlier", "right", "left")
     level, moment, _ = figure.layout.shapes
     assert level.y0 == moment.x0 == 100.0 and level.showlegend and level.name == "level"
+    assert figure.layout.xaxis.dtick == ("D2" if axis == "log" else None)
 
 
 def test_token_strip_lines_break_in_reading_order_without_overlap():
