@@ -56,7 +56,7 @@ from mha_viz.errors import (
 )
 
 _UNKNOWN = "Unrecognized configuration class"  # of a loader of transformers
-Place = torch.device | str | dict[str, int | str | torch.device]  # or a map of devices
+Target = torch.device | str | dict[str, int | str | torch.device]  # or a map of devices
 
 
 def load(
@@ -169,7 +169,7 @@ def size_of(name: str, dtype: str) -> ModelSize:
     return model_size(config, n_parameters, getattr(torch, precision_of(dtype, config)))
 
 
-def _model(checked: CheckedModel, target: Place, dtype: str) -> AttentionModel:
+def _model(checked: CheckedModel, target: Target, dtype: str) -> AttentionModel:
     info = checked.info
     folder, name = info.path, info.name
     with building_lock():

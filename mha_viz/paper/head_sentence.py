@@ -12,7 +12,7 @@ from mha_viz.corpus.query.study import Study
 from mha_viz.corpus.treebank.relations import ALL, MIN_TARGETS
 from mha_viz.paper.all_heads import arc_title
 from mha_viz.paper.figures import Head, name_in, of_head
-from mha_viz.reports.description import AMOUNTS, CLEAREST, amount, place_among
+from mha_viz.reports.description import AMOUNTS, CLEAREST, amount, rank_among
 
 
 def head_sentence(study: Study, head: Head, relations: pd.DataFrame | None = None) -> str:
@@ -85,7 +85,7 @@ def _by_metric(study: Study, head: Head) -> str:
         f"{begin}; its most unusual metric is {METRICS[best].title}: "
         f"{amount(best, row['mean'])} ({_interval(row['low'], row['high'])}"
         f"median of all heads {format_number(float(np.median(values)))}), the "
-        f"{place_among(values, row['mean'])}."
+        f"{rank_among(values, row['mean'])}."
     )
 
 

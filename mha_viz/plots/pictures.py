@@ -25,7 +25,7 @@ _EDGE, _SLANTED = 8, 44  # pixels beside the cells, and with slanted names above
 _HEAD = 26  # pixels for a picture's title
 _TINT = 0.75  # the largest share of the weights' colour in a picture under them
 MAX_SIDE = 64
-Place = tuple[int, int]
+RowColumn = tuple[int, int]
 _ABOVE_LEFT = dict(xref="paper", yref="paper", xanchor="left", yanchor="bottom")
 _BARE = QUIET | dict(showticklabels=False, fixedrange=True, automargin=False, constrain="domain")
 _BARE_X, _BARE_Y = _BARE | dict(constraintoward="left"), _BARE | dict(constraintoward="top")
@@ -224,7 +224,7 @@ def picture_cells(
     title: str,
     *,
     zero: SupportsFloat = 0.0,
-    marked: Place | None = None,
+    marked: RowColumn | None = None,
     side: int = 230,
 ) -> Cells:
     """Make a picture for the browser, its longer side `side` pixels.
@@ -282,7 +282,7 @@ def overlay_cells(
 
 def tile_cells(
     pattern: Float[np.ndarray | Tensor, "head row column"],
-    pixel: Place,
+    pixel: RowColumn,
     notes: Sequence[str],
     *,
     radius: int,
@@ -316,7 +316,7 @@ def _as_picture(values: Any, title: str) -> NDArray[np.float64]:
 
 
 def _window(
-    weights: NDArray[np.float64], pixel: Place, radius: int
+    weights: NDArray[np.float64], pixel: RowColumn, radius: int
 ) -> tuple[NDArray[np.float64], list[list[str]]]:
     """Return the weights around a pixel, NaN outside, and the names of rows and columns."""
     padded = np.pad(weights, radius, constant_values=np.nan)

@@ -174,7 +174,7 @@ def right_outcomes(
         if label is not None:
             raise ArgumentError(f"{model.name} predicts one number: leave out labels.")
         return (0,), (0,)
-    labelled = _places_of(model, encoded, label)
+    labelled = _positions_of(model, encoded, label)
     if not labelled:
         raise ArgumentError("labels has no place in it: leave it out for all places.")
     own_outcomes = _own_outcomes(model, encoded) if None in labelled.values() else {}
@@ -185,7 +185,7 @@ def right_outcomes(
     return tuple(right), tuple(right.values())
 
 
-def _places_of(model: AttentionModel, encoded: Encoded, label: Label) -> dict[int, int | None]:
+def _positions_of(model: AttentionModel, encoded: Encoded, label: Label) -> dict[int, int | None]:
     """Return the number of the right outcome at each place; None for the model's own."""
     kind, tokens = objective(model.network), encoded.tokens
     if kind == "answer":
@@ -236,8 +236,8 @@ def _own_outcomes(model: AttentionModel, encoded: Encoded) -> dict[int, int]:
 
 
 def within(
-    all_logits: Float[Tensor, "*place outcome"], outcomes: Sequence[int]
-) -> Float[Tensor, "*place outcome"]:
+    all_logits: Float[Tensor, "*position outcome"], outcomes: Sequence[int]
+) -> Float[Tensor, "*position outcome"]:
     """Return logits in which all outcomes but these are impossible."""
     allowed = torch.full_like(all_logits, -torch.inf)
     allowed[..., outcomes] = all_logits[..., outcomes]

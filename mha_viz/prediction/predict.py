@@ -197,7 +197,7 @@ def predict(
         raise ArgumentError(f"temperature must be a finite number above 0, got {temperature}.")
     pair = None if text_pair is None else replace_mask(model, text_pair)
     full_text, _ = encode_texts(model.reader, replace_mask(model, text), pair)
-    encoded, positions = places_to_predict(model, kind, full_text, position)
+    encoded, positions = predicted_positions(model, kind, full_text, position)
     forward = _forward(model, gates, intervention, encoded)
     text_logits = forward([encoded])[0]
     losses: tuple[float | None, ...] = (None,) * len(encoded.tokens)
@@ -232,12 +232,12 @@ def mean_known(values: Sequence[float | None]) -> float | None:
     return math.fsum(numbers) / len(numbers) if numbers else None
 
 
-def places_to_predict(
+def predicted_positions(
     model: AttentionModel, kind: Objective, encoded: Encoded, position: int | None
 ) -> tuple[Encoded, list[int]]:
-    """Return the tokens to run, and the places: the chosen one first, then every other mask.
+    """Return the tokens to run, and the positions: the chosen one first, then every other mask.
 
-    Of an answer the places are its ends, 0 and 1. Raises TextError: a masked model and no [MASK].
+    Of an answer they are its ends, 0 and 1. Raises TextError: a masked model and no [MASK].
     ArgumentError: no such position, or a special token.
     """
     n = len(encoded.tokens)
@@ -297,7 +297,7 @@ def _prediction(
     kind: Objective,
     encoded: Encoded,
     position: int,
-    text_logits: Float[Tensor, "place outcome"],
+    text_logits: Float[Tensor, "position outcome"],
     top_k: int,
     temperature: Number,
 ) -> Prediction:

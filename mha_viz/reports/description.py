@@ -205,7 +205,7 @@ def unusual(report: Report, layer_head: tuple[int, int], name: str) -> Sentence:
     if len(values) >= LEAST:
         title, baselines["median of all heads"] = METRICS[best].title, float(np.median(values))
         begin = f"{name}'s most unusual metric is {title}: {amount(best, value)}"
-        begin += f", the {place_among(values, value)}"
+        begin += f", the {rank_among(values, value)}"
     if np.isfinite(uniform := uniform_of(report, best, layer_head)):
         baselines["uniform attention"] = uniform
     beside = ", ".join(f"{key} {format_number(baseline)}" for key, baseline in baselines.items())
@@ -252,10 +252,10 @@ def defined(scores: Float[Tensor, "layer head"]) -> Float[np.ndarray, "known"]:
     return values[np.isfinite(values)]
 
 
-def place_among(values: Float[np.ndarray, " known"], value: float) -> str:
+def rank_among(values: Float[np.ndarray, " value"], value: float) -> str:
     """Name a value's place among all, counted from the nearer end; equal values share one.
 
-    >>> place_among(np.array([5.0, 1, 2, 2]), 2.0), place_among(np.array([5.0, 1, 2]), 5.0)
+    >>> rank_among(np.array([5.0, 1, 2, 2]), 2.0), rank_among(np.array([5.0, 1, 2]), 5.0)
     ('2nd highest of 4 heads', 'highest of 3 heads')
     """
     above, below = int((values > value).sum()), int((values < value).sum())

@@ -31,7 +31,7 @@ from mha_viz.reports.description import (
     amount,
     defined,
     labels_of,
-    place_among,
+    rank_among,
     unusual,
 )
 from mha_viz.reports.head_pair import HeadPair, metric_table, token_pairs
@@ -220,7 +220,7 @@ def _standing(pair: HeadPair, metrics: pd.DataFrame) -> Iterator[Sentence]:
         values = defined(of.scores[key])
         middle = float(np.median(values))
         clauses.append(
-            f"{name} is the {place_among(values, value)} (median {format_number(middle)})"
+            f"{name} is the {rank_among(values, value)} (median {format_number(middle)})"
         )
         numbers[f"{name} {key}"] = Number(value, middle)
     yield Sentence(f"In {METRICS[key].title}, {' and '.join(clauses)}.", numbers)

@@ -29,7 +29,7 @@ from mha_viz.prediction.outcomes import (
     number_of,
     right_outcomes,
 )
-from mha_viz.prediction.predict import places_to_predict, spaced_at
+from mha_viz.prediction.predict import predicted_positions, spaced_at
 from mha_viz.text.cleaning import visible
 from mha_viz.text.encoding import encode_texts
 from mha_viz.text.tokens import Encoded
@@ -175,7 +175,7 @@ def read_at(
     pair = None if text_pair is None else replace_mask(model, text_pair)
     unmasked, _ = encode_texts(model.stored_reader, replace_mask(model, text), pair)
     kind = check_predicts(model.network, classes=classes)
-    encoded, positions = places_to_predict(model, kind, unmasked, position)
+    encoded, positions = predicted_positions(model, kind, unmasked, position)
     if kind == "answer":
         _, (position,) = right_outcomes(model, encoded, "start" if end is None else end)
         positions = [position]

@@ -16,7 +16,7 @@ from mha_viz.engine.model import AttentionModel
 from mha_viz.engine.probe import Probe
 from mha_viz.errors import ArgumentError, TextError
 from mha_viz.prediction.logits import check_predicts, replace_mask
-from mha_viz.prediction.predict import places_to_predict, spaced_at
+from mha_viz.prediction.predict import predicted_positions, spaced_at
 from mha_viz.prediction.replay import ReplayingPass
 from mha_viz.prediction.targets import PredictionTargets
 from mha_viz.text.cleaning import in_a_row
@@ -94,7 +94,9 @@ def patching_experiment(
 def as_run(model: AttentionModel, text: str, position: int | None) -> tuple[Encoded, int]:
     """Encode the text, for a masked model with [MASK] where it predicts; return that place, too."""
     unmasked, _ = encode_texts(model.reader, replace_mask(model, text))
-    encoded, positions = places_to_predict(model, check_predicts(model.network), unmasked, position)
+    encoded, positions = predicted_positions(
+        model, check_predicts(model.network), unmasked, position
+    )
     return encoded, positions[0]
 
 

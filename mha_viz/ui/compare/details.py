@@ -21,7 +21,7 @@ from mha_viz.reports.head_pair import HeadPair
 from mha_viz.reports.report import TWIN_MEASURES, Report
 from mha_viz.reports.report import report as make_report
 from mha_viz.ui.compare import TEXTS
-from mha_viz.ui.compare.panels import Panel, Place
+from mha_viz.ui.compare.panels import Head, Panel
 from mha_viz.ui.run import reporting
 from mha_viz.ui.state import views
 from mha_viz.ui.state.link_values import UNTRAINED
@@ -63,7 +63,7 @@ class Pair(NamedTuple):
         return self.a.name, self.b.name
 
     @property
-    def sides(self) -> tuple[tuple[AttentionRecord, Place], tuple[AttentionRecord, Place]]:
+    def sides(self) -> tuple[tuple[AttentionRecord, Head], tuple[AttentionRecord, Head]]:
         """Both records and the places of the heads."""
         return (self.records[0], self.a.head), (self.records[1], self.b.head)
 
@@ -212,7 +212,7 @@ def _difference(pair: Pair) -> None:
 
 def _on_common(
     record: AttentionRecord,
-    head: Place,
+    head: Head,
     queries: list[int | None],
     keys: list[int | None],
 ) -> tuple[NDArray[np.floating], NDArray[np.bool_]]:

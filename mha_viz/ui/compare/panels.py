@@ -22,7 +22,7 @@ from mha_viz.ui.widgets.messages import words
 from mha_viz.web.board import BoardHead
 
 LETTERS = "ABCDEFGHI"  # of the panels, from the first to the last
-Place = tuple[int, int]
+Head = tuple[int, int]
 
 
 class Panel(NamedTuple):
@@ -40,7 +40,7 @@ class Panel(NamedTuple):
         return f"{self.letter} {words.head_name(self.pin.layer, self.pin.head, numbers=())}"
 
     @property
-    def head(self) -> Place:
+    def head(self) -> Head:
         """The head's place in its record."""
         return self.view.chosen
 
@@ -169,7 +169,7 @@ def edit(board: Sequence[Pin], edit: Edit) -> None:
     _keep(pins)
 
 
-def replace_head(board: Sequence[Pin], letters: str, head: Place) -> None:
+def replace_head(board: Sequence[Pin], letters: str, head: Head) -> None:
     """Show another head, by its layer's number, in some panels of a board."""
     pairs = zip(LETTERS, board, strict=False)
     layer, number = head

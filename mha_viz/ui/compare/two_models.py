@@ -37,10 +37,10 @@ from mha_viz.web.board import BoardAxes, board_payload
 
 N_TEXTS = 8  # short sentences beside the one typed: one text is a small sample of what heads do
 N_CHANGED = 5  # heads that are named above the figures
-Place = tuple[int, int]
+Head = tuple[int, int]
 
 
-class _Found(NamedTuple):
+class _Match(NamedTuple):
     """The match of both models, and the mean distance of that with random weights."""
 
     matches: HeadMatches
@@ -48,7 +48,7 @@ class _Found(NamedTuple):
     untrained: float | None
 
     @property
-    def names(self) -> dict[Place, Place]:
+    def names(self) -> dict[Head, Head]:
         """The counterpart of each head that has one."""
         sides = (
             [divmod(head, n) for head in side.tolist()]
@@ -56,7 +56,7 @@ class _Found(NamedTuple):
         )
         return dict(zip(*sides, strict=True))
 
-    def by_head(self, values: NDArray[np.floating], shape: Place) -> NDArray[np.float64]:
+    def by_head(self, values: NDArray[np.floating], shape: Head) -> NDArray[np.float64]:
         """Return a number of each match as (layer, head) of the first model; NaN: no match."""
         grid = np.full(shape[0] * shape[1], np.nan)
         grid[self.matches.a] = values
@@ -112,7 +112,7 @@ def _controls(
     return selection.of(Compare)
 
 
-def _match(first: Scene, second: Scene, by: str, with_random: bool) -> _Found | None:
+def _match(first: Scene, second: Scene, by: str, with_random: bool) -> _Match | None:
     """Match the heads on this text and examples (no decoder's); None without common tokens."""
     alone = "decoder" in (first.part, second.part)
     more = [case.text for case in allowed.examples() if not (case.pair or case.n_tokens)]
@@ -132,7 +132,7 @@ def _match(first: Scene, second: Scene, by: str, with_random: bool) -> _Found | 
         if len(untrained_models) == len(copies):
             distances = _matched(first, second, untrained_models, texts, by).distance
             untrained = float(distances.mean()) if len(distances) else None
-    return _Found(matches, len(texts) + 1, untrained)
+    return _Match(matches, len(texts) + 1, untrained)
 
 
 def _matched(
@@ -148,7 +148,7 @@ def _matched(
     return match_heads(records[0], records[1], by)
 
 
-def _answer(match: _Found, second: Scene) -> None:
+def _answer(match: _Match, second: Scene) -> None:
     """Say how many heads have a counterpart, how near, and how near by chance."""
     matches = match.matches
     n_found, n = int(matches.found.sum()), len(matches.a)
@@ -168,7 +168,7 @@ def _answer(match: _Found, second: Scene) -> None:
     st.caption(TEXTS("two_models.texts", texts=texts, rows=matches.n_rows))
 
 
-def _named(second: Scene, view: Compare, match: _Found) -> None:
+def _named(second: Scene, view: Compare, match: _Match) -> None:
     """Name the heads that changed most and least, of those with a counterpart beyond chance."""
     matches, counterparts = match.matches, match.names
     order = np.argsort(matches.distance, kind="stable")
@@ -189,7 +189,7 @@ def _named(second: Scene, view: Compare, match: _Found) -> None:
             choosing.chips(key, title, offered, chosen=view.chosen, take=words.choose)
 
 
-def _map(first: Scene, second: Scene, view: Compare, match: _Found) -> None:
+def _map(first: Scene, second: Scene, view: Compare, match: _Match) -> None:
     matches, shape = match.matches, (first.record.n_layers, first.record.n_heads)
     distance = match.by_head(matches.distance, shape)
     beyond = match.by_head(matches.found.astype(float), shape) == 1
@@ -217,13 +217,13 @@ def _map(first: Scene, second: Scene, view: Compare, match: _Found) -> None:
     )
 
 
-def _settings(first: Scene, second: Scene, view: Compare, match: _Found) -> str:
+def _settings(first: Scene, second: Scene, view: Compare, match: _Match) -> str:
     title = METRICS[view.match].title
     more = f"and {words.count(match.n_texts - 1, 'example')}" * (match.n_texts > 1)
     return words.settings(first, *filter(None, (more, f"matched with {second.model} by {title}")))
 
 
-def _counterpart(first: Scene, second: Scene, view: Compare, match: _Found) -> Place:
+def _counterpart(first: Scene, second: Scene, view: Compare, match: _Match) -> Head:
     """Return the counterpart of the chosen head; its nearest head where it has none."""
     head = view.chosen
     if head in match.names:
@@ -233,7 +233,7 @@ def _counterpart(first: Scene, second: Scene, view: Compare, match: _Found) -> P
     return divmod(int(nearest), second.record.n_heads)
 
 
-def _pair(first: Scene, second: Scene, view: Compare, match: _Found) -> None:
+def _pair(first: Scene, second: Scene, view: Compare, match: _Match) -> None:
     """Draw the chosen head beside its counterpart, with cells of one size."""
     layer, head = _counterpart(first, second, view, match)
     chosen = chosen_pin(view)
@@ -252,7 +252,7 @@ def _pair(first: Scene, second: Scene, view: Compare, match: _Found) -> None:
     board(payload, key="matched-board", scale=view.scale)
 
 
-def _layers(first: Scene, second: Scene, view: Compare, match: _Found) -> None:
+def _layers(first: Scene, second: Scene, view: Compare, match: _Match) -> None:
     """Draw how many heads of each layer have their counterpart in each layer of the other."""
     counts = np.zeros((first.record.n_layers, second.record.n_layers), int)
     matches = match.matches
