@@ -7,6 +7,7 @@ import pytest
 import torch
 from streamlit.runtime.state.session_state_proxy import SessionStateProxy
 
+import mha_viz as mv
 from mha_viz.core.metrics.pairs import hellinger
 from mha_viz.interventions import importance as module
 from mha_viz.interventions.importance import head_importance
@@ -15,6 +16,7 @@ from mha_viz.ui.jobs.ticket import SHORT_SECONDS, Work
 from mha_viz.ui.operating.settings import Settings
 from mha_viz.ui.run import heavy, memory, page_lock, reporting
 from mha_viz.ui.run.scene import Scene
+from mha_viz.ui.why import patching
 from tests.making.comparing import close
 from tests.ui.compare_app import check, said, table
 from tests.ui.why_app import importance_page, press
@@ -87,6 +89,13 @@ def test_short_work_stays_here_and_work_without_room_as_well(elsewhere, monkeypa
     assert importance(None).call.models == [heavy.model_of(GPT2)]
     monkeypatch.setattr(heavy, "_fits_twice", lambda n_bytes: False)
     assert importance(None).call is None
+
+
+def test_patching_over_a_sentence_is_expected_to_begin_at_once_and_over_a_page_on_request():
+    model = mv.load("tiny-bert")
+    runs = {n: 4 * (3 * n + 8) / 2 for n in (20, 128)}  # of all maps; half of the layers are run
+    sentence, page = (heavy.seconds(model, int(n * n_runs)) for n, n_runs in runs.items())
+    assert sentence < 1 < patching.AT_ONCE < page
 
 
 def test_equal_work_of_two_visitors_has_one_key_and_other_work_another():
