@@ -81,7 +81,7 @@ class Outcome:
             return [] if self.run.is_room else ["the time limit"]
         if self.code < 0:
             return [f"signal {-self.code}"]
-        return re.findall(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", self.output, re.MULTILINE)
+        return re.findall(r"^(?:FAILED|ERROR) (\S.*?)(?: - .*)?$", self.output, re.MULTILINE)
 
     @property
     def survived(self) -> bool:
