@@ -91,18 +91,18 @@ def _child(what: str, n: int) -> Any:
 def made(n_texts: int) -> dict[str, float]:
     """A study of short texts: processor seconds of its measuring and of its end, and its peak."""
     import mha_viz as mv
-    from mha_viz.corpus.run import run
+    from mha_viz.corpus.run.study_builder import _StudyBuilder
 
     dice = random.Random(0)
     texts = (f"{i} {' '.join(dice.choices(_WORDS, k=dice.randint(5, 12)))}" for i in range(n_texts))
-    model, finish, begun_end = mv.load("tiny-bert"), run._Run.finish, 0.0
+    model, finish, begun_end = mv.load("tiny-bert"), _StudyBuilder.finish, 0.0
 
     def finishing(*given: Any) -> None:
         nonlocal begun_end
         begun_end = time.process_time()
         finish(*given)
 
-    run._Run.finish = finishing
+    _StudyBuilder.finish = finishing
     with tempfile.TemporaryDirectory() as folder:
         begun = time.process_time()
         study = mv.study(model, texts, folder)

@@ -62,7 +62,7 @@ from mha_viz.core.record.attention_record import Token as Token
 from mha_viz.corpus.query.study import Study as Study
 from mha_viz.corpus.run.head_probe import HeadProbe as HeadProbe
 from mha_viz.corpus.run.head_probe import probe_heads as probe_heads
-from mha_viz.corpus.run.run import study as study
+from mha_viz.corpus.run.study_builder import study as study
 from mha_viz.corpus.run.study_set import StudySet as StudySet
 from mha_viz.corpus.run.study_set import studies as studies
 from mha_viz.engine.capture import capture as capture

@@ -11,8 +11,8 @@ from pathlib import Path
 from mha_viz.checkpoints.catalog import list_models
 from mha_viz.checkpoints.loading import load
 from mha_viz.corpus.query.study import Study
-from mha_viz.corpus.run.run import study
 from mha_viz.corpus.run.sample_study import FOLDER
+from mha_viz.corpus.run.study_builder import study
 from mha_viz.corpus.store.lock import LOCK
 from mha_viz.corpus.treebank.trees import SAMPLE
 from mha_viz.ui.run.page_lock import one_thread

@@ -14,9 +14,9 @@ from mha_viz.paper.figures import DRAWN_OFFSETS
 
 
 class Bar(NamedTuple):
-    """A bar: its place, width and height in per cent, the name below it, and what it says."""
+    """A bar: its start, width and height in per cent, the name below it, and what it says."""
 
-    left: str
+    start: str
     width: str
     height: str
     name: str
@@ -69,9 +69,6 @@ def _bars(
 ) -> list[Bar]:
     """Return bars of shares; heights are of the highest."""
     highest = max(heights.max(initial=0.0), 1e-12)
-    shares = [_percent(of) for of in (lefts, widths, heights / highest)]
-    return [Bar(*bar) for bar in zip(*shares, names, hover_texts, strict=True)]
-
-
-def _percent(shares: Float[np.ndarray, " bar"]) -> list[str]:
-    return [f"{100 * share:.4g}" for share in shares]
+    sides = lefts, widths, heights / highest
+    percents = ([f"{100 * share:.4g}" for share in shares] for shares in sides)
+    return [Bar(*bar) for bar in zip(*percents, names, hover_texts, strict=True)]

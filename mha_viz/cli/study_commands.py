@@ -83,7 +83,7 @@ def make(
     dtype: Dtype = "float32",
 ) -> None:
     """Run a corpus through a model and store what every head does; again: goes on."""
-    from mha_viz.corpus.run.run import study
+    from mha_viz.corpus.run.study_builder import study
 
     devices = options.devices(device)
     first = options.Checkpoint(

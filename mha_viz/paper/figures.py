@@ -19,7 +19,7 @@ from mha_viz.core.measure import as_distances
 from mha_viz.core.metrics import LABELS, METRICS
 from mha_viz.core.output_file import write_file
 from mha_viz.core.reprs import count
-from mha_viz.corpus.measure.profiles import N_BINS, edges
+from mha_viz.corpus.measure.profiles import N_BINS, bin_limits
 from mha_viz.corpus.query.comparison import scores_of_head
 from mha_viz.corpus.query.study import Study
 from mha_viz.corpus.run.study_set import LABEL
@@ -203,7 +203,7 @@ def histogram(
     counts = of_head(study.sql(f"SELECT * FROM histogram WHERE metric = '{about.key}'"), head)
     if counts.empty:
         return None
-    limits, numbers = edges(metric), np.zeros(N_BINS, int)
+    limits, numbers = bin_limits(metric), np.zeros(N_BINS, int)
     numbers[counts["bin"]] = counts["n"]
     if study.has_texts:
         scores = scores_of_head(study, *head)[about.key].dropna().to_numpy(float)

@@ -58,7 +58,7 @@ def test_a_batch_at_once_finds_what_each_of_its_texts_does(monkeypatch) -> None:
     expected = one_by_one(pattern, z)
     assert len(set(expected[0].flatten().tolist())) >= 4  # some are not defined on some texts
     close(sums_of_pairs(MEASURES, pattern, z, LENGTHS), expected)
-    monkeypatch.setattr(pair_similarity, "AT_ONCE", 1)  # a text at a time
+    monkeypatch.setattr(pair_similarity, "MAX_PAIR_BYTES", 1)  # a text at a time
     close(sums_of_pairs(MEASURES, pattern, z, LENGTHS), expected)
 
 

@@ -16,7 +16,7 @@ import mha_viz as mv
 from mha_viz.corpus.measure.batches import PASS_TOKENS, Batch, _cuts, batches, prepared
 from mha_viz.corpus.measure.measuring import BatchMeasure, BatchOptions
 from mha_viz.corpus.measure.padded import PaddedTexts, is_punctuation
-from mha_viz.corpus.measure.profiles import FAR, rows_of
+from mha_viz.corpus.measure.profiles import MAX_OFFSET, rows_of
 from mha_viz.corpus.measure.scores import SCORES
 from mha_viz.corpus.measure.shard import Settings, measure_shard
 from mha_viz.corpus.sources.source import Item
@@ -187,4 +187,4 @@ def test_rows_of_counts_the_queries_that_see_a_bin():
     seen = torch.zeros(1, n, n, dtype=torch.bool)
     seen[..., 0] = True  # of all queries, which see nothing else
     counts = rows_of(texts, seen)["offset"]
-    assert counts[0] == n - FAR - 1 > 1 and counts.sum() == n
+    assert counts[0] == n - MAX_OFFSET - 1 > 1 and counts.sum() == n

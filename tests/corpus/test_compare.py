@@ -62,7 +62,7 @@ def test_random_weights_are_those_of_a_study_of_an_untrained_copy(trained, untra
 
 
 def test_a_study_without_random_weights_has_nothing_to_be_compared_with(tmp_path, monkeypatch):
-    monkeypatch.setattr("mha_viz.corpus.run.run.random_weights", lambda model: None)
+    monkeypatch.setattr("mha_viz.corpus.run.study_builder.random_weights", lambda model: None)
     study = mv.study(mv.load("tiny-bert"), TEXTS, tmp_path / "study")
     with pytest.raises(StudyError, match="random"):
         compare_with_random(study)

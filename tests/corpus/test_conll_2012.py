@@ -64,7 +64,7 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_words_mentions_and_documents() -> None:
     found = list(read_conll_2012(FILE.splitlines(), "a"))
     assert [one.text for one in found] == TEXTS
-    assert [(one.place, one.document) for one in found] == [
+    assert [(one.location, one.document) for one in found] == [
         ("a:1", 1),
         ("a:14", 1),
         ("a:24", 2),

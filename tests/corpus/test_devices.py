@@ -17,7 +17,7 @@ from torch import Tensor
 
 import mha_viz as mv
 from mha_viz.checkpoints.device import devices_of
-from mha_viz.corpus.measure.batches import Batch, DeviceTransfer, Found
+from mha_viz.corpus.measure.batches import Batch, DeviceTransfer, NamedTensors
 from mha_viz.corpus.measure.edges import HeaviestKeys, layer_edges
 from mha_viz.corpus.measure.measuring import BatchOptions, LayerSums
 from mha_viz.corpus.measure.padded import PaddedTexts, visible_keys
@@ -162,7 +162,7 @@ def numbers(seed: int) -> dict[object, Tensor]:
     }
 
 
-def assert_same(found: Found, sent: dict[object, Tensor]) -> None:
+def assert_same(found: NamedTensors, sent: dict[object, Tensor]) -> None:
     assert list(found) != [] and found.keys() == sent.keys()
     for name, one in sent.items():
         assert type(found[name]) is Tensor and found[name].dtype == one.dtype
@@ -170,7 +170,7 @@ def assert_same(found: Found, sent: dict[object, Tensor]) -> None:
 
 
 def test_batches_arrive_whole_and_in_order_one_behind_the_card() -> None:
-    copies, received = Copies(), list[Found]()
+    copies, received = Copies(), list[NamedTensors]()
     transfer, batches = DeviceTransfer(copies.start), [numbers(seed) for seed in range(3)]
     with There("cuda") as there:
         for at, batch in enumerate(batches):
@@ -187,7 +187,7 @@ def test_batches_arrive_whole_and_in_order_one_behind_the_card() -> None:
 
 
 def test_without_a_stream_of_its_own_a_device_is_read_at_the_end() -> None:
-    received = list[Found]()
+    received = list[NamedTensors]()
     with There("mps") as there:
         transfer, batch = DeviceTransfer(), numbers(0)
         del batch["weight", 0], batch["weight", 1]  # no float64 there

@@ -30,7 +30,7 @@ OTHER = "Ann/PROPN/2/nsubj/Entity=(e1) slept/VERB/0/root"
 
 def passages(written: str) -> list[Passage]:
     found = read_conllu(written.splitlines(), "a.conllu")
-    return [Passage(one.place, one.text, one.sentence, one.document) for one in found]
+    return [Passage(one.location, one.text, one.sentence, one.document) for one in found]
 
 
 def sample_passages() -> list[Passage]:

@@ -11,8 +11,8 @@ import pandas as pd
 import pytest
 
 import mha_viz as mv
-from mha_viz.corpus.measure.profiles import edges
-from mha_viz.corpus.run import run
+from mha_viz.corpus.measure.profiles import bin_limits
+from mha_viz.corpus.run import study_builder
 from mha_viz.corpus.run.progress import Progress
 from mha_viz.corpus.sources import source as sources
 from mha_viz.corpus.store import study_file
@@ -28,7 +28,7 @@ N_TEXTS = 60
 def _small_shards() -> Any:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sources, "SHARD_TEXTS", 15)
-        patch.setattr(run, "SHARDS_AT_ONCE", 2)
+        patch.setattr(study_builder, "SHARDS_AT_ONCE", 2)
         patch.setattr(study_file, "SHARDS_AT_ONCE", 2)
         yield
 
@@ -73,7 +73,7 @@ def test_what_is_a_sum_anyway_is_the_same(kept: mv.Study, folded: mv.Study, name
 def test_quantiles_come_from_the_histogram(kept: mv.Study, folded: mv.Study) -> None:
     """Half of the texts lie below the median: in its bin, or in one of two with none between."""
     for metric in ("entropy", "distance", "previous_token", "output_norm"):
-        limits = edges(metric)
+        limits = bin_limits(metric)
         ours, theirs = (one.heads.query(f"metric == {metric!r}") for one in (folded, kept))
         values = kept.sql(f'select layer, head, "{metric}" as value from texts')
         for row, exact in zip(ours.itertuples(), theirs.itertuples(), strict=True):

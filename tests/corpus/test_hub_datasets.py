@@ -37,7 +37,7 @@ def dataset(hugging: Any) -> Any:
 
 
 def read(source: Source) -> list[tuple[str, str]]:
-    return [(item.place, item.text) for item in source]
+    return [(item.location, item.text) for item in source]
 
 
 EXPECTED = [("1", "One."), ("2", "Two\u2028lines\nhere."), ("4", "Dört.")]

@@ -32,7 +32,7 @@ def read(
 ) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
     """Place and text of what can be read, and what was skipped."""
     found, skipped = read_passages(content, name, column)
-    return [(passage.place, passage.text) for passage in found], skipped
+    return [(passage.location, passage.text) for passage in found], skipped
 
 
 def as_text(texts: list[str]) -> bytes:
@@ -262,7 +262,7 @@ def test_a_treebank_brings_its_sentences() -> None:
     content += sentence("Dogs ran.") + sentence("Mice hid.")
     for name in ("a.conllu", "standard input"):
         found, skipped = read_passages(content, name)
-        assert [(one.place, one.text) for one in found] == [
+        assert [(one.location, one.text) for one in found] == [
             (f"{name}:1", "Cats sat."),
             (f"{name}:15", "Mice hid."),
         ]

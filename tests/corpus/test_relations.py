@@ -195,8 +195,8 @@ def test_a_tree_s_arcs_are_followed_where_the_strongest_other_word_is_right(bert
         others = [(weight, key) for key, weight in enumerate(row) if key != query]
         strongest[query] = max(others)[1]
     found = head_vs_tree(record, sentence, 1, 0)
-    assert {look.query: look.key for look in found.looks} == strongest
-    for look in found.looks:
+    assert {look.query: look.key for look in found.strongest} == strongest
+    for look in found.strongest:
         assert look.weight == pytest.approx(words[look.query, look.key], rel=1e-4)
     assert [(arc.dependent, arc.head, arc.relation) for arc in found.arcs] == [
         (i, word.head, word.deprel) for i, word in enumerate(sentence.words) if word.head >= 0

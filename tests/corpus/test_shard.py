@@ -11,7 +11,13 @@ from mha_viz.checkpoints.untrained_copy import untrained_copy
 from mha_viz.core.record.visible import visible_keys
 from mha_viz.corpus.measure.measuring import WAYS, BatchOptions
 from mha_viz.corpus.measure.padded import KINDS, is_punctuation
-from mha_viz.corpus.measure.profiles import FAR, LATE, N_BINS, edges, histogram
+from mha_viz.corpus.measure.profiles import (
+    MAX_OFFSET,
+    MAX_POSITION,
+    N_BINS,
+    bin_limits,
+    histogram,
+)
 from mha_viz.corpus.measure.scores import SCORES
 from mha_viz.corpus.measure.shard import Settings, Shard, measure_shard
 from tests.corpus.reference import TEXTS, chance_alone, items, scores_alone, small, traced
@@ -71,7 +77,7 @@ def test_histograms_count_the_texts(shard: Shard) -> None:
         rows, bins = table[table.metric == metric], np.zeros(N_BINS, int)
         bins[rows.bin] = rows.n
         values = texts[metric].dropna().astype(float)
-        assert bins.tolist() == np.histogram(values, edges(metric))[0].tolist()
+        assert bins.tolist() == np.histogram(values, bin_limits(metric))[0].tolist()
 
 
 def test_edges_are_the_strongest_and_the_heavy(shard: Shard, records) -> None:
@@ -104,9 +110,9 @@ def test_edges_are_the_strongest_and_the_heavy(shard: Shard, records) -> None:
 
 def _bins(axis: str, record: mv.AttentionRecord, q: int, k: int) -> str:
     if axis == "offset":
-        return f"<-{FAR}" if k - q < -FAR else f">{FAR}" if k - q > FAR else str(k - q)
+        return str(k - q) if abs(k - q) <= MAX_OFFSET else f"{'<-' if k < q else '>'}{MAX_OFFSET}"
     if axis == "position":
-        return f">={LATE}" if k >= LATE else str(k)
+        return f">={MAX_POSITION}" if k >= MAX_POSITION else str(k)
     query, key = record.tokens[q], record.tokens[k]
     fits = [q == k, query.id == key.id, key.is_special, is_punctuation(key, record.text), k == 0]
     return KINDS[fits.index(True)] if any(fits) else "other"
@@ -135,7 +141,7 @@ def test_profiles_add_up_the_weight_of_every_bin(shard: Shard, records, axis: st
 
 
 def test_histogram_of_scores_on_the_limits_of_bins_counts_them_in_the_upper_bin() -> None:
-    scores = edges("confidence")[[0, 1, 32, 64]].astype(np.float32).reshape(4, 1, 1)
+    scores = bin_limits("confidence")[[0, 1, 32, 64]].astype(np.float32).reshape(4, 1, 1)
     assert histogram({"confidence": scores})["bin"].to_pylist() == [0, 1, 32, N_BINS - 1]
 
 

@@ -42,7 +42,7 @@ def test_strings_of_any_kind() -> None:
                  "6. Delete it or type it again."),
                 ("texts:5", "The text is empty."),
             ]  # fmt: skip
-    assert [(item.number, item.place) for item in source][2:] == [
+    assert [(item.number, item.location) for item in source][2:] == [
         (2, "texts:3"),
         (3, "texts:6"),
         (4, "texts:7"),
@@ -71,7 +71,7 @@ def test_a_folder_in_the_order_of_names(tmp_path: Path) -> None:
         (tmp_path / name).write_bytes(content)
     (tmp_path / "e").symlink_to(tmp_path / "a")
     source = open_source(tmp_path)
-    found = [(item.place, item.text) for item in source]
+    found = [(item.location, item.text) for item in source]
     assert found[:5] == [
         ("a.txt:1", "A."),
         ("a/b.jsonl.gz:1", "AB."),
@@ -96,7 +96,7 @@ def test_standard_input_and_pipes_are_read_once_and_kept_until_the_end(
     monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=io.BytesIO(b"One.\nTwo.\n")))
     source = open_source("-")
     assert [texts(source) for _ in range(2)] == [["One.", "Two."]] * 2
-    assert next(iter(source)).place == "standard input:1"
+    assert next(iter(source)).location == "standard input:1"
 
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)

@@ -83,7 +83,7 @@ def test_empty_nodes_are_no_words():
 )
 def test_a_broken_sentence_is_skipped_with_its_place(rows, reason):
     found, faults = read(*GOOD, *rows, "", *GOOD)
-    assert [one.place for one in found] == ["a.conllu:1", f"a.conllu:{6 + len(rows)}"]
+    assert [one.location for one in found] == ["a.conllu:1", f"a.conllu:{6 + len(rows)}"]
     [(place, said)] = faults
     assert place == "a.conllu:5" and reason in said
 

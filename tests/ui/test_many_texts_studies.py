@@ -8,7 +8,7 @@ import pytest
 import mha_viz as mv
 from mha_viz.core.metrics.units import MIN_UNITS
 from mha_viz.corpus.run.progress import Progress
-from mha_viz.corpus.run.run import study as make_study
+from mha_viz.corpus.run.study_builder import study as make_study
 from mha_viz.errors import ArgumentError
 from mha_viz.ui.jobs.heavy_queue import Jobs
 from mha_viz.ui.operating.settings import Settings

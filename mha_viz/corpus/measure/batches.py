@@ -1,7 +1,7 @@
 """Batches of texts, with little padding, and the way of their numbers back from the device."""
 
 from bisect import bisect_right
-from collections.abc import Callable, Generator, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Hashable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -78,7 +78,7 @@ def batches(
                 _check_words(encoded, item.sentence)
             pairs.append((item, encoded))
         except TextError as error:
-            skipped.append((item.place, str(error)))
+            skipped.append((item.location, str(error)))
     pairs.sort(key=lambda pair: (_length(*pair), pair[0].number))
     lengths = [_length(*pair) for pair in pairs]
     n_together = bisect_right(lengths, reader.pad_limit)
@@ -113,8 +113,8 @@ def prepared(
 
     def prepare() -> Prepared | None:
         for number, items in upcoming:
-            found = ([], []) if is_done(number) else batches(reader, items, batch_tokens, of_pass)
-            return Prepared(number, *found)
+            packed = ([], []) if is_done(number) else batches(reader, items, batch_tokens, of_pass)
+            return Prepared(number, *packed)
         return None
 
     with ThreadPoolExecutor(1, thread_name_prefix="texts") as thread:
@@ -150,7 +150,7 @@ def _cuts(lengths: list[int], batch_tokens: int, of_pass: int = PASS_TOKENS) -> 
     return ends[::-1]
 
 
-Found = dict[Hashable, Tensor]  # tensors by name
+NamedTensors = dict[Hashable, Tensor]  # tensors by name
 StartCopy = Callable[[Sequence[Tensor]], Callable[[], Sequence[Tensor]]]
 
 
@@ -161,19 +161,19 @@ def start_copy(packed: Sequence[Tensor]) -> Callable[[], Sequence[Tensor]]:
     """
     device = packed[0].device
     if device.type != "cuda":
-        return lambda: [one.cpu() for one in packed]
+        return lambda: [tensor.cpu() for tensor in packed]
     stream = torch.cuda.Stream(device)
     stream.wait_stream(torch.cuda.current_stream(device))
     with torch.cuda.stream(stream):
-        here = [torch.empty(one.shape, dtype=one.dtype, pin_memory=True) for one in packed]
-        for copy, one in zip(here, packed, strict=True):
-            copy.copy_(one, non_blocking=True)
-            one.record_stream(stream)  # its memory is not used again before it is copied
+        pinned = [torch.empty(flat.shape, dtype=flat.dtype, pin_memory=True) for flat in packed]
+        for copy, tensor in zip(pinned, packed, strict=True):
+            copy.copy_(tensor, non_blocking=True)
+            tensor.record_stream(stream)  # its memory is not used again before it is copied
         done = stream.record_event()
 
     def wait() -> Sequence[Tensor]:
         done.synchronize()
-        return here
+        return pinned
 
     return wait
 
@@ -191,24 +191,24 @@ class DeviceTransfer:
         self._start = start
         self._on_the_way: Callable[[], None] | None = None
 
-    def send(self, tensors: Mapping[Hashable, Tensor], receive: Callable[[Found], None]) -> None:
+    def send(self, tensors: NamedTensors, receive: Callable[[NamedTensors], None]) -> None:
         """Send the numbers of a batch; `receive` is called with them under the same names."""
-        if all(one.device.type == "cpu" for one in tensors.values()):
+        if all(tensor.device.type == "cpu" for tensor in tensors.values()):
             receive(dict(tensors))
             return
         by_dtype: dict[torch.dtype, list[Hashable]] = {}
-        for name, one in tensors.items():
-            by_dtype.setdefault(one.dtype, []).append(name)
+        for name, tensor in tensors.items():
+            by_dtype.setdefault(tensor.dtype, []).append(name)
         packed = [torch.cat([tensors[n].flatten() for n in names]) for names in by_dtype.values()]
-        shapes = {name: one.shape for name, one in tensors.items()}
+        shapes = {name: tensor.shape for name, tensor in tensors.items()}
         wait = self._start(packed)
 
         def arrive() -> None:
-            found: Found = {}
-            for names, whole in zip(by_dtype.values(), wait(), strict=True):
-                parts = whole.split([shapes[name].numel() for name in names])
-                found |= {n: part.view(shapes[n]) for n, part in zip(names, parts, strict=True)}
-            receive(found)
+            received: NamedTensors = {}
+            for names, flat in zip(by_dtype.values(), wait(), strict=True):
+                parts = flat.split([shapes[name].numel() for name in names])
+                received |= {n: part.view(shapes[n]) for n, part in zip(names, parts, strict=True)}
+            receive(received)
 
         self.finish()
         self._on_the_way = arrive

@@ -15,8 +15,8 @@ from mha_viz.core.copies import to_device, to_processor
 from mha_viz.corpus.measure.padded import PaddedTexts
 from mha_viz.text.tokens import Encoded
 
-_LACKING = 1e-3  # a row's sum may miss 1 by so much
-MOST_HELD = 2**28  # bytes of the heaviest keys of some batches that are left on their device
+_MAX_DEFICIT = 1e-3  # a row's sum may miss 1 by so much
+MAX_PENDING_BYTES = 2**28  # of the heaviest keys of some batches that are left on their device
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,21 +43,21 @@ def layer_edges(
     queries = texts.once("queries", lambda: (texts.real & ~texts.is_special)[:, None])
     if pattern.device.type != "cpu":
         n = pattern.shape[-1]
-        most = n if min_weight == 0 else min(n, int((1 + _LACKING) / min_weight))
+        most = n if min_weight == 0 else min(n, int((1 + _MAX_DEFICIT) / min_weight))
         return HeaviestKeys(layer, queries, *pattern.topk(most), min_weight)
     weight, key = pattern.max(-1)
     queries = queries & (weight > 0)
     best = queries.nonzero(as_tuple=True)
     # a second key of so much weight leaves less than the rest to the strongest
-    open_rows = queries & (weight >= min_weight) & (weight <= 1 - min_weight + _LACKING)
-    places = open_rows.nonzero(as_tuple=True)
-    others = pattern[places].scatter(1, key[places][:, None], 0.0)
-    at, further = ((others >= min_weight) & (others > 0)).nonzero(as_tuple=True)
-    found = (
+    open_rows = queries & (weight >= min_weight) & (weight <= 1 - min_weight + _MAX_DEFICIT)
+    open_at = open_rows.nonzero(as_tuple=True)
+    other_weights = pattern[open_at].scatter(1, key[open_at][:, None], 0.0)
+    at, further = ((other_weights >= min_weight) & (other_weights > 0)).nonzero(as_tuple=True)
+    both = (
         (*best, key[best], weight[best]),
-        (*(p[at] for p in places), further, others[at, further]),
+        (*(p[at] for p in open_at), further, other_weights[at, further]),
     )
-    row, head, query, to, of = (torch.cat(parts) for parts in zip(*found, strict=True))
+    row, head, query, to, of = (torch.cat(parts) for parts in zip(*both, strict=True))
     return LayerEdges(layer, row, head, query, to, of, torch.arange(len(row)) < len(best[0]))
 
 
@@ -74,12 +74,12 @@ class HeaviestKeys:
     @property
     def n_bytes(self) -> int:
         """The memory that they take; layers share `queries`."""
-        return sum(one.numel() * one.element_size() for one in (self.weight, self.key))
+        return sum(tensor.numel() * tensor.element_size() for tensor in (self.weight, self.key))
 
     def edges(self) -> LayerEdges:
         """Find the edges among them, which waits for their device; CUDA finds them itself."""
-        found = self.queries, self.weight, self.key
-        queries, weight, key = found if self.key.is_cuda else (one.cpu() for one in found)
+        tensors = self.queries, self.weight, self.key
+        queries, weight, key = tensors if self.key.is_cuda else (tensor.cpu() for tensor in tensors)
         heavy = weight >= self.min_weight
         heavy[..., 0] = True
         at = (queries[..., None] & (weight > 0) & heavy).nonzero(as_tuple=True)
@@ -94,8 +94,8 @@ class Edges:
         self._labels: dict[str, int] = {}
         self._parts: list[dict[str, Tensor]] = []
         # the batches whose edges are not found yet: numbers of texts, labels, layers
-        self._waiting: list[tuple[Tensor, Tensor, Sequence[LayerEdges | HeaviestKeys]]] = []
-        self._held = 0  # bytes of these batches
+        self._pending: list[tuple[Tensor, Tensor, Sequence[LayerEdges | HeaviestKeys]]] = []
+        self._pending_bytes = 0  # bytes of these batches
 
     def add(
         self,
@@ -109,31 +109,32 @@ class Edges:
         for row, text in enumerate(encoded):
             of_text = [self._labels.setdefault(t.text, len(self._labels)) for t in text.tokens]
             codes[row, : len(of_text)] = of_text
-        self._waiting.append((torch.tensor(numbers), torch.from_numpy(codes), layers))
-        self._held += sum(one.n_bytes for one in layers if isinstance(one, HeaviestKeys))
-        if self._held > MOST_HELD:
+        self._pending.append((torch.tensor(numbers), torch.from_numpy(codes), layers))
+        on_device = [layer for layer in layers if isinstance(layer, HeaviestKeys)]
+        self._pending_bytes += sum(layer.n_bytes for layer in on_device)
+        if self._pending_bytes > MAX_PENDING_BYTES:
             self._find()
 
     def _find(self) -> None:
         """Find the edges of the batches that wait; what many of them take is fetched."""
-        much = self._held > MOST_HELD
-        for numbers, codes, layers in self._waiting:
+        much = self._pending_bytes > MAX_PENDING_BYTES
+        for numbers, codes, layers in self._pending:
             for layer in layers:
-                one = layer.edges() if isinstance(layer, HeaviestKeys) else layer
-                number, code = (to_device(at, one.row.device) for at in (numbers, codes))
+                edges = layer.edges() if isinstance(layer, HeaviestKeys) else layer
+                number, code = (to_device(at, edges.row.device) for at in (numbers, codes))
                 part = {
-                    "text_id": number[one.row],
-                    "layer": torch.full_like(one.row, one.layer, dtype=torch.int16),
-                    "head": one.head.short(),
-                    "query": one.query.int(),
-                    "key": one.key.int(),
-                    "query_token": code[one.row, one.query],
-                    "key_token": code[one.row, one.key],
-                    "weight": one.weight,
-                    "strongest": one.strongest,
+                    "text_id": number[edges.row],
+                    "layer": torch.full_like(edges.row, edges.layer, dtype=torch.int16),
+                    "head": edges.head.short(),
+                    "query": edges.query.int(),
+                    "key": edges.key.int(),
+                    "query_token": code[edges.row, edges.query],
+                    "key_token": code[edges.row, edges.key],
+                    "weight": edges.weight,
+                    "strongest": edges.strongest,
                 }
                 self._parts.append({n: v.cpu() for n, v in part.items()} if much else part)
-        self._waiting, self._held = [], 0
+        self._pending, self._pending_bytes = [], 0
 
     def table(self) -> pa.Table:
         """Make a table of all edges by query_token, layer, head, text_id and query."""
@@ -141,9 +142,9 @@ class Edges:
         labels = sorted(self._labels)
         rank = torch.zeros(len(labels), dtype=torch.int32)
         rank[[self._labels[label] for label in labels]] = torch.arange(len(labels)).int()
-        here = len({part["key"].device for part in self._parts}) > 1  # some were fetched before
+        is_mixed = len({part["key"].device for part in self._parts}) > 1  # some were fetched before
         columns = {
-            name: torch.cat([part[name].cpu() if here else part[name] for part in self._parts])
+            name: torch.cat([part[name].cpu() if is_mixed else part[name] for part in self._parts])
             for name in self._parts[0]
         }
         self._parts.clear()
@@ -160,7 +161,7 @@ class Edges:
 
 
 def _order(columns: dict[str, Tensor]) -> Tensor:
-    """Sort rows; of one query the strongest key comes first, the others by place."""
+    """Sort rows; of one query the strongest key comes first, the others by position."""
     keys = [columns[n] for n in ("query_token", "layer", "head", "text_id", "query")]
     keys += [~columns["strongest"], columns["key"]]
     if not len(keys[0]):
@@ -171,7 +172,7 @@ def _order(columns: dict[str, Tensor]) -> Tensor:
     if math.prod(sizes) >= 2**63:
         order = np.lexsort([digit.cpu().numpy() for digit in digits.flip(0)])
         return torch.from_numpy(order).to(digits.device)
-    place = torch.zeros_like(digits[0])
+    code = torch.zeros_like(digits[0])
     for digit, size in zip(digits - low, sizes, strict=True):
-        place = place * size + digit  # the digits of one number: sorted once, not seven times
-    return place.argsort(stable=True)
+        code = code * size + digit  # the digits of one number: sorted once, not seven times
+    return code.argsort(stable=True)

@@ -15,10 +15,10 @@ from mha_viz.core.metrics.outputs import Outputs, reduce_outputs
 from mha_viz.core.metrics.position import repeated_tokens
 from mha_viz.core.metrics.reduction import reduce_pattern
 from mha_viz.core.metrics.table import UNSEEN, output_metrics, pattern_reductions
-from mha_viz.corpus.measure.batches import DeviceTransfer, Found
+from mha_viz.corpus.measure.batches import DeviceTransfer, NamedTensors
 from mha_viz.corpus.measure.edges import HeaviestKeys, LayerEdges, layer_edges
 from mha_viz.corpus.measure.padded import PaddedTexts, visible_keys
-from mha_viz.corpus.measure.profiles import AT, Profile, rows_of, weight_of
+from mha_viz.corpus.measure.profiles import BINS, Profile, rows_of, weight_of
 from mha_viz.corpus.measure.scores import NO_BASELINE, SCORES, chance_patterns, chance_z
 from mha_viz.corpus.treebank.batch_trees import BatchTrees
 from mha_viz.engine.model import AttentionModel
@@ -73,7 +73,7 @@ class _Shared:
 class BatchMeasure:
     """The scores of every head on every text of a batch, and what else is measured.
 
-    `left` is what the run keeps of all layers, `edges` what `Edges` takes of each layer.
+    `run` is what the run keeps of all layers, `edges` what `Edges` takes of each layer.
     """
 
     def __init__(
@@ -88,42 +88,43 @@ class BatchMeasure:
         roots = output_root(weights, torch.float32).to(model.device) if weights else None
         layers = LayerSums(texts, roots, options, weights)
 
-        def reduce(one: LayerTensors) -> None:
-            pattern = layers.add(one)
+        def reduce(tensors: LayerTensors) -> None:
+            pattern = layers.add(tensors)
             if trees is not None:
-                trees.add(one.layer, pattern)
+                trees.add(tensors.layer, pattern)
 
-        self.left: Run | None = reduce_texts(model, encoded, reduce, options.keep)
+        self.run: Run | None = reduce_texts(model, encoded, reduce, options.keep)
         self._profile, self._trees, self._n_layers = options.profile, trees, len(layers.scores)
         self.edges = layers.edges
         self._on_device = layers.on_device() | ({} if trees is None else trees.on_device())
 
     def send(self, transfer: DeviceTransfer, then: Callable[[], None]) -> None:
-        """Send all numbers to the processor, and forget `left`; call `then` when they are there."""
-        sent, self.left, self._on_device = self._on_device, None, {}
+        """Send all numbers to the processor, and forget `run`; call `then` when they are there."""
+        sent, self.run, self._on_device = self._on_device, None, {}
 
-        def receive(found: Found) -> None:
-            self._receive(found)
+        def receive(tensors: NamedTensors) -> None:
+            self._receive(tensors)
             then()
 
         transfer.send(sent, receive)
 
-    def _receive(self, found: Found) -> None:
+    def _receive(self, tensors: NamedTensors) -> None:
         """Take the numbers that were fetched."""
-        self._found = found
+        self._tensors = tensors
         if self._trees is not None:
-            self._trees.finish(found)
+            self._trees.finish(tensors)
         if self._profile is not None:
             for layer in range(self._n_layers):
                 weight, rows = (
-                    {axis: found[name, layer, axis] for axis in AT} for name in ("weight", "rows")
+                    {axis: tensors[name, layer, axis] for axis in BINS}
+                    for name in ("weight", "rows")
                 )
                 self._profile.add(layer, weight, rows)
 
     @cached_property
-    def _found(self) -> Found:
+    def _tensors(self) -> NamedTensors:
         """All numbers on the processor: those that arrived, or fetched now."""
-        return {name: one.cpu() for name, one in self._on_device.items()}
+        return {name: tensor.cpu() for name, tensor in self._on_device.items()}
 
     def numbers(self, name: str) -> np.ndarray:
         """Return float32 numbers of each text and layer, NaN where not defined.
@@ -133,7 +134,7 @@ class BatchMeasure:
         write the mean over all heads of all layers, as in `core.metrics.baselines`; "repeating",
         (text, layer), has the different tokens that a duplicate-token score rests on.
         """
-        return self._found[name].numpy()
+        return self._tensors[name].numpy()
 
 
 class LayerSums:
@@ -162,50 +163,50 @@ class LayerSums:
         hidden = UNSEEN if texts.causal else frozenset()
         self._wanted = frozenset(options.scores) - hidden
 
-    def add(self, one: LayerTensors) -> Tensor:
+    def add(self, tensors: LayerTensors) -> Tensor:
         """Reduce the next layer; return its pattern, with zeros in the rows of padding."""
-        shared, options = self._shared_by_mask(one.allowed), self.options
-        pattern = self.texts.cleared(one.pattern)
-        scores = self._of_patterns(pattern, shared.visible, one.has_sinks)
-        if one.z is not None:
-            scores |= self._of_outputs(one.layer, one.z, self.texts)
+        shared, options = self._shared_by_mask(tensors.allowed), self.options
+        pattern = self.texts.cleared(tensors.pattern)
+        scores = self._of_patterns(pattern, shared.visible, tensors.has_sinks)
+        if tensors.z is not None:
+            scores |= self._of_outputs(tensors.layer, tensors.z, self.texts)
         self.scores.append(self._stacked(scores, options.scores))
         if options.profile is not None:
             self.profiles.append((weight_of(pattern, self.texts), shared.rows))
         if options.min_weight is not None:
-            self.edges.append(layer_edges(one.layer, pattern, self.texts, options.min_weight))
+            self.edges.append(layer_edges(tensors.layer, pattern, self.texts, options.min_weight))
         if options.chance:
-            self._add_chance(one, shared, pattern.shape[1])
+            self._add_chance(tensors, shared, pattern.shape[1])
         return pattern
 
-    def _add_chance(self, one: LayerTensors, shared: _Shared, n_heads: int) -> None:
+    def _add_chance(self, tensors: LayerTensors, shared: _Shared, n_heads: int) -> None:
         """Add what heads that learned nothing score."""
         assert shared.chance is not None
         assert shared.chance_scores is not None and shared.repeating is not None
         self.chance.append(shared.chance_scores)
         self.repeating.append(shared.repeating)
-        if self._roots is not None and one.value is not None:
-            both = chance_z(shared.chance, one.value, n_heads, self.texts)
+        if self._roots is not None and tensors.value is not None:
+            both = chance_z(shared.chance, tensors.value, n_heads, self.texts)
             texts = self.texts.once("twice", lambda: self.texts.repeat(len(WAYS)))
-            scores = self._of_outputs(one.layer, both, texts)
-            found = self._stacked(scores, self.options.outputs)
-            self.chance_outputs.append(found.unflatten(0, (len(WAYS), -1)).movedim(0, 2))
+            scores = self._of_outputs(tensors.layer, both, texts)
+            outputs = self._stacked(scores, self.options.outputs)
+            self.chance_outputs.append(outputs.unflatten(0, (len(WAYS), -1)).movedim(0, 2))
 
-    def on_device(self) -> Found:
+    def on_device(self) -> NamedTensors:
         """Return what is to be fetched of all layers, by name; the run is done."""
-        found: Found = {"scores": torch.stack(self.scores, 1)}
+        tensors: NamedTensors = {"scores": torch.stack(self.scores, 1)}
         if self.chance:
-            found["chance"] = torch.stack(self.chance, 1)
-            found["repeating"] = torch.stack(self.repeating, 1)
+            tensors["chance"] = torch.stack(self.chance, 1)
+            tensors["repeating"] = torch.stack(self.repeating, 1)
         if self.chance_outputs:
             means = torch.cat(self.chance_outputs, 1).nanmean(1)  # (text, way, score)
-            places = [self.options.baselines.index(key) for key in self.options.outputs]
-            for place, mean in zip(places, means.unbind(-1), strict=True):
-                found["chance"][..., place] = mean[:, None]
+            columns = [self.options.baselines.index(key) for key in self.options.outputs]
+            for column, mean in zip(columns, means.unbind(-1), strict=True):
+                tensors["chance"][..., column] = mean[:, None]
         for layer, of_axes in enumerate(self.profiles):
             for name, sums in zip(("weight", "rows"), of_axes, strict=True):
-                found |= {(name, layer, axis): one for axis, one in sums.items()}
-        return found
+                tensors |= {(name, layer, axis): tensor for axis, tensor in sums.items()}
+        return tensors
 
     def _of_patterns(
         self, pattern: Tensor, visible: Visible, has_sinks: bool = False
@@ -238,6 +239,8 @@ class LayerSums:
 
     def _stacked(self, scores: dict[str, Tensor], names: Sequence[str]) -> Tensor:
         """Stack scores to (batch, head, score); NaN for what is not there."""
-        one = next(iter(scores.values()))
-        missing = self.texts.once(("missing", *one.shape), lambda: torch.full_like(one, torch.nan))
+        like = next(iter(scores.values()))
+        missing = self.texts.once(
+            ("missing", *like.shape), lambda: torch.full_like(like, torch.nan)
+        )
         return torch.stack([scores.get(name, missing) for name in names], -1)

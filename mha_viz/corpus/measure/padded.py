@@ -51,12 +51,12 @@ class PaddedTexts(Texts):
         same = (ids[:, :, None] == ids[:, None]) & real[:, :, None] & real[:, None]
         same &= ~torch.eye(longest, dtype=torch.bool)
         # Found here and not on the device, which would have to be waited for.
-        places = (found.nonzero(as_tuple=True) for found in (same, ~real))
-        same_pairs, padding = (tuple(to_device(axis, device) for axis in at) for at in places)
+        indices = (mask.nonzero(as_tuple=True) for mask in (same, ~real))
+        same_pairs, padding = (tuple(to_device(axis, device) for axis in at) for at in indices)
         texts = dict(lengths=lengths, ids=ids, is_special=special, real=real)
         texts |= dict(punctuation=punctuation, same=same)
-        there: dict[str, Any] = {name: to_device(one, device) for name, one in texts.items()}
-        return cls(**there, causal=causal, same_pairs=same_pairs, padding=padding)
+        on_device: dict[str, Any] = {name: to_device(axis, device) for name, axis in texts.items()}
+        return cls(**on_device, causal=causal, same_pairs=same_pairs, padding=padding)
 
     @cached_property
     def kinds_of_keys(self) -> dict[str, Tensor]:
@@ -67,11 +67,11 @@ class PaddedTexts(Texts):
             "first": torch.arange(self.real.shape[1], device=self.real.device) == 0,
             "other": self.real,
         }
-        left, found = self.real, {}
+        unassigned, by_kind = self.real, {}
         for name, keys in by_name.items():
-            found[name] = left & keys
-            left = left & ~keys
-        return found
+            by_kind[name] = unassigned & keys
+            unassigned = unassigned & ~keys
+        return by_kind
 
     def cleared(self, pattern: Tensor) -> Tensor:
         """Convert a pattern to float32, with zeros in the rows of padding; in place where it can.
@@ -86,18 +86,18 @@ class PaddedTexts(Texts):
 
 def visible_keys(texts: PaddedTexts, allowed: Tensor | None) -> Visible:
     """Restrict a layer's mask to real queries and keys; without one it is full, or causal."""
-    seen = texts.real[:, :, None] & texts.real[:, None]
+    visible = texts.real[:, :, None] & texts.real[:, None]
     if allowed is not None:
-        return Visible.of(texts, seen & allowed)
-    return Visible.of(texts, seen.tril() if texts.causal else seen)
+        return Visible.of(texts, visible & allowed)
+    return Visible.of(texts, visible.tril() if texts.causal else visible)
 
 
-def kinds_of_keys(texts: PaddedTexts, seen: Tensor) -> dict[str, Tensor]:
+def kinds_of_keys(texts: PaddedTexts, visible: Tensor) -> dict[str, Tensor]:
     """Return the keys of each of `KINDS` that a query sees: bool (batch, query, key)."""
-    itself = torch.eye(seen.shape[-1], dtype=torch.bool, device=seen.device)
-    others = seen & ~texts.same & ~itself
-    found = {"itself": seen & itself, "same token": seen & texts.same}
-    return found | {kind: others & keys[:, None] for kind, keys in texts.kinds_of_keys.items()}
+    itself = torch.eye(visible.shape[-1], dtype=torch.bool, device=visible.device)
+    other = visible & ~texts.same & ~itself
+    by_kind = {"itself": visible & itself, "same token": visible & texts.same}
+    return by_kind | {kind: other & keys[:, None] for kind, keys in texts.kinds_of_keys.items()}
 
 
 def is_punctuation(token: Token, text: str) -> bool:

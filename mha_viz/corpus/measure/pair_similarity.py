@@ -22,7 +22,7 @@ from mha_viz.engine.projections import float32
 from mha_viz.engine.run import Run
 from mha_viz.text.tokens import Encoded
 
-AT_ONCE = 2**28  # bytes of one float64 tensor of the weights of some texts
+MAX_PAIR_BYTES = 2**28  # bytes of one float64 tensor of the weights of some texts
 _ROUNDING = rounding(torch.zeros(1, 1, 1, 1))  # of z in float32, which the numbers come from
 
 Pairs = Float[Tensor, "batch all_heads all_heads"]
@@ -47,10 +47,10 @@ class BatchPairs:
         lacking = 1 - self.pattern.sum(-1, keepdim=True)
         nowhere = lacking.masked_fill(lacking <= ROUNDING, 0.0)
         affinity = _products(torch.cat([self.pattern, nowhere], -1).sqrt())
-        own = affinity.diagonal(0, 1, 2)
-        squared = (own[:, :, None] + own[:, None]) / 2 - affinity
-        found = (squared / self._n[..., 0]).clamp(0.0, 1.0).sqrt()
-        return _with_diagonal(found, 0.0)
+        self_affinity = affinity.diagonal(0, 1, 2)
+        squared = (self_affinity[:, :, None] + self_affinity[:, None]) / 2 - affinity
+        distances = (squared / self._n[..., 0]).clamp(0.0, 1.0).sqrt()
+        return _with_diagonal(distances, 0.0)
 
     @cached_property
     def jensen_shannon(self) -> Pairs:
@@ -84,8 +84,8 @@ class BatchPairs:
         kernel *= self._real * self._real.mT
         kernel.diagonal(0, -2, -1).zero_()
         inner = _products(kernel)
-        own, least = inner.diagonal(0, 1, 2), _ROUNDING * trace[..., 0, 0]
-        own.masked_fill_((own.sqrt() <= least) | (n[..., 0, 0] < LEAST_TOKENS), torch.nan)
+        diagonal, least = inner.diagonal(0, 1, 2), _ROUNDING * trace[..., 0, 0]
+        diagonal.masked_fill_((diagonal.sqrt() <= least) | (n[..., 0, 0] < LEAST_TOKENS), torch.nan)
         return _with_diagonal(_cosines(inner).clamp(-1.0, 1.0), 1.0)
 
     @cached_property
@@ -95,8 +95,8 @@ class BatchPairs:
     @cached_property
     def _real(self) -> Float[Tensor, "batch 1 query 1"]:
         """1 for each query, 0 in padding."""
-        places = torch.arange(self.pattern.shape[-2], device=self.lengths.device)
-        return (places[:, None] < self._n).to(self.lengths.dtype)
+        positions = torch.arange(self.pattern.shape[-2], device=self.lengths.device)
+        return (positions[:, None] < self._n).to(self.lengths.dtype)
 
     @cached_property
     def _heads(self) -> Float[Tensor, "batch all_heads query d_head"]:
@@ -109,7 +109,7 @@ class BatchPairs:
     def _apart(self, mean: Tensor) -> Float[Tensor, "batch all_heads query d_head"]:
         """Subtract a mean from the heads; NaN for those of which rounding only is left."""
         apart = (self._heads - mean) * self._real
-        sizes = [one.flatten(2).norm(dim=-1) for one in (apart, self._heads)]
+        sizes = [heads.flatten(2).norm(dim=-1) for heads in (apart, self._heads)]
         constant = sizes[0] <= _ROUNDING * sizes[1]
         return apart.masked_fill(constant[..., None, None], torch.nan)
 
@@ -123,21 +123,21 @@ def sums_of_pairs(
     whose rows of padding do not matter, and z (batch, head, query, d_head), none for "hellinger".
     """
     n_all, n = len(pattern) * pattern[0].shape[1], pattern[0].shape[-1]
-    step = max(1, AT_ONCE // (8 * n_all * n * n))
-    found = torch.zeros(3, len(measures), n_all, n_all, dtype=torch.float64)
-    found = found.to(pattern[0].device)
+    step = max(1, MAX_PAIR_BYTES // (8 * n_all * n * n))
+    sums = torch.zeros(3, len(measures), n_all, n_all, dtype=torch.float64)
+    sums = sums.to(pattern[0].device)
     for begin in range(0, len(lengths), step):
         part = slice(begin, begin + step)
         weights = _of_all_layers(pattern, part)
         sizes = torch.tensor(lengths[part], dtype=torch.float64).to(weights.device)
         pairs = BatchPairs(weights, _of_all_layers(z, part) if z else None, sizes)
         pairs.pattern.mul_(pairs._real)
-        for place, measure in enumerate(measures):
+        for at, measure in enumerate(measures):
             values: Tensor = getattr(pairs, measure)
-            known = values.isfinite()
-            values = values.masked_fill(~known, 0.0)
-            found[:, place] += torch.stack([known.double(), values, values**2]).sum(1)
-    return found
+            defined = values.isfinite()
+            values = values.masked_fill(~defined, 0.0)
+            sums[:, at] += torch.stack([defined.double(), values, values**2]).sum(1)
+    return sums
 
 
 def _of_all_layers(layers: Sequence[Tensor], part: slice) -> Tensor:
@@ -152,20 +152,20 @@ def _products(heads: Tensor) -> Pairs:
 
 
 def _cosines(inner: Pairs) -> Pairs:
-    own = inner.diagonal(0, 1, 2)
-    return inner / (own[:, :, None] * own[:, None]).sqrt()
+    diagonal = inner.diagonal(0, 1, 2)
+    return inner / (diagonal[:, :, None] * diagonal[:, None]).sqrt()
 
 
-def _with_diagonal(matrix: Pairs, own: float) -> Pairs:
+def _with_diagonal(matrix: Pairs, self_similarity: float) -> Pairs:
     """Put a number on the diagonals, where they are defined."""
     diagonal = matrix.diagonal(0, 1, 2)
-    diagonal.copy_(diagonal.masked_fill(~diagonal.isnan(), own))
+    diagonal.copy_(diagonal.masked_fill(~diagonal.isnan(), self_similarity))
     return matrix
 
 
 MEASURES = ("hellinger", "redundancy", "cka", "correlation")
 # Bytes of all layers at once, where a single text does not take more: on a processor and a card.
-MOST_KEPT, MOST_ON_CARD = 256 * 2**20, 2**30
+MAX_BYTES, MAX_CARD_BYTES = 256 * 2**20, 2**30
 
 
 class PairSums:
@@ -180,32 +180,32 @@ class PairSums:
         # count, sum and sum of squares of each measure, where the model runs: (3, measure, i, j)
         self._sums = torch.zeros(3, len(measures), n_all, n_all, dtype=torch.float64)
 
-    def add(self, left: Run, encoded: Sequence[Encoded]) -> None:
+    def add(self, run: Run, encoded: Sequence[Encoded]) -> None:
         """Add the texts of a batch, one after another; those on CUDA some at a time.
 
         They are compared and added up where the model ran, if there is float64 there.
-        `left` holds the pattern of all layers and, for all but "hellinger", z.
+        `run` holds the pattern of all layers and, for all but "hellinger", z.
         """
-        device = left.pattern[0].device
+        device = run.pattern[0].device
         if device.type == "cuda":
             lengths = [len(text.tokens) for text in encoded]
-            z = left.tensors.get("z", [])
-            found = sums_of_pairs(self._measures, list(left.pattern), list(z), lengths)
-            self._sums = self._sums.to(device) + found
+            z = run.tensors.get("z", [])
+            sums = sums_of_pairs(self._measures, list(run.pattern), list(z), lengths)
+            self._sums = self._sums.to(device) + sums
             return
         for row, text in enumerate(encoded):
             n = slice(len(text.tokens))
-            made_of = {"pattern": float32(left.pattern, row, n, n, device=device)}
-            if "z" in left.tensors:
-                made_of["z"] = float32(left.tensors["z"], row, n, device=device)
+            made_of = {"pattern": float32(run.pattern, row, n, n, device=device)}
+            if "z" in run.tensors:
+                made_of["z"] = float32(run.tensors["z"], row, n, device=device)
             matrices = [
                 METRICS[key].function(made_of[PAIR_MEASURES[key]]) for key in self._measures
             ]
-            found = with_float64(torch.stack(matrices)).double()
-            known = found.isfinite()
-            values = found.masked_fill(~known, 0.0)
-            self._sums = self._sums.to(found.device)
-            self._sums += torch.stack([known.double(), values, values**2])
+            similarity = with_float64(torch.stack(matrices)).double()
+            defined = similarity.isfinite()
+            values = similarity.masked_fill(~defined, 0.0)
+            self._sums = self._sums.to(similarity.device)
+            self._sums += torch.stack([defined.double(), values, values**2])
 
     def table(self) -> pa.Table:
         """Make a row for each measure and pair i < j: measure, i, j, n, sum, sum_sq."""
@@ -218,7 +218,7 @@ class PairSums:
 
 
 def parts_to_keep(model: AttentionModel, batch: Batch) -> Iterator[Batch]:
-    """Split a batch into parts of which all layers fit into `MOST_KEPT` bytes, or into texts.
+    """Split a batch into parts of which all layers fit into `MAX_BYTES` bytes, or into texts.
 
     Pairs of heads of different layers are compared, so that no layer can be forgotten before the
     last. Where a batch is cut depends on its texts and the model's sizes alone.
@@ -226,7 +226,7 @@ def parts_to_keep(model: AttentionModel, batch: Batch) -> Iterator[Batch]:
     longest = max(len(text.input_ids) for text in batch.encoded)
     heads = model.n_layers * model.n_heads
     of_text = 4 * heads * longest * (longest + model.d_head)
-    most = MOST_KEPT if model.device.type == "cpu" else MOST_ON_CARD
+    most = MAX_BYTES if model.device.type == "cpu" else MAX_CARD_BYTES
     step = max(1, most // of_text)
     for begin in range(0, len(batch.items), step):
         part = slice(begin, begin + step)

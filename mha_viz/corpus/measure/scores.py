@@ -15,8 +15,8 @@ NO_BASELINE = ("sink",)  # uniform attention has none
 
 def _scores() -> tuple[str, ...]:
     """Return the metrics of heads but that of repeated texts, which has a probe of its own."""
-    heads = (one for one in METRICS.values() if one.of == "head" and "period" not in one.needs)
-    return tuple(one.key for one in heads)
+    of_heads = (metric for metric in METRICS.values() if metric.of == "head")
+    return tuple(metric.key for metric in of_heads if "period" not in metric.needs)
 
 
 SCORES = tuple(key for key in _scores() if key in BUILT_IN)
@@ -27,15 +27,15 @@ def own_scores() -> tuple[str, ...]:
     return tuple(key for key in _scores() if key not in BUILT_IN)
 
 
-def chance_patterns(texts: PaddedTexts, seen: Tensor) -> Tensor:
+def chance_patterns(texts: PaddedTexts, visible: Tensor) -> Tensor:
     """Build the patterns of heads that learned nothing: (batch, 2, query, key).
 
     The first gives every key that it may see the same weight, the second all of it to the token
     before (the first token to itself), as `core.metrics.baselines` has it.
     """
-    uniform = uniform_rows(seen)
-    place = (torch.arange(seen.shape[-1], device=seen.device) - 1).clamp(min=0)
-    offset = torch.nn.functional.one_hot(place, seen.shape[-1]).float().expand_as(uniform)
+    uniform = uniform_rows(visible)
+    previous = (torch.arange(visible.shape[-1], device=visible.device) - 1).clamp(min=0)
+    offset = torch.nn.functional.one_hot(previous, visible.shape[-1]).float().expand_as(uniform)
     return torch.stack([uniform, offset * texts.real[..., None]], 1)
 
 

@@ -94,13 +94,13 @@ def measure_shard(
 ) -> Shard:
     """Run some texts and measure every head on each of them: `measure_batches`, unprepared."""
     of_pass = pass_tokens(model.device)
-    whole, skipped = batches(model.layer_reader, items, settings.batch_tokens, of_pass)
-    return measure_batches(model, whole, skipped, settings, untrained=untrained, on_batch=on_batch)
+    packed, skipped = batches(model.layer_reader, items, settings.batch_tokens, of_pass)
+    return measure_batches(model, packed, skipped, settings, untrained=untrained, on_batch=on_batch)
 
 
 def measure_batches(
     model: AttentionModel,
-    whole: Sequence[Batch],
+    packed: Sequence[Batch],
     skipped: list[tuple[str, str]],
     settings: Settings,
     *,
@@ -117,7 +117,7 @@ def measure_batches(
     measured = _Measured(model, settings)
     theirs, their_trees = list[np.ndarray](), TreeCounts(causal=model.causal)
     texts, tokens = 0, 0
-    for batch in whole:
+    for batch in packed:
         for part in parts_to_keep(model, batch) if settings.pairs else [batch]:
             measured.add(part)
         if settings.baselines and untrained is not None and untrained.backend == "mha_viz":
@@ -125,7 +125,7 @@ def measure_batches(
             options = BatchOptions(more=settings.more)
             twin = BatchMeasure(untrained, batch.encoded, options, trees)
             twin.send(
-                measured.transfer, partial(lambda one: theirs.append(one.numbers("scores")), twin)
+                measured.transfer, partial(lambda of: theirs.append(of.numbers("scores")), twin)
             )
         texts, tokens = texts + len(batch.items), tokens + batch.n_real
         if on_batch is not None:
@@ -133,7 +133,7 @@ def measure_batches(
 
     def make_tables() -> dict[str, pa.Table]:
         measured.transfer.finish()
-        tables = measured.tables() if whole else {}
+        tables = measured.tables() if packed else {}
         if theirs:
             numbers, order = measured.numbers_in_order()
             names = measured.options.scores
@@ -143,8 +143,8 @@ def measure_batches(
                 tables |= {f"untrained_{name}": counted[name] for name in TWIN_TREES}
         return tables
 
-    left_out = [text.n_truncated for batch in whole for text in batch.encoded]
-    counts = dict(n_texts=texts, n_tokens=tokens, n_padded=sum(one.n_padded for one in whole))
+    left_out = [text.n_truncated for batch in packed for text in batch.encoded]
+    counts = dict(n_texts=texts, n_tokens=tokens, n_padded=sum(batch.n_padded for batch in packed))
     counts |= dict(n_skipped=len(skipped), n_truncated=sum(n > 0 for n in left_out))
     return Shard(make_tables, skipped, counts | dict(n_left_out=sum(left_out)))
 
@@ -154,18 +154,18 @@ class _Measured:
 
     def __init__(self, model: AttentionModel, settings: Settings) -> None:
         self.model = model
-        own = model.backend == "eager"  # weights alone: there is nothing to compare of outputs
-        kept = ("pattern",) if own else ("pattern", "z")
+        weights_only = model.backend == "eager"  # there are no outputs to compare
+        keep = ("pattern",) if weights_only else ("pattern", "z")
         self.profile = Profile(model.n_layers, model.n_heads)
         self.options = BatchOptions(
             settings.min_weight if settings.edges else None,
             self.profile,
             settings.baselines,
-            kept if settings.pairs else (),
+            keep if settings.pairs else (),
             settings.more,
         )
         n_all = model.n_layers * model.n_heads
-        measures: tuple[str, ...] = MEASURES[:1] if own else MEASURES
+        measures: tuple[str, ...] = MEASURES[:1] if weights_only else MEASURES
         measures += ("jensen_shannon",) * settings.jensen_shannon
         self.pairs = PairSums(n_all, measures) if settings.pairs else None
         self.edges = Edges()
@@ -177,19 +177,19 @@ class _Measured:
 
     def add(self, batch: Batch) -> None:
         trees = _trees_of(batch, self.trees, self.model.device)
-        found = BatchMeasure(self.model, batch.encoded, self.options, trees)
+        measure = BatchMeasure(self.model, batch.encoded, self.options, trees)
         if self.pairs is not None:
-            assert found.left is not None
-            self.pairs.add(found.left, batch.encoded)
-        found.send(self.transfer, partial(self._take, batch, found))
+            assert measure.run is not None
+            self.pairs.add(measure.run, batch.encoded)
+        measure.send(self.transfer, partial(self._take, batch, measure))
 
-    def _take(self, batch: Batch, found: BatchMeasure) -> None:
+    def _take(self, batch: Batch, measure: BatchMeasure) -> None:
         """Take the numbers of a batch that have arrived."""
         self.texts += zip(batch.items, batch.encoded, strict=True)
         for name in ("scores", "chance", "repeating") if self.options.chance else ("scores",):
-            self.numbers[name].append(found.numbers(name))
+            self.numbers[name].append(measure.numbers(name))
         if self.options.min_weight is not None:
-            self.edges.add([item.number for item in batch.items], batch.encoded, found.edges)
+            self.edges.add([item.number for item in batch.items], batch.encoded, measure.edges)
 
     @property
     def has_trees(self) -> bool:
@@ -205,18 +205,18 @@ class _Measured:
     def tables(self) -> dict[str, pa.Table]:
         """Make all tables but the untrained copy's."""
         numbers, order = self.numbers_in_order()
-        texts = [self.texts[place] for place in order]
+        texts = [self.texts[number] for number in order]
         lengths = np.array([len(encoded.tokens) for _, encoded in texts], np.int32)
-        found = {name: np.concatenate(parts)[order] for name, parts in self.numbers.items()}
-        by_metric = {key: found["scores"][..., at] for at, key in enumerate(self.options.scores)}
+        arrays = {name: np.concatenate(parts)[order] for name, parts in self.numbers.items()}
+        by_metric = {key: arrays["scores"][..., at] for at, key in enumerate(self.options.scores)}
         tables = {
-            "texts": _score_table(self.options.scores, numbers, found["scores"], lengths),
+            "texts": _score_table(self.options.scores, numbers, arrays["scores"], lengths),
             "sentences": _sentences(texts),
             "profile": self.profile.table(),
             "histogram": histogram(by_metric),
         }
-        if "chance" in found:
-            of_chance = found["chance"], found["repeating"]
+        if "chance" in arrays:
+            of_chance = arrays["chance"], arrays["repeating"]
             tables["chance"] = _chance_table(self.options.baselines, numbers, *of_chance)
         if self.options.min_weight is not None:
             tables["edges"] = self.edges.table()
@@ -228,8 +228,8 @@ class _Measured:
 def _trees_of(batch: Batch, counts: TreeCounts, device: torch.device) -> BatchTrees:
     """Prepare the trees of a batch's texts, to be held against every layer of its run."""
     pairs = zip(batch.items, batch.encoded, strict=True)
-    texts = ((one.number, code.tokens, one.sentence) for one, code in pairs)
-    return BatchTrees(counts, texts, device, {one.number: one.unit for one in batch.items})
+    texts = ((item.number, code.tokens, item.sentence) for item, code in pairs)
+    return BatchTrees(counts, texts, device, {item.number: item.unit for item in batch.items})
 
 
 def _score_table(
@@ -268,7 +268,7 @@ def _sentences(texts: Sequence[tuple[Item, Encoded]]) -> pa.Table:
         {
             "text_id": pa.array([item.number for item, _ in texts], pa.int64()),
             "unit": pa.array([item.unit for item, _ in texts], pa.int64()),
-            "place": pa.array([item.place for item, _ in texts], pa.string()),
+            "place": pa.array([item.location for item, _ in texts], pa.string()),
             "text": pa.array([encoded.text for _, encoded in texts], pa.string()),
             "n_left_out": pa.array([encoded.n_truncated for _, encoded in texts], pa.int32()),
             "tokens": pa.array(per_token("text"), pa.list_(pa.string())),

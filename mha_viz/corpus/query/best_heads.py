@@ -41,19 +41,17 @@ def best_heads(scores: pd.DataFrame, by: str) -> pd.DataFrame:
         best = frequent.drop_duplicates(["from_upos", "to_upos"], keep="last")
         return best.iloc[::-1].reset_index(drop=True)
     n, score = ("n_arcs", "uuas") if by == "trees" else ("n", "accuracy")
-    found = scores[scores[n] >= MIN_TARGETS]
+    rows = scores[scores[n] >= MIN_TARGETS]
     first = ["layer", "head", n, score, "low", "high"]
     if by == "relations":
-        found, first = found[found["chosen"]], [*KEYS, *first]
-    baselines = [name for name in BASELINES if name in found]
-    tests = [name for name in found if name in ("offset", "p", "q") or str(name).startswith("q_")]
-    verdicts = [verdict(row, score) for row in found.to_dict("records")]
-    found = found[[*first, *baselines, *tests]].assign(
-        verdict=pd.Series(verdicts, found.index, str)
-    )
-    order = pd.DataFrame({"beats": found["verdict"] != BEATS, "score": -found[score]})
+        rows, first = rows[rows["chosen"]], [*KEYS, *first]
+    baselines = [name for name in BASELINES if name in rows]
+    tests = [name for name in rows if name in ("offset", "p", "q") or str(name).startswith("q_")]
+    verdicts = [verdict(row, score) for row in rows.to_dict("records")]
+    rows = rows[[*first, *baselines, *tests]].assign(verdict=pd.Series(verdicts, rows.index, str))
+    order = pd.DataFrame({"beats": rows["verdict"] != BEATS, "score": -rows[score]})
     ranked = order.sort_values(["beats", "score"], kind="stable").index
-    return found.loc[ranked].reset_index(drop=True)
+    return rows.loc[ranked].reset_index(drop=True)
 
 
 def verdict(row: Mapping[Hashable, Any], score: str = "accuracy") -> str:
@@ -66,13 +64,13 @@ def verdict(row: Mapping[Hashable, Any], score: str = "accuracy") -> str:
     >>> verdict(row), verdict(row | {"q": 0.01}), verdict(row | {"random_baseline": 0.6})
     ('not above random weights', 'beats all', 'above all, but not beyond chance')
     """
-    known = [name for name in BASELINES if not np.isnan(row.get(name, np.nan))]
-    q = np.array([row["q"]] if "q" in row else [row[f"q_{name}"] for name in known])
+    baselines = [name for name in BASELINES if not np.isnan(row.get(name, np.nan))]
+    q = np.array([row["q"]] if "q" in row else [row[f"q_{name}"] for name in baselines])
     if not len(q) or np.isnan(q).any():
         return UNKNOWN
     if (q <= RATE).all():
         return BEATS
-    behind = [BASELINES[name] for name in known if row[score] <= row[name]]
+    behind = [BASELINES[name] for name in baselines if row[score] <= row[name]]
     return f"not above {' or '.join(behind)}" if behind else "above all, but not beyond chance"
 
 
@@ -109,10 +107,10 @@ def beside_published(best: pd.DataFrame, relations: pd.DataFrame, model: str) ->
     with _TABLE.open() as file:
         paper = pd.read_csv(file)
     paper[_PERCENT] /= 100
-    place = [*KEYS, "layer", "head"]
-    here = relations.set_index(place)["accuracy"].rename("published_head_here")
-    paper = paper.join(here, on=place)
-    own = [name for name in paper if name not in (*KEYS, "published_relation", here.name)]
-    paper = paper.rename(columns={name: f"published_{name}" for name in own})
-    first = [*place, "n", "accuracy", "low", "high", "offset_baseline"]
+    head_keys = [*KEYS, "layer", "head"]
+    accuracy = relations.set_index(head_keys)["accuracy"].rename("published_head_here")
+    paper = paper.join(accuracy, on=head_keys)
+    renamed = [name for name in paper if name not in (*KEYS, "published_relation", accuracy.name)]
+    paper = paper.rename(columns={name: f"published_{name}" for name in renamed})
+    first = [*head_keys, "n", "accuracy", "low", "high", "offset_baseline"]
     return paper.merge(best[first], on=KEYS)[[*first, *paper.columns.drop(KEYS)]]

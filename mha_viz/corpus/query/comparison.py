@@ -54,7 +54,7 @@ def compare(a: Study, b: Study) -> pd.DataFrame:
             f"{a.n_layers} x {a.n_heads} and {b.n_layers} x {b.n_heads}."
         )
     same = source_plan(a) == source_plan(b)
-    sides = [_Side(one, "texts", _means(one, "heads")) for one in (a, b)]
+    sides = [_Side(study, "texts", _means(study, "heads")) for study in (a, b)]
     return _compared(*sides, same_texts=same and a.has_texts and b.has_texts)
 
 
@@ -82,14 +82,14 @@ def compare_matched(a: Study, b: Study) -> pd.DataFrame:
     squares = []
     for axis in ("offset", "kind"):
         sides = [
-            one.profile_by(axis)
+            study.profile_by(axis)
             .pivot(index=["layer", "head"], columns=axis, values="weight")
             .fillna(0.0)
-            for one in (a, b)
+            for study in (a, b)
         ]
         first, second = (
             np.sqrt(side / np.maximum(side.sum(1, keepdims=True), 1e-12))
-            for side in (one.to_numpy() for one in sides[0].align(sides[1], axis=1, fill_value=0.0))
+            for side in map(pd.DataFrame.to_numpy, sides[0].align(sides[1], axis=1, fill_value=0.0))
         )
         squares.append(1 - first @ second.T)
     apart = np.sqrt(np.maximum(np.mean(squares, 0), 0.0))
@@ -100,10 +100,10 @@ def compare_matched(a: Study, b: Study) -> pd.DataFrame:
         np.divmod(side, study.n_heads)
         for side, study in zip(both[::-1] if turned else both, (a, b), strict=True)
     )
-    as_near = [float((apart <= one).mean()) for one in distance]
+    as_near = [float((apart <= nearest).mean()) for nearest in distance]
     heads = dict(layer_a=layer_a, head_a=head_a, layer_b=layer_b, head_b=head_b)
-    found = pd.DataFrame({**heads, "distance": distance, "as_near": as_near})
-    return found.sort_values("distance", kind="stable").reset_index(drop=True)
+    pairs = pd.DataFrame({**heads, "distance": distance, "as_near": as_near})
+    return pairs.sort_values("distance", kind="stable").reset_index(drop=True)
 
 
 def compare_distributions(a: Study, b: Study) -> pd.DataFrame:
@@ -115,12 +115,12 @@ def compare_distributions(a: Study, b: Study) -> pd.DataFrame:
         means over texts, of each (_a, _b). The farthest apart first. Heads of one model are no
         independent draws, so that there is no test.
     """
-    sides = [one.heads.groupby("metric")["mean"].describe() for one in (a, b)]
-    found = sides[0].merge(sides[1], on="metric", suffixes=("_a", "_b"))
-    deviation = ((found["std_a"] ** 2 + found["std_b"] ** 2) / 2) ** 0.5
-    apart = (found["50%_b"] - found["50%_a"]) / deviation.where(deviation > 0)
+    sides = [study.heads.groupby("metric")["mean"].describe() for study in (a, b)]
+    metrics = sides[0].merge(sides[1], on="metric", suffixes=("_a", "_b"))
+    deviation = ((metrics["std_a"] ** 2 + metrics["std_b"] ** 2) / 2) ** 0.5
+    apart = (metrics["50%_b"] - metrics["50%_a"]) / deviation.where(deviation > 0)
     order = apart.abs().sort_values(ascending=False, kind="stable").index
-    return found.drop(columns=["count_a", "count_b"]).loc[order].assign(apart=apart).reset_index()
+    return metrics.drop(columns=["count_a", "count_b"]).loc[order].assign(apart=apart).reset_index()
 
 
 def compare_with_random(study: Study) -> pd.DataFrame:
@@ -164,18 +164,18 @@ def beyond_by_chance(n: int, standard_errors: Number) -> float:
 
 def _compared(a: _Side, b: _Side, *, same_texts: bool) -> pd.DataFrame:
     both = a.means.merge(b.means, on=_KEYS, suffixes=("_a", "_b"))
-    found = both[[*_KEYS, "mean_a", "mean_b"]].copy()
-    found["difference"] = both.mean_b - both.mean_a
-    found["standard_error"] = np.hypot(both.error_a, both.error_b)
-    found["n_texts"] = both[["n_texts_a", "n_texts_b"]].min(axis=1)
+    table = both[[*_KEYS, "mean_a", "mean_b"]].copy()
+    table["difference"] = both.mean_b - both.mean_a
+    table["standard_error"] = np.hypot(both.error_a, both.error_b)
+    table["n_texts"] = both[["n_texts_a", "n_texts_b"]].min(axis=1)
     if same_texts:
         paired = _paired(a, b)
-        found = found.drop(columns=list(paired.columns.difference(_KEYS))).merge(paired, on=_KEYS)
-    error = found["standard_error"].where(found["standard_error"] > 0)
-    found["standard_errors"] = found["difference"] / error
+        table = table.drop(columns=list(paired.columns.difference(_KEYS))).merge(paired, on=_KEYS)
+    error = table["standard_error"].where(table["standard_error"] > 0)
+    table["standard_errors"] = table["difference"] / error
     last = ["difference", "standard_error", "standard_errors", "n_texts"]
-    order = found["standard_errors"].abs().sort_values(ascending=False, kind="stable").index
-    return found.loc[order, [*_KEYS, "mean_a", "mean_b", *last]].reset_index(drop=True)
+    order = table["standard_errors"].abs().sort_values(ascending=False, kind="stable").index
+    return table.loc[order, [*_KEYS, "mean_a", "mean_b", *last]].reset_index(drop=True)
 
 
 def _paired(a: _Side, b: _Side) -> pd.DataFrame:
@@ -183,21 +183,22 @@ def _paired(a: _Side, b: _Side) -> pd.DataFrame:
     ours_in, theirs_in = (side.study._database.cursor() for side in (a, b))
     theirs_has = columns_of(theirs_in, b.rows)
     columns = tuple(c for c in columns_of(ours_in, a.rows) if c in theirs_has)
-    n_places = a.study.n_layers * a.study.n_heads
-    sums = UnitSums(n_places * len(columns))
-    of_b = blocks(theirs_in, b.rows, columns, n_places)
+    rows_per_text = a.study.n_layers * a.study.n_heads
+    sums = UnitSums(rows_per_text * len(columns))
+    of_b = blocks(theirs_in, b.rows, columns, rows_per_text)
     theirs, _ = next(of_b)
-    for ours, units in blocks(ours_in, a.rows, columns, n_places):
+    for ours, units in blocks(ours_in, a.rows, columns, rows_per_text):
         while True:
-            _, here, there = np.intersect1d(ours.text_ids, theirs.text_ids, return_indices=True)
-            apart = theirs.values[there].astype(float) - ours.values[here]
-            sums.add(units[here], apart.reshape(len(here), n_places * len(columns)))
+            numbers = ours.text_ids, theirs.text_ids
+            _, our_rows, their_rows = np.intersect1d(*numbers, return_indices=True)
+            apart = theirs.values[their_rows].astype(float) - ours.values[our_rows]
+            sums.add(units[our_rows], apart.reshape(len(our_rows), rows_per_text * len(columns)))
             if theirs.text_ids[-1] >= ours.text_ids[-1] or (following := next(of_b, None)) is None:
                 break
             theirs, _ = following
     of_units = sums.jackknife()
-    place, column = np.divmod(np.arange(len(of_units.mean)), len(columns))
-    layer, head = np.divmod(place, a.study.n_heads)
+    head_number, column = np.divmod(np.arange(len(of_units.mean)), len(columns))
+    layer, head = np.divmod(head_number, a.study.n_heads)
     rows = {"layer": layer, "head": head, "metric": np.array(columns)[column]}
     rows |= {"difference": of_units.mean, "standard_error": of_units.error}
     return pd.DataFrame({**rows, "n_texts": sums.counts.sum(1).astype(int)})
@@ -233,11 +234,11 @@ def compare_trees(a: Study, b: Study, by: str = "relations") -> pd.DataFrame:
         StudyError: no gold trees, or a study of an earlier version without units.
     """
     if by == "best":
-        every = [_compared_in_trees(a, b, one, KEYS) for one in TREE_QUESTIONS]
+        every = [_compared_in_trees(a, b, question, KEYS) for question in TREE_QUESTIONS]
         return _ranked(pd.concat(every, ignore_index=True))
     if by not in TREE_QUESTIONS:
-        known = ", ".join((*TREE_QUESTIONS, "best"))
-        raise ArgumentError(f"by must be one of {known}, got {by!r}.")
+        questions = ", ".join((*TREE_QUESTIONS, "best"))
+        raise ArgumentError(f"by must be one of {questions}, got {by!r}.")
     if (a.n_layers, a.n_heads) != (b.n_layers, b.n_heads):
         raise ArgumentError(
             'Models of other sizes are compared by their best heads, by="best": expected as many '
@@ -248,21 +249,21 @@ def compare_trees(a: Study, b: Study, by: str = "relations") -> pd.DataFrame:
 
 def _compared_in_trees(a: Study, b: Study, by: str, keys: list[str]) -> pd.DataFrame:
     """Test the difference of each two heads with the same keys; without heads, of chosen ones."""
-    asked = [*KEYS, *_HEAD] if by == "relations" else _HEAD
+    columns = [*KEYS, *_HEAD] if by == "relations" else _HEAD
     sides = []
     for study in (a, b):
-        found = getattr(study, by).rename(columns=_NAMES)
-        found = found if by == "relations" else found.assign(relation=by, direction="")
-        found = found if keys != KEYS else found[found["chosen"]]
-        sides.append(found[[*KEYS, *_HEAD, "n", "accuracy"]])
+        scores = getattr(study, by).rename(columns=_NAMES)
+        scores = scores if by == "relations" else scores.assign(relation=by, direction="")
+        scores = scores if keys != KEYS else scores[scores["chosen"]]
+        sides.append(scores[[*KEYS, *_HEAD, "n", "accuracy"]])
     both = sides[0].merge(sides[1], on=keys, suffixes=("_a", "_b"))
     sums = []
     for side, study in (("_a", a), ("_b", b)):
         counts = study.sql(f"SELECT * FROM {by}").rename(columns=_NAMES)
         if not has_units(counts):
             raise StudyError(f"An earlier version of mha-viz made {study.folder}: make it again.")
-        own = both[[name + side if name + side in both else name for name in asked]]
-        rows = pd.MultiIndex.from_frame(own.set_axis(asked, axis=1))
+        side_keys = both[[name + side if name + side in both else name for name in columns]]
+        rows = pd.MultiIndex.from_frame(side_keys.set_axis(columns, axis=1))
         sums.append((in_units(counts, rows, "hits"), in_units(counts, rows, "n")))
     return both.assign(**difference(*sums, paired=source_plan(a) == source_plan(b)))
 
@@ -270,14 +271,14 @@ def _compared_in_trees(a: Study, b: Study, by: str, keys: list[str]) -> pd.DataF
 def _ranked(both: pd.DataFrame) -> pd.DataFrame:
     """Add q, and which is better; put the surest differences first."""
     enough = both[["n_a", "n_b"]].min(axis=1) >= MIN_TARGETS
-    found = both.assign(q=q_values(both["p"].where(enough).to_numpy(float)))
-    words = np.where(found["q"] <= RATE, np.where(found["difference"] > 0, "b", "a"), "neither")
-    found["better"] = np.where(found["q"].isna(), UNKNOWN, words)
-    order = found.assign(size=-found["difference"].abs()).sort_values(["q", "p", "size"]).index
-    return found.loc[order].reset_index(drop=True)
+    tested = both.assign(q=q_values(both["p"].where(enough).to_numpy(float)))
+    words = np.where(tested["q"] <= RATE, np.where(tested["difference"] > 0, "b", "a"), "neither")
+    tested["better"] = np.where(tested["q"].isna(), UNKNOWN, words)
+    order = tested.assign(size=-tested["difference"].abs()).sort_values(["q", "p", "size"]).index
+    return tested.loc[order].reset_index(drop=True)
 
 
-_NEAR = 1e-4  # of a number: as far apart as rounding leaves two runs of one text
+_ROUNDING = 1e-4  # of a number: as far apart as rounding leaves two runs of one text
 
 
 def scores_of_head(study: Study, layer: int, head: int) -> pd.DataFrame:
@@ -308,16 +309,17 @@ def percentiles(rows: pd.DataFrame, scores: Mapping[str, SupportsFloat]) -> pd.D
     >>> percentiles(rows, {"entropy": 2.5}).round(2).to_dict("records")
     [{'n_texts': 3, 'median': 2.0, 'lower': 0.67, 'higher': 0.33}]
     """
-    found = {}
+    by_metric = {}
     for metric in [name for name in scores if name in rows]:
-        known = rows[metric].dropna().to_numpy(float)
-        here = float(scores[metric])
-        apart = np.where(np.isclose(known, here, rtol=_NEAR, atol=1e-6), 0.0, known - here)
+        defined = rows[metric].dropna().to_numpy(float)
+        score = float(scores[metric])
+        is_equal = np.isclose(defined, score, rtol=_ROUNDING, atol=1e-6)
+        apart = np.where(is_equal, 0.0, defined - score)
         shares = (np.nan, np.nan)
-        if len(known) and np.isfinite(here):
+        if len(defined) and np.isfinite(score):
             shares = float((apart < 0).mean()), float((apart > 0).mean())
-        median = float(np.median(known)) if len(known) else np.nan
-        found[metric] = (len(known), median, *shares)
+        median = float(np.median(defined)) if len(defined) else np.nan
+        by_metric[metric] = (len(defined), median, *shares)
     return pd.DataFrame.from_dict(
-        found, orient="index", columns=["n_texts", "median", "lower", "higher"]
+        by_metric, orient="index", columns=["n_texts", "median", "lower", "higher"]
     )

@@ -75,7 +75,7 @@ def deciles(database: Database, score: HeadScore, k: int) -> pd.DataFrame:
 
 def decile_of(database: Database, score: HeadScore, value: float, n_tokens: int) -> DecilePlace:
     """Return the place of `Study.decile_of`."""
-    found = database.query(
+    counts = database.query(
         f"""{_classed(score, "ASC")}, nearest AS (
             SELECT class FROM classed ORDER BY abs(n_tokens - ?), n_tokens LIMIT 1
         )
@@ -84,7 +84,7 @@ def decile_of(database: Database, score: HeadScore, value: float, n_tokens: int)
         FROM classed JOIN nearest USING (class)""",
         (score.layer, score.head, n_tokens, value, value),
     )
-    n, twice_below = int(found["n"][0]), int(found["twice_below"][0])
+    n, twice_below = int(counts["n"][0]), int(counts["twice_below"][0])
     if not n:
         raise ArgumentError(f"No text of this study defines {score.metric} for this head.")
     band = min(N_BANDS, N_BANDS * twice_below // (2 * n) + 1)

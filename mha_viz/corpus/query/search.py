@@ -18,7 +18,7 @@ DIRECTIONS = (TO_HEAD, TO_DEPENDENT)
 HEAVIEST_FIRST = "weight DESC, text_id, layer, head, query, key"
 _COLUMNS = "text_id, layer, head, query, key, query_token, key_token, weight, strongest"
 _BETWEEN = "tokens[key + 2 : query]"  # of a text, between the two; SQL counts from 1
-_HEAVY = (0.99, 0.9, 0.6)
+_WEIGHT_STEPS = (0.99, 0.9, 0.6)
 _Condition = tuple[str, *tuple[object, ...]]  # of SQL, with its values
 _ESCAPED = str.maketrans({sign: f"\\{sign}" for sign in "\\%_"})
 
@@ -55,20 +55,20 @@ def edges(database: Database, terms: EdgeQuery) -> pd.DataFrame:
     _check(terms)
     table, conditions = _conditions(database, terms)
     # Where enough heavy edges are found, the columns of most others need not be read.
-    steps = _HEAVY if terms.previous or (terms.query is None and terms.key is None) else ()
+    steps = _WEIGHT_STEPS if terms.previous or (terms.query is None and terms.key is None) else ()
     for least in (*steps, 0.0):
         if least > terms.min_weight or not least:
             weight = ("weight >= ?", max(least, terms.min_weight))
-            found = _heaviest(database, table, [*conditions, weight], terms.limit)
-            if len(found) == terms.limit:
+            matches = _heaviest(database, table, [*conditions, weight], terms.limit)
+            if len(matches) == terms.limit:
                 break
     sides = ["query_token", "key_token"]
-    names = _names(database, TOKEN, _among("number", found[sides].to_numpy().ravel().tolist()))
+    names = _names(database, TOKEN, _among("number", matches[sides].to_numpy().ravel().tolist()))
     for side in sides:
-        found[side] = found[side].map(names).astype(str)
+        matches[side] = matches[side].map(names).astype(str)
     if terms.relation is not None:
-        found = _with_arcs(database, found, terms)
-    return found.drop(columns="arc")
+        matches = _with_arcs(database, matches, terms)
+    return matches.drop(columns="arc")
 
 
 def _conditions(database: Database, terms: EdgeQuery) -> tuple[str, list[_Condition]]:
@@ -114,21 +114,21 @@ def _heaviest(
     return database.query(sql, (*values, limit))
 
 
-def _with_arcs(database: Database, found: pd.DataFrame, terms: EdgeQuery) -> pd.DataFrame:
+def _with_arcs(database: Database, matches: pd.DataFrame, terms: EdgeQuery) -> pd.DataFrame:
     """Make a row for each arc of an edge that is searched for, with its relation and direction."""
-    names = _names(database, ARC, _among("number", found["arc"].tolist()))
+    names = _names(database, ARC, _among("number", matches["arc"].tolist()))
     of_edges = [
-        [arc for arc in _arcs(names[number]) if terms.has_arc(*arc)] for number in found["arc"]
+        [arc for arc in _arcs(names[number]) if terms.has_arc(*arc)] for number in matches["arc"]
     ]
     rows = (
-        found.assign(along=pd.Series(of_edges, found.index))
+        matches.assign(along=pd.Series(of_edges, matches.index))
         .explode("along")
         .head(terms.limit)
         .reset_index(drop=True)
     )
-    place = list(rows.columns).index("strongest") + 1
+    column = list(rows.columns).index("strongest") + 1
     for at, name in enumerate(("relation", "direction")):
-        rows.insert(place + at, name, rows["along"].str[at].astype(str))
+        rows.insert(column + at, name, rows["along"].str[at].astype(str))
     return rows.drop(columns="along")
 
 
@@ -167,17 +167,17 @@ def _check(terms: EdgeQuery) -> None:
 
 def _like(column: str, word: str) -> tuple[str, str]:
     """Write a condition on a word and its value; * stands for any letters, all else for itself."""
-    given = word.strip().lower()
-    if not given:
+    pattern = word.strip().lower()
+    if not pattern:
         raise ArgumentError("What to search for must not be empty; leave it out to find any.")
-    if "*" not in given:
-        return f"{column} = ?", given
-    return f"{column} LIKE ? ESCAPE '\\'", given.translate(_ESCAPED).replace("*", "%")
+    if "*" not in pattern:
+        return f"{column} = ?", pattern
+    return f"{column} LIKE ? ESCAPE '\\'", pattern.translate(_ESCAPED).replace("*", "%")
 
 
 def _part(upos: str) -> str:
     """Check a part of speech, as the treebanks write it."""
-    given = upos.strip().upper()
-    if given not in PARTS:
+    part = upos.strip().upper()
+    if part not in PARTS:
         raise ArgumentError(f"A part of speech must be one of {', '.join(PARTS)}, got {upos!r}.")
-    return given
+    return part

@@ -11,7 +11,7 @@ from mha_viz.core.attention.checks import Number
 from mha_viz.core.record import display
 from mha_viz.corpus.query import search as searching
 from mha_viz.corpus.query.tree_scores import TreebankStudy
-from mha_viz.corpus.sources.hub_datasets import as_dataset
+from mha_viz.corpus.sources.hub_datasets import datasets_library
 from mha_viz.corpus.store.address import is_address
 from mha_viz.corpus.store.manifest import study_notes, truncation_note, unit_note
 from mha_viz.corpus.store.older_format import convert_older
@@ -117,9 +117,9 @@ class Study(TreebankStudy):
             StudyError: one of them has no trees, is of another model, or both have one source.
         """
         ours, theirs = self.manifest, other.manifest
-        for one in (self, other):
-            if not one.has_trees:
-                raise StudyError(f"Heads are chosen by gold trees: {one.folder} has none.")
+        for study in (self, other):
+            if not study.has_trees:
+                raise StudyError(f"Heads are chosen by gold trees: {study.folder} has none.")
         if ours["model"]["weights_sha256"] != theirs["model"]["weights_sha256"]:
             raise StudyError(
                 f"Heads are chosen on the model that they are reported of: {self.folder} is of "
@@ -131,9 +131,9 @@ class Study(TreebankStudy):
                 f"{self.folder} and {other.folder} are of the same sentences: give a study of "
                 "others to choose heads on, or leave it out, and one half of these chooses."
             )
-        found = Study(self.folder, self.manifest)
-        found._chosen_on = other._database
-        return found
+        chosen = Study(self.folder, self.manifest)
+        chosen._chosen_on = other._database
+        return chosen
 
     def search(
         self,
@@ -238,13 +238,12 @@ class Study(TreebankStudy):
         is missing.
         """
         if table not in self._database.tables:
-            known = ", ".join(self._database.tables)
-            raise ArgumentError(f"table must be one of {known}, got {table!r}.")
+            names = ", ".join(self._database.tables)
+            raise ArgumentError(f"table must be one of {names}, got {table!r}.")
         self._database.check_rows(self._sizes.of_texts)
         rows = self._database.relation(f'SELECT * FROM "{table}"')
         with self._database.reading():
-            found = rows.to_arrow_table()
-        return as_dataset(found)
+            return datasets_library().Dataset(rows.to_arrow_table())
 
     def verify(self, *tables: str) -> dict[str, int]:
         """Read every value of some tables, and compare each block with its checksum.

@@ -66,9 +66,9 @@ class StudyTables:
         beat (of "local": high) and the threshold it had to reach; share_of_texts, on which share of
         single texts the head would have got the label.
         """
-        found = self._database.query("SELECT * EXCLUDE earned FROM labels WHERE earned")
+        earned = self._database.query("SELECT * EXCLUDE earned FROM labels WHERE earned")
         with self._database.reading():
-            return found.sort_values(["layer", "head"], kind="stable")
+            return earned.sort_values(["layer", "head"], kind="stable")
 
     @property
     def profile(self) -> pd.DataFrame:
@@ -87,16 +87,16 @@ class StudyTables:
         """
         if axis not in AXES:
             raise ArgumentError(f"axis must be one of {', '.join(AXES)}, got {axis!r}.")
-        found = self._database.query(
+        profile = self._database.query(
             f"""SELECT layer, head, "at" AS {axis}, weight / rows AS weight FROM profile
             WHERE axis = ? AND rows > 0""",
             (axis,),
         )
-        place = KINDS.index if axis == "kind" else _place
+        rank = KINDS.index if axis == "kind" else _bin_rank
         with self._database.reading():
-            order = [found["layer"], found["head"], found[axis].map(place)]
-            ranked = np.lexsort([np.asarray(one) for one in reversed(order)])
-            return found.iloc[ranked].reset_index(drop=True)
+            order = [profile["layer"], profile["head"], profile[axis].map(rank)]
+            ranked = np.lexsort([np.asarray(column) for column in reversed(order)])
+            return profile.iloc[ranked].reset_index(drop=True)
 
     def pairs(
         self, measure: str = "hellinger", statistic: str = "mean"
@@ -127,10 +127,10 @@ class StudyTables:
         if "pairs" not in self._database.tables:
             return []
         ours = ", ".join(f"'{measure}'" for measure in PAIR_MEASURES)  # a file may hold others
-        found = self._database.query(
+        measures = self._database.query(
             f"SELECT DISTINCT measure FROM pairs WHERE measure IN ({ours}) ORDER BY 1"
         )
-        return list(found["measure"])
+        return list(measures["measure"])
 
     def nearest_pairs(self, measure: str = "hellinger", k: int = 20) -> pd.DataFrame:
         """List the heads that are most alike over all texts, the nearest pair first.
@@ -159,18 +159,18 @@ class StudyTables:
             reach = reach.where(n_units >= MIN_UNITS)
             ends = {"low": rows["mean"] - reach, "high": rows["mean"] + reach}
             (layer, head), (layer_b, head_b) = (np.divmod(rows[at], self.n_heads) for at in "ij")
-            places = dict(layer=layer, head=head, layer_b=layer_b, head_b=head_b)
+            heads = dict(layer=layer, head=head, layer_b=layer_b, head_b=head_b)
             limits = METRICS[measure].limits
             ends = {name: of.clip(*limits) for name, of in ends.items()}
-            return pd.DataFrame(places | {"n_texts": rows["n"], "mean": rows["mean"]} | ends)
+            return pd.DataFrame(heads | {"n_texts": rows["n"], "mean": rows["mean"]} | ends)
 
     def _pair_rows(self, measure: str) -> pd.DataFrame:
         """Read one measure's pairs i < j: n, mean and std over texts, NaN where undefined."""
-        known = self.pair_measures
-        if measure not in known:
+        measures = self.pair_measures
+        if measure not in measures:
             raise ArgumentError(
-                f"measure must be one of {', '.join(known)}, got {measure!r}."
-                if known
+                f"measure must be one of {', '.join(measures)}, got {measure!r}."
+                if measures
                 else "This study has no pairs of heads: it was made without them."
             )
         rows = self._database.query("SELECT * FROM pairs WHERE measure = ?", (measure,))
@@ -191,11 +191,11 @@ class StudyTables:
             return 1.0
         if "sentences" not in self._database.tables:
             return np.nan  # no rows were kept: the sizes of the units are not known
-        found = self._database.query(
+        shares = self._database.query(
             "SELECT sum(n) / sum(n * n) AS share FROM "
             "(SELECT count(*) AS n FROM sentences GROUP BY unit)"
         )
-        return float(found["share"][0])
+        return float(shares["share"][0])
 
     def examples(
         self,
@@ -312,10 +312,10 @@ class StudyTables:
         metric = LABELS[by].metric if by in LABELS else by
         # a name becomes part of the query only once it is known to be a column
         columns = self._database.query("SELECT column_name FROM (DESCRIBE texts)")["column_name"]
-        known = [name for name in columns if name not in INDEX]
-        if metric not in known:
+        metrics = [name for name in columns if name not in INDEX]
+        if metric not in metrics:
             raise ArgumentError(
-                f"There is no metric {by!r} in this study; there are: {', '.join(known)}."
+                f"There is no metric {by!r} in this study; there are: {', '.join(metrics)}."
             )
         return HeadScore(layer, head, metric, match_length)
 
@@ -334,12 +334,12 @@ class StudyTables:
 
     def check_head(self, layer: int | None, head: int | None) -> None:
         """Raise ArgumentError unless there are such a layer and head, where they are given."""
-        for name, given, n in (("layer", layer, self.n_layers), ("head", head, self.n_heads)):
-            if given is not None and not 0 <= given < n:
-                raise ArgumentError(f"{name} must be from 0 to {n - 1}, got {given}.")
+        for name, number, n in (("layer", layer, self.n_layers), ("head", head, self.n_heads)):
+            if number is not None and not 0 <= number < n:
+                raise ArgumentError(f"{name} must be from 0 to {n - 1}, got {number}.")
 
 
-def _place(at: str) -> float:
+def _bin_rank(at: str) -> float:
     """Return where a key of the profile stands in order: "<-32" before "-32", ">32" after "32"."""
     if at[0] in "<>≥":
         beyond = float(at.lstrip("<>=≥"))

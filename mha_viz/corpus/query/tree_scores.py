@@ -88,8 +88,8 @@ class TreebankStudy(StudyTables):
     def _untrained(self, table: str) -> pd.DataFrame | None:
         """Read the counts of the model with random weights, where there is one."""
         name = f"untrained_{table}"
-        both = [one for one in (self._database, self._chosen_on) if one is not None]
-        return self._counts(name) if all(name in one.tables for one in both) else None
+        both = [database for database in (self._database, self._chosen_on) if database is not None]
+        return self._counts(name) if all(name in database.tables for database in both) else None
 
     def best_heads(self, by: str = "relations") -> pd.DataFrame:
         """Rank heads by how well they answer a question, each beside its baselines.
@@ -108,8 +108,8 @@ class TreebankStudy(StudyTables):
             best = best_heads(self.relations, "relations")
             return beside_published(best, self.relations, self.manifest["model"]["name"])
         if by not in QUESTIONS:
-            known = ", ".join((*QUESTIONS, PUBLISHED))
-            raise ArgumentError(f"by must be one of {known}, got {by!r}.")
+            questions = ", ".join((*QUESTIONS, PUBLISHED))
+            raise ArgumentError(f"by must be one of {questions}, got {by!r}.")
         return best_heads(getattr(self, by), by)
 
     def sentence(self, text_id: int) -> Sentence:

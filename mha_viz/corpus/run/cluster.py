@@ -37,17 +37,17 @@ except ImportError:
     require("cluster", "A cluster", "Every machine needs them; a study without it needs none.")
     raise
 
-_WINDOW = 256 * 2**20  # bytes of text that wait in Ray's store, at most, besides one shard
+_WINDOW_BYTES = 256 * 2**20  # of text that wait in Ray's store, at most, besides one shard
 _SHARE_OF_STORE = 0.25  # that they may take: what does not fit is written to the disk
 _ITEM_BYTES = 200  # of a text's number and place
 _WORD_BYTES = 100  # of a word of a treebank
 _BASE_MEMORY = 2 * 10**9  # that an actor takes for its libraries and for a batch
-_ATTEMPTS = 3  # in a row that finish no shard
-_RESTARTS = 4  # of one actor: a shard that kills whoever measures it must come to an end
-_LISTENS_WITHIN = 10.0  # seconds
-_THREADS_WITHIN = 60.0  # seconds; Ray itself waits for them for two, too few on a busy machine
+_MAX_ATTEMPTS = 3  # in a row that finish no shard
+_MAX_RESTARTS = 4  # of one actor: a shard that kills whoever measures it must come to an end
+_CONNECT_SECONDS = 10.0
+_JOIN_SECONDS = 60.0  # Ray itself waits for them for two, too few on a busy machine
 _DATA_THREADS = ("StreamingExecutor-", "ray-data-metadata-prefetch")  # as their names begin
-_PUT_EVERY = 600.0  # seconds, at the most often, between two copies of a study at an address
+_PUT_SECONDS = 600.0  # at least between two copies of a study at an address
 
 
 class Cluster:
@@ -99,7 +99,7 @@ class Cluster:
 
     def publish(self, *, now: bool = True) -> None:
         """Put the study where it lies; unless it has to be `now`, not too often."""
-        if self._address is not None and (now or time.monotonic() > self._put_at + _PUT_EVERY):
+        if self._address is not None and (now or time.monotonic() > self._put_at + _PUT_SECONDS):
             self._address.put(self.folder)
             self._put_at = time.monotonic()
 
@@ -129,10 +129,10 @@ class _Pool:
     """
 
     def __init__(self, plan: Plan) -> None:
-        models = [one for one in (plan.model, plan.untrained) if one is not None]
+        models = [model for model in (plan.model, plan.untrained) if model is not None]
         self._needs: dict[str, Any] = {
             "num_cpus": plan.settings.threads,
-            "memory": _BASE_MEMORY + 3 * sum(one.n_bytes for one in models),
+            "memory": _BASE_MEMORY + 3 * sum(model.n_bytes for model in models),
             "num_gpus": int(plan.device == "cuda"),
         }
         self._size = _room(self._needs)
@@ -155,11 +155,11 @@ class _Pool:
                 raise
             except RayError as error:
                 attempts = 0 if done > before else attempts + 1
-                if attempts == _ATTEMPTS:
+                if attempts == _MAX_ATTEMPTS:
                     reason = str(error).strip().partition("\n")[0].rstrip(".")
                     raise StudyError(
-                        f"The cluster gave up {_ATTEMPTS} times ({reason}). What is complete of "
-                        "the study stays; the same command goes on from there."
+                        f"The cluster gave up {_MAX_ATTEMPTS} times ({reason}). What is complete "
+                        "of the study stays; the same command goes on from there."
                     ) from error
 
     def _run(self, tasks: Sequence[Task]) -> Iterator[Shard | MhaVizError]:
@@ -181,7 +181,7 @@ class _Pool:
                     initial_size=min(self._size, len(tasks)),
                     max_tasks_in_flight_per_actor=2,
                 ),
-                ray_remote_args_fn=lambda: {"max_restarts": _RESTARTS},
+                ray_remote_args_fn=lambda: {"max_restarts": _MAX_RESTARTS},
                 **self._needs,
             )
         # Not iter_batches: its threads would go on asking Ray after a study that was stopped.
@@ -197,7 +197,7 @@ def _window_bytes() -> int:
         for node in ray.nodes()
         if node["Alive"] and "object_store_memory" in node["Resources"]
     ]
-    return min([_WINDOW, *(int(_SHARE_OF_STORE * size) for size in stores)])
+    return min([_WINDOW_BYTES, *(int(_SHARE_OF_STORE * size) for size in stores)])
 
 
 def _windows(tasks: Iterator[Task], most: int) -> Iterator[list[Task]]:
@@ -263,7 +263,7 @@ def connect(address: str) -> None:
     try:
         if address != "auto":  # Ray would wait for minutes where nothing listens
             host, _, port = address.rpartition(":")
-            socket.create_connection((host, int(port)), timeout=_LISTENS_WITHIN).close()
+            socket.create_connection((host, int(port)), timeout=_CONNECT_SECONDS).close()
         ray.init(address, log_to_driver=False, logging_level="ERROR")
     except Exception as error:  # of many kinds, by what is at the address
         raise StudyError(
@@ -277,7 +277,7 @@ def connect(address: str) -> None:
 
 def _await_threads() -> None:
     """Wait for Ray Data's threads: Ray ends the process where one calls it after the shutdown."""
-    until = time.monotonic() + _THREADS_WITHIN
+    until = time.monotonic() + _JOIN_SECONDS
     for thread in threading.enumerate():
         if thread.name.startswith(_DATA_THREADS):
             thread.join(max(0.0, until - time.monotonic()))

@@ -26,8 +26,8 @@ from mha_viz.errors import ArgumentError, StudyError
 if TYPE_CHECKING:
     from mha_viz.corpus.run.cluster import Cluster
 
-_ENDS_WITHIN = 5.0  # seconds that a process has after SIGTERM
-_AHEAD = 4  # shards for each process that may wait for an earlier one
+_TERMINATE_SECONDS = 5.0  # that a process has after SIGTERM
+_MAX_AHEAD = 4  # shards for each process that may wait for an earlier one
 
 
 class Devices:
@@ -79,7 +79,7 @@ class Devices:
             for process in begun:
                 process.terminate()
             for process in begun:
-                process.join(_ENDS_WITHIN)
+                process.join(_TERMINATE_SECONDS)
                 if process.is_alive():
                     process.kill()
                     process.join()
@@ -120,7 +120,7 @@ def _measured(
     idle, busy = list(processes), dict[Connection, int]()
     while upcoming is not None or busy:
         while idle and upcoming is not None:
-            if upcoming.number - number > _AHEAD * len(processes):
+            if upcoming.number - number > _MAX_AHEAD * len(processes):
                 break
             end = idle.pop()
             with suppress(BrokenPipeError):  # a process that died: to be seen when it is waited for
@@ -128,7 +128,7 @@ def _measured(
             busy[end] = upcoming.number
             upcoming = next(tasks, None)
         ready = wait(list(busy))
-        for end in [one for one in busy if one in ready]:
+        for end in [end for end in busy if end in ready]:
             try:
                 result = end.recv()
             except (EOFError, OSError) as error:  # an OSError, where it ended within a message

@@ -29,7 +29,7 @@ from mha_viz.engine.recording import reduce_texts
 from mha_viz.errors import ArgumentError, SourceError
 
 _PENALTY = 1e-4  # of each squared weight, beside the mean loss of a word
-_MOST_BYTES = 4 * 2**30  # of attention between words that is held at once
+_MAX_BYTES = 4 * 2**30  # of attention between words that is held at once
 _BATCH_TOKENS = 8192
 
 
@@ -109,7 +109,8 @@ def probe_heads(
     weights = _fit(choose)
     alone = _hits(choose, choose.weights).mean(0)
     chosen = np.argsort(-alone, kind="stable")[:best]
-    step = OFFSETS[int(np.argmax([(choose.steps[choose.right] == one).mean() for one in OFFSETS]))]
+    shares = [(choose.steps[choose.right] == offset).mean() for offset in OFFSETS]
+    step = OFFSETS[int(np.argmax(shares))]
     hits = {
         "probe": _hits(report, _scores(report, weights)),
         "ensemble": _hits(report, report.weights[:, chosen].mean(1, keepdims=True)),
@@ -122,11 +123,11 @@ def probe_heads(
         hits["random_weights"] = _hits(same, _scores(same, _fit(theirs)))
     layer, head = (axis.ravel() for axis in np.indices((model.n_layers, model.n_heads)))
     ways = dict(zip(_WAYS, weights.reshape(2, -1), strict=True))
-    places = [divmod(int(one), len(layer)) for one in chosen]
+    chosen_ways = [divmod(int(number), len(layer)) for number in chosen]
     return HeadProbe(
         _table({name: of[:, 0] for name, of in hits.items()}, report.units),
         pd.DataFrame({"layer": layer, "head": head, **ways}),
-        tuple((int(layer[at]), int(head[at]), _WAYS[way]) for way, at in places),
+        tuple((int(layer[at]), int(head[at]), _WAYS[way]) for way, at in chosen_ways),
     )
 
 
@@ -172,20 +173,20 @@ def _halves(model: AttentionModel, items: Sequence[Item]) -> tuple[_Half, _Half]
     """Run the sentences and gather the attention between their words, for each half."""
     n_ways = 2 * model.n_layers * model.n_heads
     n_pairs = sum(len(item.sentence.words) ** 2 for item in items if item.sentence is not None)
-    if 4 * n_ways * n_pairs > _MOST_BYTES:
+    if 4 * n_ways * n_pairs > _MAX_BYTES:
         raise ArgumentError(
             f"The attention between all words of {len(items):,} sentences takes "
-            f"{of_bytes(4 * n_ways * n_pairs)}, and {of_bytes(_MOST_BYTES)} are the most: give "
-            f"sample={_MOST_BYTES * len(items) // (4 * n_ways * n_pairs)}."
+            f"{of_bytes(4 * n_ways * n_pairs)}, and {of_bytes(_MAX_BYTES)} are the most: give "
+            f"sample={_MAX_BYTES * len(items) // (4 * n_ways * n_pairs)}."
         )
     words: dict[str, list[_Choice]] = {CHOOSE: [], REPORT: []}
     for batch in batches(model.layer_reader, items, _BATCH_TOKENS)[0]:
         check_cancelled()
         for item, weights, covered in _between_words(model, batch):
             assert item.sentence is not None
-            for place, sentence in item.sentence.parts:
-                own, unit = weights[:, place, place].numpy(), item.unit % TREE_UNITS
-                words[item.sentence.half] += _choices(sentence, unit, own, covered[place])
+            for span, sentence in item.sentence.parts:
+                among, unit = weights[:, span, span].numpy(), item.unit % TREE_UNITS
+                words[item.sentence.half] += _choices(sentence, unit, among, covered[span])
     return _joined(words[CHOOSE], n_ways), _joined(words[REPORT], n_ways)
 
 
@@ -197,15 +198,15 @@ def _between_words(
     aligned = [align_words(code.tokens, item.sentence) for item, code in pairs if item.sentence]
     layers: list[list[Tensor]] = [[] for _ in aligned]
 
-    def reduce(one: LayerTensors) -> None:
-        for row, (alignment, own) in enumerate(zip(aligned, layers, strict=True)):
+    def reduce(tensors: LayerTensors) -> None:
+        for row, (alignment, by_layer) in enumerate(zip(aligned, layers, strict=True)):
             n = alignment.shares.shape[1]
-            pattern = one.pattern[row, :, :n, :n].float().cpu()
-            own.append(between_words(alignment.shares, pattern))
+            pattern = tensors.pattern[row, :, :n, :n].float().cpu()
+            by_layer.append(between_words(alignment.shares, pattern))
 
     reduce_texts(model, batch.encoded, reduce)
     rows = zip(batch.items, aligned, layers, strict=True)
-    return [(item, torch.cat(own), alignment.covered) for item, alignment, own in rows]
+    return [(item, torch.cat(by_layer), alignment.covered) for item, alignment, by_layer in rows]
 
 
 def _choices(
@@ -215,13 +216,13 @@ def _choices(
     covered: Bool[Tensor, " word"],
 ) -> Iterator[_Choice]:
     """Yield the words of one sentence that have a head, with all others as candidates."""
-    there = np.flatnonzero(covered.numpy())
+    read_words = np.flatnonzero(covered.numpy())
     for target in relation_targets(sentence, covered, causal=False):
         if (target.relation, target.direction) == (ALL, TO_HEAD):
-            others = there[there != target.query]
-            pair = words[:, target.query, others], words[:, others, target.query]
-            right = int(np.searchsorted(others, target.keys[0]))
-            yield np.concatenate(pair).T, others - target.query, right, unit
+            candidates = read_words[read_words != target.query]
+            pair = words[:, target.query, candidates], words[:, candidates, target.query]
+            right = int(np.searchsorted(candidates, target.keys[0]))
+            yield np.concatenate(pair).T, candidates - target.query, right, unit
 
 
 def _scores(half: _Half, weights: Float[np.ndarray, " way"]) -> Float[np.ndarray, "row 1"]:

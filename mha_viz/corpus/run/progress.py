@@ -82,15 +82,15 @@ class ProgressCounter:
             return
         done = self._n_texts + n_texts
         speed = (done - self._n_old) / max(time.monotonic() - self._begun, 1e-6)
-        left = None
+        seconds_left = None
         if self._n_total is not None and speed > 0:
-            left = max(0, self._n_total - done) / speed
+            seconds_left = max(0, self._n_total - done) / speed
         tokens = self._n_tokens + n_tokens
         space = self._space or (None, None)
-        self._on_progress(Progress(done, self._n_total, tokens, speed, left, *space))
+        self._on_progress(Progress(done, self._n_total, tokens, speed, seconds_left, *space))
 
 
-MANY = 1_000_000  # texts, above which their rows take more room than most disks have to spare
+MANY_TEXTS = 1_000_000  # their rows take more room than most disks have to spare
 
 
 def space_note(progress: Progress) -> str | None:
@@ -100,7 +100,7 @@ def space_note(progress: Progress) -> str | None:
     """
     if progress.bytes_of_text is None or progress.n_expected is None:
         return None
-    if progress.n_expected <= MANY:
+    if progress.n_expected <= MANY_TEXTS:
         return ""
     return (
         f"of about {progress.n_expected:,.0f} texts this study will take "

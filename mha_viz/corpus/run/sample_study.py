@@ -22,8 +22,8 @@ def sample_study(model: AttentionModel) -> Study | None:
     if own_scores() or not (folder / FILE).is_file():
         return None
     trust(folder / FILE)  # it comes with the package
-    found = Study.load(folder)
-    return found if found.manifest["model"] == model_identity(model) else None
+    study = Study.load(folder)
+    return study if study.manifest["model"] == model_identity(model) else None
 
 
 def training_steps(study: Study) -> pd.DataFrame | None:

@@ -13,7 +13,7 @@ from mha_viz.checkpoints.loading import load
 from mha_viz.core.metrics import LABELS
 from mha_viz.core.record import display
 from mha_viz.corpus.query.study import Study
-from mha_viz.corpus.run.run import study
+from mha_viz.corpus.run.study_builder import study
 from mha_viz.corpus.treebank.split_half import wilson
 from mha_viz.errors import ArgumentError
 from mha_viz.reports.induction import induction_scores
@@ -48,16 +48,16 @@ class StudySet(NamedTuple):
     @property
     def heads(self) -> pd.DataFrame:
         """The means of every head by metric: `Study.heads`."""
-        return self._together({name: one.heads for name, one in self.studies.items()})
+        return self._together({name: study.heads for name, study in self.studies.items()})
 
     @property
     def labels(self) -> pd.DataFrame:
         """The labels that hold over the texts: `Study.labels`."""
-        return self._together({name: one.labels for name, one in self.studies.items()})
+        return self._together({name: study.labels for name, study in self.studies.items()})
 
     def best_heads(self, by: str = "relations") -> pd.DataFrame:
         """Rank the heads of each model: the rows of its `Study.best_heads`, its name in front."""
-        return self._together({name: one.best_heads(by) for name, one in self.studies.items()})
+        return self._together({name: study.best_heads(by) for name, study in self.studies.items()})
 
     def over_steps(self) -> pd.DataFrame:
         """Make one table of a training run: every head's metrics and labels at each checkpoint.
@@ -72,14 +72,14 @@ class StudySet(NamedTuple):
             ArgumentError: the models are no checkpoints of one run.
         """
         parts = []
-        for model, found in self.studies.items():
+        for model, of_model in self.studies.items():
             step = _step(model)
             if step is None:
                 raise ArgumentError(f"Expected checkpoints named {_STEP}0 and so on, got {model}.")
-            metrics = found.heads.rename(columns={"metric": "name"})
-            labels = found.sql("SELECT * FROM labels")
+            metrics = of_model.heads.rename(columns={"metric": "name"})
+            labels = of_model.sql("SELECT * FROM labels")
             low, high = wilson(
-                labels["share_of_texts"] * found.n_texts, np.full(len(labels), found.n_texts)
+                labels["share_of_texts"] * of_model.n_texts, np.full(len(labels), of_model.n_texts)
             )
             labels = labels.assign(mean=labels["share_of_texts"], low=low, high=high)
             labels = labels.assign(name=LABEL + labels["label"], holds=labels["earned"])
@@ -113,10 +113,10 @@ class StudySet(NamedTuple):
         return paper.over_steps(self.over_steps(), name, *about)
 
     def _together(self, tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
-        found = pd.concat(tables, names=["model"]).reset_index("model").reset_index(drop=True)
+        table = pd.concat(tables, names=["model"]).reset_index("model").reset_index(drop=True)
         if all(_step(name) is not None for name in tables):
-            found.insert(1, "step", found["model"].map(_step))
-        return found
+            table.insert(1, "step", table["model"].map(_step))
+        return table
 
 
 def studies(
@@ -164,13 +164,13 @@ def studies(
         raise ArgumentError(
             f"Expected models of different names, got {', '.join(names) or 'none'}."
         )
-    made, induction = {}, {}
-    for name, place in zip(names, named, strict=True):
-        model = load(place, device=device, dtype=dtype)
-        made[name] = study(model, source, Path(out) / name, **options)
+    finished, induction = {}, {}
+    for name, path in zip(names, named, strict=True):
+        model = load(path, device=device, dtype=dtype)
+        finished[name] = study(model, source, Path(out) / name, **options)
         with suppress(ArgumentError):  # the probe cannot be run: too few positions or tokens
             induction[name] = induction_scores(model)
-    return StudySet(made, induction)
+    return StudySet(finished, induction)
 
 
 def checkpoints(run: str | Path) -> list[str]:
@@ -178,15 +178,15 @@ def checkpoints(run: str | Path) -> list[str]:
 
     Raises ArgumentError: there is none in this folder.
     """
-    found = {
+    by_step = {
         step: path for path in Path(run).glob(f"{_STEP}*") if (step := _step(path.name)) is not None
     }
-    if not found:
+    if not by_step:
         raise ArgumentError(
             f"Expected folders named {_STEP}0, {_STEP}100 and so on in {run}: there are none. Of "
             "a single model, make a study."
         )
-    return [str(found[step]) for step in sorted(found)]
+    return [str(by_step[step]) for step in sorted(by_step)]
 
 
 def formed(steps: pd.DataFrame, name: str) -> pd.Series | None:
@@ -206,5 +206,5 @@ def _step(name: str) -> int | None:
     >>> _step("step-128"), _step("pythia-70m@step512"), _step("tiny-bert"), _step("step-one")
     (128, 512, None, None)
     """
-    found = re.fullmatch(r"(?:.*@)?step-?(\d+)", name)
-    return int(found[1]) if found else None
+    match = re.fullmatch(r"(?:.*@)?step-?(\d+)", name)
+    return int(match[1]) if match else None

@@ -57,10 +57,10 @@ class Worker:
 
     def _prepare(self, plan: Plan) -> None:
         self._settings = plan.settings
-        for name, here in versions().items():  # other libraries may round otherwise
-            if here != plan.versions[name]:
+        for name, installed in versions().items():  # other libraries may round otherwise
+            if installed != plan.versions[name]:
                 raise StudyError(
-                    f"The machine {platform.node()} has {name} {here}, and this one "
+                    f"The machine {platform.node()} has {name} {installed}, and this one "
                     f"{plan.versions[name]}: install the same version on all machines of the "
                     "cluster."
                 )

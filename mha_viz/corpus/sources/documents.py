@@ -19,9 +19,9 @@ from mha_viz.errors import SourceError, TextError
 from mha_viz.text.encoding import Reader, count_positions
 
 DOCUMENT = "document"  # how sentences are joined, in settings; the one way there is
-MOST_TOKENS = 1024  # of a text: a pattern has the square of it
+MAX_TEXT_TOKENS = 1024  # of a text: a pattern has the square of it
 _LONGEST_TOKEN = 100  # characters; one sign for a word of any length makes no text endless
-_MOST_NAMES = 100_000  # of a document that are remembered
+_MAX_NAMES = 100_000  # of a document that are remembered
 
 
 def join_documents(passages: Iterable[Passage], reader: Reader) -> Iterator[Passage]:
@@ -31,17 +31,17 @@ def join_documents(passages: Iterable[Passage], reader: Reader) -> Iterator[Pass
     longer stands alone. Passages without a document stay as they are.
     """
     budget = _TokenBudget(reader)
-    for document, found in groupby(passages, key=lambda passage: passage.document):
+    for document, group in groupby(passages, key=lambda passage: passage.document):
         if document:
-            yield from _texts(found, budget)
+            yield from _texts(group, budget)
         else:
-            yield from found
+            yield from group
 
 
 def _texts(passages: Iterator[Passage], budget: _TokenBudget) -> Iterator[Passage]:
     """Yield the texts of one document."""
     opening = ""
-    known = _SeenEntities()
+    earlier = _SeenEntities()
     for part in _parts(passages, budget):
         sentences = [passage.sentence for passage in part if passage.sentence is not None]
         text = join_sentences(sentences, opening or sentences[0].text)
@@ -50,10 +50,10 @@ def _texts(passages: Iterator[Passage], budget: _TokenBudget) -> Iterator[Passag
             text=text.text,
             sentence=text,
             continues=bool(opening),
-            n_lost=known.lost(text.mentions),
+            n_lost=earlier.lost(text.mentions),
         )
         opening = text.opening
-        known.add(text.mentions)
+        earlier.add(text.mentions)
 
 
 def join_sentences(sentences: Sequence[Sentence], opening: str) -> Sentence:
@@ -102,7 +102,7 @@ class _TokenBudget:
 
     def __init__(self, reader: Reader) -> None:
         self._reader = reader
-        self._n_ctx = min(reader.n_ctx, MOST_TOKENS)
+        self._n_ctx = min(reader.n_ctx, MAX_TEXT_TOKENS)
         self._added = reader.tokenizer.num_special_tokens_to_add()
         self.most = self._n_ctx - self._added
 
@@ -119,7 +119,7 @@ class _TokenBudget:
     def fitting(self, passages: list[Passage]) -> int:
         """Count how many, from the first, fit: joined, some tokenizers read more."""
         for n in range(len(passages), 1, -1):
-            sentences = [one.sentence for one in passages[:n] if one.sentence is not None]
+            sentences = [part.sentence for part in passages[:n] if part.sentence is not None]
             text = join_sentences(sentences, "").text
             try:
                 if count_positions(self._reader, text) <= self._n_ctx:
@@ -140,7 +140,7 @@ class _SeenEntities:
         for mention in mentions:
             self._names.pop(_short(mention.entity), None)
             self._names[_short(mention.entity)] = None
-        for name in [*islice(self._names, max(0, len(self._names) - _MOST_NAMES))]:
+        for name in [*islice(self._names, max(0, len(self._names) - _MAX_NAMES))]:
             del self._names[name]
 
     def lost(self, mentions: Iterable[Mention]) -> int:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, Any
 
 import pyarrow as pa
 
@@ -19,9 +19,6 @@ from mha_viz.corpus.sources.reading import chosen_column
 from mha_viz.errors import ArgumentError, SourceError, translating
 from mha_viz.extras import require
 from mha_viz.text.cleaning import visible
-
-if TYPE_CHECKING:
-    import datasets
 
 HUB = "hf:"  # before a name on the Hub
 _SPELLING = re.compile(r"hf:(\w[\w.-]*(?:/\w[\w.-]*)?)(?:/(\w[\w.-]*))?(?::(.+))?")
@@ -36,29 +33,24 @@ def find_dataset(source: object) -> tuple[str, Any] | None:
     """
     name = "dataset"
     if isinstance(source, str) and source.startswith(HUB):
-        name, found = visible(source, 200), _from_hub(source)
+        name, dataset = visible(source, 200), _from_hub(source)
     elif isinstance(source, (str, os.PathLike)) and _is_saved(Path(source)):
         name = visible(Path(source).name, 80)
         with _reading(name):
-            found = _library().load_from_disk(str(source))
+            dataset = datasets_library().load_from_disk(str(source))
     elif any(kind.__module__.partition(".")[0] == "datasets" for kind in type(source).__mro__):
-        found = source
+        dataset = source
     else:
         return None
-    if isinstance(found, dict):  # of splits
-        if len(found) > 1:
+    if isinstance(dataset, dict):  # of splits
+        if len(dataset) > 1:
             raise SourceError(
-                f"{name} has the splits {', '.join(map(visible, found))}: choose one, as "
-                f"hf:NAME:{visible(next(iter(found)))}, as the folder of that name, or by "
+                f"{name} has the splits {', '.join(map(visible, dataset))}: choose one, as "
+                f"hf:NAME:{visible(next(iter(dataset)))}, as the folder of that name, or by "
                 "indexing the object with it."
             )
-        found = next(iter(found.values()))
-    return name, found
-
-
-def as_dataset(table: pa.Table) -> datasets.Dataset:
-    """Make a dataset of a table in memory; MissingPackageError without the extra."""
-    return _library().Dataset(table)
+        dataset = next(iter(dataset.values()))
+    return name, dataset
 
 
 def write_rows(
@@ -96,7 +88,7 @@ def _from_hub(spelled: str) -> Any:
             f"hf:OWNER/NAME/CONFIG:SPLIT, got “{visible(spelled, 200)}”."
         )
     name, config, split = match.groups()
-    library = _library()
+    library = datasets_library()
     if name in _readers() or name.startswith("buckets/"):
         raise ArgumentError(
             f"Expected a dataset as hf:OWNER/NAME, got “{visible(spelled, 200)}”, by which the "
@@ -134,7 +126,8 @@ def _reading(name: str) -> Iterator[None]:
         yield
 
 
-def _library() -> Any:
+def datasets_library() -> Any:
+    """Import `datasets`; MissingPackageError without the extra."""
     require("datasets", "A dataset of Hugging Face", "Files and lists of texts do without.")
     import datasets
 

@@ -65,23 +65,23 @@ def _texts(numbered: Iterator[tuple[int, str]], file: OpenFile, unit: str) -> It
     for number, written in chain(head, numbered):
         if not written.strip():
             continue
-        place = f"{file.name}:{number}"
+        location = f"{file.name}:{number}"
         try:
             value = json.loads(written)
         except (ValueError, RecursionError) as error:
-            file.skip(place, f"The {unit} is no JSON: {_fault(error)}.")
+            file.skip(location, f"The {unit} is no JSON: {_fault(error)}.")
             continue
         group = None
         if field is not None and isinstance(value, dict):
             group = value.get(file.group)
             if field not in value:
-                file.skip(place, f"There is no field “{visible(field)}”.")
+                file.skip(location, f"There is no field “{visible(field)}”.")
                 continue
             value = value[field]
         if isinstance(value, str):
-            yield Passage(place, value, group=group)
+            yield Passage(location, value, group=group)
         else:
-            file.skip(place, f"Expected a text, got {type(value).__name__}.")
+            file.skip(location, f"Expected a text, got {type(value).__name__}.")
 
 
 def _elements(file: OpenFile) -> Iterator[tuple[int, str]]:
@@ -116,8 +116,8 @@ def _pieces(read: Callable[[], str], name: str) -> Iterator[tuple[str, str]]:
     quoted, depth = False, 0
     while chunk := read():
         begin = at = 0
-        while found := (_IN_STRING if quoted else _OUTSIDE).search(chunk, at):
-            sign, at = found[0], found.end()
+        while match := (_IN_STRING if quoted else _OUTSIDE).search(chunk, at):
+            sign, at = match[0], match.end()
             if sign == "\\":
                 chunk += read() if at == len(chunk) else ""
                 at += 1  # beyond the sign that it escapes
@@ -130,7 +130,7 @@ def _pieces(read: Callable[[], str], name: str) -> Iterator[tuple[str, str]]:
                 if depth == 1 and sign == "}":
                     raise SourceError(f"{name} is no JSON list: a brace closes it.")
                 if depth == 1:
-                    yield chunk[begin : found.start()], sign
+                    yield chunk[begin : match.start()], sign
                     begin = at
                 depth -= sign != ","
             if depth == 0 and not quoted:
@@ -140,12 +140,12 @@ def _pieces(read: Callable[[], str], name: str) -> Iterator[tuple[str, str]]:
     raise SourceError(f"{name} ends within its list: it was cut, or is no JSON.")
 
 
-def _check_end(rest: str, read: Callable[[], str], name: str) -> None:
+def _check_end(tail: str, read: Callable[[], str], name: str) -> None:
     """Check that nothing but space follows the list."""
-    while rest:
-        if rest.strip():
+    while tail:
+        if tail.strip():
             raise SourceError(f"{name} goes on after its list: expected one JSON list and no more.")
-        rest = read()
+        tail = read()
 
 
 def _fault(error: ValueError | RecursionError) -> str:

@@ -39,10 +39,10 @@ class TemporaryCopy:
         """Open the content from its start; any number may read it at the same time."""
         return BufferedReader(_CopyReader(self))
 
-    def read_at(self, place: int, size: int) -> bytes:
+    def read_at(self, position: int, size: int) -> bytes:
         """Read some bytes of the content."""
         with self._lock:
-            self._file.seek(place)
+            self._file.seek(position)
             return self._file.read(size)
 
     def size(self) -> int:
@@ -61,7 +61,7 @@ class _CopyReader(RawIOBase):
     """A reader of a copy with a position of its own."""
 
     def __init__(self, copy: TemporaryCopy) -> None:
-        self._copy, self._place = copy, 0
+        self._copy, self._position = copy, 0
 
     def readable(self) -> bool:
         return True
@@ -70,17 +70,17 @@ class _CopyReader(RawIOBase):
         return True
 
     def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
-        got = self._copy.read_at(self._place, len(buffer))
+        got = self._copy.read_at(self._position, len(buffer))
         buffer[: len(got)] = got
-        self._place += len(got)
+        self._position += len(got)
         return len(got)
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-        self._place = offset + (0, self._place, self._copy.size())[whence]
-        return self._place
+        self._position = offset + (0, self._position, self._copy.size())[whence]
+        return self._position
 
     def tell(self) -> int:
-        return self._place
+        return self._position
 
 
 def pipe(path: Path | None, copy: IO[bytes]) -> None:

@@ -97,11 +97,11 @@ def _text(file: OpenFile) -> Iterator[Passage]:
     file.refuse_column("plain text")
     numbered = file.lines()
     head = first_lines(numbered)
-    whole = ((number, line.strip()) for number, line in chain(head, numbered))
+    lines = ((number, line.strip()) for number, line in chain(head, numbered))
     if is_wrapped([line for _, line in head]):
-        yield from _paragraphs(whole, file)
+        yield from _paragraphs(lines, file)
     else:
-        yield from (Passage(f"{file.name}:{number}", line) for number, line in whole if line)
+        yield from (Passage(f"{file.name}:{number}", line) for number, line in lines if line)
 
 
 def is_wrapped(text: list[str]) -> bool:
@@ -165,16 +165,16 @@ def _parquet(opened: OpenFile) -> Iterator[Passage]:
         numbers = count(1)
         for batch in file.iter_batches(batch_size=_ROWS, columns=list({column, group})):
             for value, of in zip(batch[column], batch[group], strict=True):
-                place = f"{opened.name}:{next(numbers)}"
+                location = f"{opened.name}:{next(numbers)}"
                 try:
                     text, name = value.as_py(), of.as_py()
                 except UnicodeDecodeError as error:
-                    opened.skip(place, f"The text is not UTF-8 ({error.reason}).")
+                    opened.skip(location, f"The text is not UTF-8 ({error.reason}).")
                     continue
                 if text is None:
-                    opened.skip(place, "There is no text.")
+                    opened.skip(location, "There is no text.")
                 else:
-                    yield Passage(place, text, group=name)
+                    yield Passage(location, text, group=name)
 
 
 def is_text(kind: pa.DataType) -> bool:
@@ -187,11 +187,11 @@ def _csv(file: OpenFile, *, quoted: bool = True) -> Iterator[Passage]:
     rows = _rows(file, quoted)
     header = [title.strip() for title in next(rows, ("", []))[1]]
     at, group = map(header.index, file.columns(header, header)) if header else (0, 0)
-    for place, row in rows:
+    for location, row in rows:
         if len(row) == len(header):
-            yield Passage(place, row[at], group=row[group])
+            yield Passage(location, row[at], group=row[group])
         else:
-            file.skip(place, f"The row has {len(row)} fields, and the header has {len(header)}.")
+            file.skip(location, f"The row has {len(row)} fields, and the header has {len(header)}.")
 
 
 def _rows(file: OpenFile, quoted: bool) -> Iterator[tuple[str, list[str]]]:
@@ -213,22 +213,22 @@ def _rows(file: OpenFile, quoted: bool) -> Iterator[tuple[str, list[str]]]:
         quoting=csv.QUOTE_MINIMAL if quoted else csv.QUOTE_NONE,
     )
     while True:
-        place = f"{file.name}:{read + 1}"
+        location = f"{file.name}:{read + 1}"
         try:
             row = next(rows, None)
         except csv.Error as error:
-            file.skip(place, f"The row cannot be read: {error}.")
+            file.skip(location, f"The row cannot be read: {error}.")
             continue
         if row is None:
             return
         if row:
-            yield place, row
+            yield location, row
 
 
 def _treebank(file: OpenFile, read: Callable[..., Iterator[Tree]]) -> Iterator[Passage]:
     file.refuse_column("a treebank")
     for tree in read(_every_line(file.lines()), file.name, file.skip):
-        yield Passage(tree.place, tree.text, tree.sentence, tree.document)
+        yield Passage(tree.location, tree.text, tree.sentence, tree.document)
 
 
 def _every_line(numbered: Iterable[tuple[int, str]]) -> Iterator[str]:

@@ -16,7 +16,7 @@ HEAD = 1 << 16  # characters from which a file's paragraphs or fields are told
 
 # Columns of this name, from what says most surely that it is the text to what may be.
 USUAL = ("text", "content", "sentence", "document", "body", "article", "review", "passage", "raw")
-_MOST_LISTED = 20
+_MAX_LISTED = 20
 _ENDS = ("\n", "\r")  # of lines
 
 Skip = Callable[[str, str], None]  # takes a place and the reason
@@ -26,7 +26,7 @@ Skip = Callable[[str, str], None]  # takes a place and the reason
 class Passage:
     """A text as its file has it."""
 
-    place: str  # as "speech.txt:17": a line, an element of a JSON list, or a row of a Parquet file
+    location: str  # as "speech.txt:17": a line, or an element of a list, or a row of a table
     text: str  # not yet cleaned; bytes that are no UTF-8 stand in it as U+DC80 to U+DCFF
     sentence: Sentence | None = None  # its words and tree, of a CoNLL-U file
     document: int = 0  # its number in the file, from 1; 0: of none that is known
@@ -56,7 +56,7 @@ class OpenFile:
             if not line:
                 return
             if len(line) > MAX_LINE and not line.endswith(_ENDS):
-                while (rest := text.readline(MAX_LINE)) and not rest.endswith(_ENDS):
+                while (tail := text.readline(MAX_LINE)) and not tail.endswith(_ENDS):
                     pass
                 reason = f"The line is longer than {MAX_LINE:,} characters."
                 self.skip(f"{self.name}:{number}", reason)
@@ -77,25 +77,25 @@ class OpenFile:
         column = chosen_column(self.name, self.column, columns, texts)
         return column, self.group or column
 
-    def refuse_column(self, what: str) -> None:
+    def refuse_column(self, kind: str) -> None:
         """Raise SourceError if a column was named for a file without columns."""
         column = self.column if self.group is None else self.group
         if column is not None:
             raise SourceError(
-                f"{self.name} is {what} and has no column “{visible(column)}”: leave it away."
+                f"{self.name} is {kind} and has no column “{visible(column)}”: leave it away."
             )
 
 
 def first_lines(numbered: Iterator[tuple[int, str]]) -> list[tuple[int, str]]:
     """Take lines up to the first `HEAD` characters from those to come."""
-    taken: list[tuple[int, str]] = []
+    lines: list[tuple[int, str]] = []
     size = 0
     for number, line in numbered:
-        taken.append((number, line))
+        lines.append((number, line))
         size += len(line)
         if size >= HEAD:
             break
-    return taken
+    return lines
 
 
 def chosen_column(
@@ -108,9 +108,9 @@ def chosen_column(
     >>> chosen_column("reviews.csv", None, ["id", "Text", "title"], ["Text", "title"])
     'Text'
     """
-    listed = ", ".join(f"“{visible(title)}”" for title in columns[:_MOST_LISTED]) or "no columns"
-    if len(columns) > _MOST_LISTED:
-        listed += f" and {len(columns) - _MOST_LISTED:,} more"
+    listed = ", ".join(f"“{visible(title)}”" for title in columns[:_MAX_LISTED]) or "no columns"
+    if len(columns) > _MAX_LISTED:
+        listed += f" and {len(columns) - _MAX_LISTED:,} more"
     if column is not None:
         if column not in columns:
             raise SourceError(f"{name} has no column “{visible(column)}”; it has {listed}.")

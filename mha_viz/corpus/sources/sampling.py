@@ -27,7 +27,7 @@ def fair_sample(stream: Iterable[T], size: int, seed: int) -> list[T]:
         return hashlib.blake2b(f"{seed} {numbered[0]}".encode(), digest_size=8).digest()
 
     drawn = sorted(nsmallest(size, enumerate(stream), key=rank), key=lambda numbered: numbered[0])
-    return [thing for _, thing in drawn]
+    return [element for _, element in drawn]
 
 
 # Bytes of a text's hash: among a hundred million texts, two differ and share one in 1 of 3,700.
@@ -70,5 +70,5 @@ class SeenTexts:
 
 
 def _contains(run: UInt64[np.ndarray, "hash"], number: int) -> bool:
-    place = int(run.searchsorted(np.uint64(number)))
-    return place < len(run) and int(run[place]) == number
+    index = int(run.searchsorted(np.uint64(number)))
+    return index < len(run) and int(run[index]) == number

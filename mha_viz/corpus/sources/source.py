@@ -28,7 +28,7 @@ from mha_viz.text.encoding import Reader
 SHARD_TEXTS = 256
 TEXT, FILE = "text", "file"  # units beside `DOCUMENT` that are told without a column
 SAMPLE = "sample"  # the treebank that comes with the package
-MOST_KEPT = 100  # places of what was skipped
+MAX_SKIPPED_NAMED = 100  # places of what was skipped
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Item:
 
     number: int  # its place among the different texts of the source, from 0; in a sample, too
     text: str  # cleaned (`clean_text`)
-    place: str  # where it stands, as "speech.txt:17"
+    location: str  # where it stands, as "speech.txt:17"
     # its words and tree, of a CoNLL-U file; or several, joined, with their trees.
     sentence: Sentence | None = None
     continues: bool = False  # the document of the text before (see `Passage`)
@@ -56,6 +56,17 @@ class File:
     ending: str  # that tells its kind, as ".csv"; "" where the content has to
 
 
+@dataclass(frozen=True)
+class SourceOptions:
+    """The choice of a source's texts, as `study` takes it; `join` is of the model."""
+
+    column: str | None = None
+    sample: int | None = None
+    seed: int = 0
+    join: Reader | None = None
+    group: str | None = None
+
+
 class Source:
     """The texts of a corpus, read anew from the start by each iteration, and never held whole.
 
@@ -70,22 +81,15 @@ class Source:
         name: str,
         files: list[File],
         ignored: Iterable[tuple[str, str]] = (),
-        *,
-        column: str | None = None,
-        sample: int | None = None,
-        seed: int = 0,
-        join: Reader | None = None,
-        group: str | None = None,
+        options: SourceOptions = SourceOptions(),  # it is frozen
     ) -> None:
         """Use `open_source`."""
-        self.name = name
-        self._group = group
+        self.name, self._options = name, options
         self._kinds: set[str] = set()  # of units, that were met
         self.n_units = self.n_skipped = self.n_duplicates = self.n_going_on = self.n_lost = 0
         self.skipped: list[tuple[str, str]] = []
         self._files = files
         self._ignored = list(ignored)
-        self._column, self._sample, self._seed, self._join = column, sample, seed, join
 
     @property
     def unit(self) -> str:
@@ -98,8 +102,8 @@ class Source:
         for name, reason in self._ignored:
             self._skip(name, reason)
         items = self._items()
-        if self._sample is not None:
-            items = iter(fair_sample(items, self._sample, self._seed))
+        if self._options.sample is not None:
+            items = iter(fair_sample(items, self._options.sample, self._options.seed))
         units: dict[int, int] = {}  # by hash, so that long names take no room
         for item in items:
             self.n_going_on += item.continues
@@ -119,22 +123,21 @@ class Source:
             )
 
     def _items(self) -> Iterator[Item]:
-        numbers, seen = count(), SeenTexts()
+        numbers, seen_texts = count(), SeenTexts()
         for passage in self._passages():
             try:
                 text = _readable(passage.text)
             except TextError as error:
-                self._skip(passage.place, str(error))
+                self._skip(passage.location, str(error))
                 continue
-            if not seen.add(text):
+            if not seen_texts.add(text):
                 self.n_duplicates += 1
                 continue
-            place, sentence = passage.place, passage.sentence
-            continues, n_lost = passage.continues, passage.n_lost
-            yield Item(next(numbers), text, place, sentence, continues, n_lost, str(passage.group))
+            tree = passage.sentence, passage.continues, passage.n_lost
+            yield Item(next(numbers), text, passage.location, *tree, str(passage.group))
         if next(numbers) == 0:
-            first = [f" Skipped first, {place}: {reason}" for place, reason in self.skipped[:1]]
-            raise SourceError(f"There is no text to study in {self.name}.{''.join(first)}")
+            first = "".join(f" Skipped first, {at}: {reason}" for at, reason in self.skipped[:1])
+            raise SourceError(f"There is no text to study in {self.name}.{first}")
 
     def _passages(self) -> Iterator[Passage]:
         for file in self._files:
@@ -143,12 +146,13 @@ class Source:
                 with _reading(file):
                     stream = file.open()
                 with stream:
-                    group = None if self._group == TEXT else self._group
-                    opened = OpenFile(stream, file.name, self._column, self._skip, group)
-                    found = passages(opened, file.ending)
-                    if self._join is not None:
-                        found = join_documents(found, self._join)
-                    for passage in found:
+                    options = self._options
+                    group = None if options.group == TEXT else options.group
+                    opened = OpenFile(stream, file.name, options.column, self._skip, group)
+                    texts = passages(opened, file.ending)
+                    if options.join is not None:
+                        texts = join_documents(texts, options.join)
+                    for passage in texts:
                         has_passages = True
                         yield self._grouped(passage, file.name)
             except SourceError as error:
@@ -159,29 +163,31 @@ class Source:
     def _grouped(self, passage: Passage, file: str) -> Passage:
         """Name the group of a text; "" where it is alone."""
         kind, group = TEXT, ""
-        if self._group is not None and self._group != TEXT:
-            kind, group = self._group, "" if passage.group is None else str(passage.group).strip()
-        elif self._group is None and passage.document:
+        column = self._options.group
+        if column is not None and column != TEXT:
+            kind, group = column, "" if passage.group is None else str(passage.group).strip()
+        elif column is None and passage.document:
             kind, group = DOCUMENT, f"{passage.document} {file}"
-        elif self._group is None and len(self._files) > 1:
+        elif column is None and len(self._files) > 1:
             kind, group = FILE, file
         self._kinds.add(kind)
         return replace(passage, group=group)
 
-    def _skip(self, place: str, reason: str) -> None:
+    def _skip(self, location: str, reason: str) -> None:
         self.n_skipped += 1
-        if len(self.skipped) < MOST_KEPT:
-            self.skipped.append((place, reason))
+        if len(self.skipped) < MAX_SKIPPED_NAMED:
+            self.skipped.append((location, reason))
 
     def identity(self) -> dict[str, Any]:
         """Return what makes it the same source: its files' names, sizes and hashes; the choice."""
+        options = self._options
         return {
             "files": [_fingerprint(file) for file in self._files],
-            "column": self._column,
-            "sample": self._sample,
-            "seed": self._seed,
+            "column": options.column,
+            "sample": options.sample,
+            "seed": options.seed,
             "duplicates": "left out",  # earlier versions studied them, and numbered texts otherwise
-        } | ({} if self._group is None else {"group": self._group})
+        } | ({} if options.group is None else {"group": options.group})
 
 
 def open_source(
@@ -216,9 +222,9 @@ def open_source(
     """
     if sample is not None and sample < 1:
         raise ArgumentError(f"sample={sample}: expected the number of texts to draw, 1 or more.")
-    opened = partial(Source, column=column, sample=sample, seed=seed, join=join, group=group)
-    if found := find_dataset(source):
-        name, dataset = found
+    opened = partial(Source, options=SourceOptions(column, sample, seed, join, group))
+    if named_dataset := find_dataset(source):
+        name, dataset = named_dataset
         named = None if group == TEXT else group
         write = partial(write_rows, dataset, name, column, named)
         return _copied(name, ".jsonl", write, opened)
@@ -270,20 +276,20 @@ def _regular(path: Path, name: str) -> File:
 
 def _files_of(folder: Path, name: str) -> tuple[list[File], list[tuple[str, str]]]:
     """List the files that can be read, by their names, and those of other kinds with the reason."""
-    found: list[File] = []
+    readable: list[File] = []
     ignored: list[tuple[str, str]] = []
     paths = {path.relative_to(folder).as_posix(): path for path in _walk(folder, ignored)}
     for below, path in sorted(paths.items()):
         if ending_of(below) and path.is_file():
-            found.append(_regular(path, visible(below, 200)))
+            readable.append(_regular(path, visible(below, 200)))
         else:
             ignored.append((visible(below, 200), "It is no file of a kind that can be read."))
-    if not found:
+    if not readable:
         raise SourceError(
             f"The folder {name} holds no file of texts: expected {', '.join(READERS)}, each also "
             "with .gz."
         )
-    return found, ignored
+    return readable, ignored
 
 
 def _walk(folder: Path, ignored: list[tuple[str, str]]) -> Iterator[Path]:

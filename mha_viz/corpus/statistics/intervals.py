@@ -25,11 +25,11 @@ class Moments:
 
     def add(self, values: Float[np.ndarray, "text column"]) -> None:
         """Count more texts; values are NaN where not defined."""
-        known = ~np.isnan(values)
-        n = known.sum(0).astype(float)
-        wide = np.where(known, values, 0).astype(float)
+        defined = ~np.isnan(values)
+        n = defined.sum(0).astype(float)
+        wide = np.where(defined, values, 0).astype(float)
         mean = wide.sum(0) / np.maximum(n, 1)
-        self.merge(Moments(n, mean, (np.where(known, wide - mean, 0) ** 2).sum(0)))
+        self.merge(Moments(n, mean, (np.where(defined, wide - mean, 0) ** 2).sum(0)))
 
     def merge(self, other: Moments) -> None:
         """Count the texts of other moments; to none of them are added as they are, bit for bit.
@@ -61,9 +61,9 @@ class UnitSums:
 
     def add(self, units: Int[np.ndarray, "text"], values: Float[np.ndarray, "text column"]) -> None:
         """Count more texts, each with the number of its unit; values are NaN where not defined."""
-        known = ~np.isnan(values)
-        np.add.at(self.sums.T, units % N_UNITS, np.where(known, values, 0.0))
-        np.add.at(self.counts.T, units % N_UNITS, known)
+        defined = ~np.isnan(values)
+        np.add.at(self.sums.T, units % N_UNITS, np.where(defined, values, 0.0))
+        np.add.at(self.counts.T, units % N_UNITS, defined)
 
     def merge(
         self,

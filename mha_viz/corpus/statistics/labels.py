@@ -19,7 +19,7 @@ _SHORT = 3.0  # tokens; where uniform attention looks no further, near and far m
 _ROUNDING = 1e-6
 Layers = Float[np.ndarray, "*text layer"]
 Heads = Float[np.ndarray, "*text layer head"]
-Held = Bool[np.ndarray, "*text layer head"]  # by which heads
+Flags = Bool[np.ndarray, "*text layer head"]
 _COLUMNS = "layer head label mean low high baseline threshold share_of_texts earned".split()
 
 
@@ -48,43 +48,42 @@ def corpus_labels(
     """
     heads = tables["texts"]
     rows: list[pd.DataFrame] = []
-    earned_by: dict[str, Held] = {}
+    earned_by: dict[str, Flags] = {}
     for label in LABELS.values():
-        own = heads[heads.metric == label.metric]
-        if own.empty:
+        of_metric = heads[heads.metric == label.metric]
+        if of_metric.empty:
             continue
-        mean, low, high = (
-            own[name].to_numpy().reshape(n_layers, n_heads) for name in ("mean", "low", "high")
-        )
+        columns = of_metric[["mean", "low", "high"]].to_numpy()
+        mean, low, high = columns.T.reshape(3, n_layers, n_heads)
         hurdle = _hurdle(label, tables, n_layers)
         worst = low if label.at_least else high
         earned = _clears(label, worst, hurdle, earned_by)
-        earned &= own["n_units"].to_numpy().reshape(mean.shape) >= MIN_UNITS
+        earned &= of_metric["n_units"].to_numpy().reshape(mean.shape) >= MIN_UNITS
         earned_by[label.key] = earned
-        layers, places = np.indices(mean.shape)
-        values = (layers, places, label.key, mean, low, high)
+        layers, head_numbers = np.indices(mean.shape)
+        values = (layers, head_numbers, label.key, mean, low, high)
         limits = (hurdle.baseline[:, None], hurdle.threshold[:, None], shares[label.key], earned)
-        flat = [np.broadcast_to(one, mean.shape).ravel() for one in (*values, *limits)]
+        flat = [np.broadcast_to(column, mean.shape).ravel() for column in (*values, *limits)]
         rows.append(pd.DataFrame(dict(zip(_COLUMNS, flat, strict=True))))
     return pd.concat(rows, ignore_index=True) if rows else pd.DataFrame(columns=_COLUMNS)
 
 
-def _clears(label: Label, score: Heads, hurdle: Hurdle, earned_by: Mapping[str, Held]) -> Held:
-    """Tell whether a score clears the hurdle, and no held label rules this one out."""
+def _clears(label: Label, score: Heads, hurdle: Hurdle, earned_by: Mapping[str, Flags]) -> Flags:
+    """Tell whether a score clears the hurdle, and no earned label rules this one out."""
     sign = 1 if label.at_least else -1
-    found = sign * score >= sign * hurdle.threshold[..., None]
-    found &= sign * score > sign * hurdle.baseline[..., None]
+    is_clear = sign * score >= sign * hurdle.threshold[..., None]
+    is_clear &= sign * score > sign * hurdle.baseline[..., None]
     for other in label.unless:
-        found &= ~earned_by.get(other, np.zeros_like(found))
-    return found
+        is_clear &= ~earned_by.get(other, np.zeros_like(is_clear))
+    return is_clear
 
 
 def _hurdle(label: Label, tables: Mapping[str, pd.DataFrame], n_layers: int) -> Hurdle:
     """Compute a label's hurdle from the baselines' intervals, for each layer."""
 
     def chance(way: str, column: str) -> Layers:
-        found = _ends(tables, "chance", f"{label.metric}_{way}", column)
-        return found if len(found) == n_layers else np.full(n_layers, np.nan)
+        ends = _ends(tables, "chance", f"{label.metric}_{way}", column)
+        return ends if len(ends) == n_layers else np.full(n_layers, np.nan)
 
     end, hardest = ("high", np.fmax) if label.at_least else ("low", np.fmin)
     uniform = chance("uniform", "mean")
@@ -122,44 +121,44 @@ def nearest_random(label: Label, random: Heads, uniform: Layers) -> Layers:
     same_mask |= np.isnan(uniform).all(1)[:, None, None]
     hardest, worst = (np.fmax, -np.inf) if label.at_least else (np.fmin, np.inf)
     of_layers = hardest.reduce(random, axis=-1)
-    found = hardest.reduce(np.where(same_mask, of_layers[:, None], worst), axis=-1)
-    return np.where(np.isinf(found), np.nan, found)
+    nearest = hardest.reduce(np.where(same_mask, of_layers[:, None], worst), axis=-1)
+    return np.where(np.isinf(nearest), np.nan, nearest)
 
 
 def labels_of_texts(
-    known: Mapping[str, Block], n_tokens: Num[np.ndarray, "text"], n_layers: int
-) -> dict[str, Held]:
+    blocks: Mapping[str, Block], n_tokens: Num[np.ndarray, "text"], n_layers: int
+) -> dict[str, Flags]:
     """Find the labels that each head reaches on each text by itself, by the rule of `head_labels`.
 
-    Rotated keys, which take all heads and weights of a text, are left out. `known` has the blocks
+    Rotated keys, which take all heads and weights of a text, are left out. `blocks` has
     "texts", and "untrained" and "chance" where the study has them.
     """
-    found: dict[str, Held] = {}
+    earned: dict[str, Flags] = {}
     for label in LABELS.values():
         check_cancelled()
-        score = _column(known, "texts", label.metric, n_layers)
+        score = _column(blocks, "texts", label.metric, n_layers)
         if score is None:
             continue
-        hurdle = _hurdles_of_texts(label, known, n_tokens, n_layers)
-        found[label.key] = _clears(label, score, hurdle, found)
-    return found
+        hurdle = _hurdles_of_texts(label, blocks, n_tokens, n_layers)
+        earned[label.key] = _clears(label, score, hurdle, earned)
+    return earned
 
 
-def _column(known: Mapping[str, Block], table: str, column: str, n_layers: int) -> Heads | None:
-    values = known[table].column(column) if table in known else None
+def _column(blocks: Mapping[str, Block], table: str, column: str, n_layers: int) -> Heads | None:
+    values = blocks[table].column(column) if table in blocks else None
     return None if values is None else values.reshape(len(values), n_layers, -1)
 
 
 def _hurdles_of_texts(
-    label: Label, known: Mapping[str, Block], n_tokens: Num[np.ndarray, "text"], n_layers: int
+    label: Label, blocks: Mapping[str, Block], n_tokens: Num[np.ndarray, "text"], n_layers: int
 ) -> Hurdle:
     """Compute a label's hurdle on each text, for each layer."""
     none = np.full((len(n_tokens), n_layers), np.nan)
-    uniform = _column(known, "chance", f"{label.metric}_uniform", n_layers)
+    uniform = _column(blocks, "chance", f"{label.metric}_uniform", n_layers)
     uniform = none if uniform is None else uniform[..., 0]
-    random = _column(known, "untrained", label.metric, n_layers)
+    random = _column(blocks, "untrained", label.metric, n_layers)
     best = none if random is None else nearest_random(label, random, uniform)
-    counted = _column(known, "chance", f"{label.metric}_rows", n_layers)
+    counted = _column(blocks, "chance", f"{label.metric}_rows", n_layers)
     if counted is not None:
         rows = counted[..., 0]
     elif label.metric == "duplicate_token":  # of these a study has the count, if of anything
@@ -173,10 +172,10 @@ def _hurdles_of_texts(
         key = (float(uniform[at]), float(best[at]), float(rows[at]))
         if key not in hurdles:
             value = [None if np.isnan(number) else number for number in key]
-            given = Baseline(
+            scores = Baseline(
                 uniform=value[0], random_high=value[1], random_low=value[1], n_rows=value[2]
             )
-            found = baseline_and_threshold(label, given)  # None where that text is too short
-            hurdles[key] = (np.nan, np.nan) if found is None else found[1:]
+            limits = baseline_and_threshold(label, scores)  # None where that text is too short
+            hurdles[key] = (np.nan, np.nan) if limits is None else limits[1:]
         baseline[at], threshold[at] = hurdles[key]
     return Hurdle(baseline, threshold)

@@ -21,18 +21,18 @@ MEANS, UNITS, LABELS = "means", "units", "label_counts"  # tables of sums that g
 
 @dataclass
 class Means:
-    """The columns of one table of rows by text, for each place: a head of all, or a layer."""
+    """The columns of one table of rows by text, for each row of a text: a head, or a layer."""
 
     columns: tuple[str, ...]  # their names
-    n_places: int  # in one text
-    moments: Moments  # of place after place, each with all columns
+    rows_per_text: int
+    moments: Moments  # of row after row, each with all columns
     units: UnitSums
 
     @classmethod
-    def empty(cls, columns: tuple[str, ...], n_places: int) -> Means:
+    def empty(cls, columns: tuple[str, ...], rows_per_text: int) -> Means:
         """Begin with no texts."""
-        n = n_places * len(columns)
-        return cls(columns, n_places, Moments.empty(n), UnitSums(n))
+        n = rows_per_text * len(columns)
+        return cls(columns, rows_per_text, Moments.empty(n), UnitSums(n))
 
     def add(self, block: Block, units: Int[np.ndarray, "text"]) -> None:
         """Count some texts, each with its unit."""
@@ -41,11 +41,11 @@ class Means:
         self.units.add(units, values)
 
     def table(self, name: str) -> pa.Table:
-        """Make a row per place and column: n, mean, squares."""
-        place, column = np.divmod(np.arange(len(self.moments.n)), len(self.columns))
+        """Make a row per row of a text and column: n, mean, squares."""
+        row, column = np.divmod(np.arange(len(self.moments.n)), len(self.columns))
         names = pa.DictionaryArray.from_arrays(column.astype(np.int32), pa.array(self.columns))
-        where = {"table": pa.array([name]).take(pa.array(np.zeros(len(place), int)))}
-        where |= {"place": place.astype(np.int32), "column": names.cast(pa.string())}
+        where = {"table": pa.array([name]).take(pa.array(np.zeros(len(row), int)))}
+        where |= {"place": row.astype(np.int32), "column": names.cast(pa.string())}
         return pa.table(where | vars(self.moments))
 
 
@@ -74,24 +74,25 @@ class Totals:
         readers = []
         for name in names:
             columns = columns_of(connection, name)
-            n_places = self.n_layers * (1 if name == "chance" else self.n_heads)
-            self.means.setdefault(name, Means.empty(columns, n_places))
+            rows_per_text = self.n_layers * (1 if name == "chance" else self.n_heads)
+            self.means.setdefault(name, Means.empty(columns, rows_per_text))
             with_lengths = ("n_tokens", *columns) if name == "texts" else columns
-            readers.append(blocks(connection, name, with_lengths, n_places))
-        for found in zip(*readers, strict=True):
-            self.add(dict(zip(names, (block for block, _ in found), strict=True)), found[0][1])
+            readers.append(blocks(connection, name, with_lengths, rows_per_text))
+        for readings in zip(*readers, strict=True):
+            parts, units = zip(*readings, strict=True)
+            self.add(dict(zip(names, parts, strict=True)), units[0])
 
     def add(self, scores: Mapping[str, Block], units: Int[np.ndarray, "text"]) -> None:
         """Add some texts; the first column of their scores is `n_tokens`."""
         texts = scores["texts"]
         lengths = texts.values[:, 0, 0]
-        own = dict(scores) | {
+        by_table = dict(scores) | {
             "texts": Block(texts.text_ids, texts.columns[1:], texts.values[..., 1:])
         }
-        for name, block in own.items():
+        for name, block in by_table.items():
             self.means[name].add(block, units)
-        for key, held in labels_of_texts(own, lengths, self.n_layers).items():
-            self.labels[key] = self.labels.get(key, 0) + held.sum(0)
+        for key, has_label in labels_of_texts(by_table, lengths, self.n_layers).items():
+            self.labels[key] = self.labels.get(key, 0) + has_label.sum(0)
 
     def write(self, file: StudyFile) -> None:
         """Put the sums in the place of the rows; the table of units has a row for each of means.
@@ -103,11 +104,11 @@ class Totals:
                 np.concatenate([getattr(of.units, name) for of in self.means.values()])
                 for name in ("sums", "counts")
             )
-            there = np.flatnonzero(counts.any(0))
+            filled_units = np.flatnonzero(counts.any(0))
             of_units: dict[str, Num[np.ndarray, "row"]] = {
-                "unit": np.tile(there.astype(np.int16), len(sums)),
-                "sum": sums[:, there].ravel(),
-                "n": counts[:, there].ravel().astype(np.int32),
+                "unit": np.tile(filled_units.astype(np.int16), len(sums)),
+                "sum": sums[:, filled_units].ravel(),
+                "n": counts[:, filled_units].ravel().astype(np.int32),
             }
             n_all = self.n_layers * self.n_heads
             of_labels = {
@@ -127,18 +128,18 @@ class Totals:
             file.cursor().sql(f"FROM {name}").to_arrow_table() for name in (MEANS, UNITS, LABELS)
         )
         n_units = len(units) // len(means)
-        there = units["unit"][:n_units].to_numpy()
+        filled_units = units["unit"][:n_units].to_numpy()
         sums, counts = (units[name].to_numpy().reshape(-1, n_units) for name in ("sum", "n"))
         runs, begin = pc.run_end_encode(means["table"].combine_chunks()), 0
         for name, end in zip(runs.values.to_pylist(), runs.run_ends.to_pylist(), strict=True):
-            own, rows = means.slice(begin, end - begin), slice(begin, end)
-            n_places = own["place"][-1].as_py() + 1
-            columns = own["column"][: len(own) // n_places].to_pylist()
-            self.means[name] = Means.empty(tuple(columns), n_places)
-            of_texts = (own[column].to_numpy() for column in ("n", "mean", "squares"))
+            part, rows = means.slice(begin, end - begin), slice(begin, end)
+            rows_per_text = part["place"][-1].as_py() + 1
+            columns = part["column"][: len(part) // rows_per_text].to_pylist()
+            self.means[name] = Means.empty(tuple(columns), rows_per_text)
+            of_texts = (part[column].to_numpy() for column in ("n", "mean", "squares"))
             self.means[name].moments.merge(Moments(*of_texts))
-            self.means[name].units.merge(there, sums[rows], counts[rows])
+            self.means[name].units.merge(filled_units, sums[rows], counts[rows])
             begin = end
         for key in dict.fromkeys(labels["label"].to_pylist()):
-            own = labels.filter(pc.field("label") == key)["n"].to_numpy()
-            self.labels[key] = own.reshape(self.n_layers, self.n_heads).copy()
+            part = labels.filter(pc.field("label") == key)["n"].to_numpy()
+            self.labels[key] = part.reshape(self.n_layers, self.n_heads).copy()

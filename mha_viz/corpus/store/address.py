@@ -12,13 +12,13 @@ from mha_viz.errors import MhaVizError, StudyError, WriteError, translating
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")  # two letters at least: C:/ is a disk
 
 
-def is_address(place: object) -> bool:
+def is_address(path: object) -> bool:
     """Tell whether a study's place is no folder of this machine.
 
     >>> is_address("s3://bucket/study"), is_address("C:/studies"), is_address("studies/one")
     (True, False, False)
     """
-    return _ADDRESS.match(str(place)) is not None
+    return _ADDRESS.match(str(path)) is not None
 
 
 class Address:

@@ -21,10 +21,10 @@ class Block:
 
     text_ids: Int[np.ndarray, "text"]  # of its texts
     columns: tuple[str, ...]  # names of the last axis: metrics, or baselines of metrics
-    # NaN where not defined; `place` counts heads through all layers, or layers.
-    values: Num[np.ndarray, "text place column"]
+    # NaN where not defined; a row for each head of all layers, or for each layer.
+    values: Num[np.ndarray, "text row column"]
 
-    def column(self, name: str) -> Float[np.ndarray, "text place"] | None:
+    def column(self, name: str) -> Float[np.ndarray, "text row"] | None:
         """Return one column, or None where there is none of that name."""
         if name not in self.columns:
             return None
@@ -38,17 +38,17 @@ def columns_of(connection: duckdb.DuckDBPyConnection, table: str) -> tuple[str, 
 
 
 def blocks(
-    connection: duckdb.DuckDBPyConnection, table: str, columns: Sequence[str], n_places: int
+    connection: duckdb.DuckDBPyConnection, table: str, columns: Sequence[str], rows_per_text: int
 ) -> Iterator[tuple[Block, Int[np.ndarray, "text"]]]:
-    """Read some columns of a table which has `n_places` rows for each text, in order.
+    """Read some columns of a table which has `rows_per_text` rows for each text, in order.
 
     Beside each block stand the units of its texts.
     """
     names = ", ".join(f'"{name}"' for name in ("text_id", *columns))
-    rows = _pieces(connection, f"SELECT {names} FROM study.{table}", SHARD_TEXTS * n_places)
+    rows = _pieces(connection, f"SELECT {names} FROM study.{table}", SHARD_TEXTS * rows_per_text)
     units = _pieces(connection, "SELECT unit FROM study.sentences", SHARD_TEXTS)
     for piece, of_texts in zip(rows, units, strict=True):
-        yield block_of(piece, columns, n_places), of_texts["unit"].to_numpy()
+        yield block_of(piece, columns, rows_per_text), of_texts["unit"].to_numpy()
 
 
 def _pieces(connection: duckdb.DuckDBPyConnection, query: str, n_rows: int) -> Iterator[pa.Table]:
@@ -67,12 +67,12 @@ def _pieces(connection: duckdb.DuckDBPyConnection, query: str, n_rows: int) -> I
         yield pa.Table.from_batches(pending)
 
 
-def block_of(table: pa.Table, columns: Sequence[str], n_places: int) -> Block:
-    """Take some columns of a table; StudyError unless each text has `n_places` rows, in order."""
-    n_texts, rest = divmod(len(table), n_places)
-    ids = table["text_id"].to_numpy()[: n_texts * n_places].reshape(n_texts, n_places)
-    if rest or (ids != ids[:, :1]).any():
-        raise StudyError(f"it was changed: expected {n_places} rows for each text, in order")
+def block_of(table: pa.Table, columns: Sequence[str], rows_per_text: int) -> Block:
+    """Take some columns; StudyError unless each text has `rows_per_text` rows, in order."""
+    n_texts, remainder = divmod(len(table), rows_per_text)
+    ids = table["text_id"].to_numpy()[: n_texts * rows_per_text].reshape(n_texts, rows_per_text)
+    if remainder or (ids != ids[:, :1]).any():
+        raise StudyError(f"it was changed: expected {rows_per_text} rows for each text, in order")
     flat = [table[name].to_numpy().reshape(ids.shape) for name in columns]
     values = np.stack(flat, -1) if flat else np.empty((*ids.shape, 0), np.float32)
     return Block(ids[:, 0], tuple(columns), values)

@@ -60,10 +60,10 @@ def _failed(folder: Path, error: Exception) -> StudyError | WriteError:
         reason = "the disk is full" if full else reason
     else:
         cause = error.__cause__ if isinstance(error, WriteError) else None
-        found = cause if isinstance(cause, OSError) else error
-        if isinstance(found, OSError):
-            reason = found.strerror or str(found)
-            reason = "the disk is full" if found.errno == errno.ENOSPC else reason
+        os_error = cause if isinstance(cause, OSError) else error
+        if isinstance(os_error, OSError):
+            reason = os_error.strerror or str(os_error)
+            reason = "the disk is full" if os_error.errno == errno.ENOSPC else reason
     return WriteError(
         f"The study {folder} cannot be written: {reason}. What is complete of it stays; once "
         "there is room, the same command goes on from there."

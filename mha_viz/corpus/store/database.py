@@ -50,12 +50,12 @@ class Database:
             # From here on SQL sees this file alone: no other file, no network, no Python object.
             self._connection.execute("SET enable_external_access = false")
             self._connection.execute("SET lock_configuration = true")
-            here = check_schema(self._connection, "study")
+            tables = check_schema(self._connection, "study")
             self.manifest = read_content(self._connection)
-            self._stored = set(here)
-            if "edge_rows" in here:
+            self._stored = set(tables)
+            if "edge_rows" in tables:
                 self.cursor().execute(EDGES_VIEW)
-        edges = {"edges"} if "edge_rows" in here else set()
+        edges = {"edges"} if "edge_rows" in tables else set()
         self.tables = tuple(sorted((self._stored - set(INTERNAL)) | edges))
         self._counted: set[str] = set()  # tables whose rows were counted
 
@@ -120,7 +120,7 @@ class Database:
         if len(statements) != 1 or statements[0].type not in _READ_ONLY:
             raise ArgumentError(
                 "A study can only be read: expected one SELECT, got "
-                f"{', '.join(one.type.name for one in statements) or 'nothing'}."
+                f"{', '.join(statement.type.name for statement in statements) or 'nothing'}."
             )
         try:
             return cursor.execute(statements[0]).df()

@@ -10,7 +10,7 @@ from typing import IO
 from mha_viz.errors import StudyError
 
 LOCK = "lock"
-_FAR = 2**20  # bytes: Windows locks a place of the file, which then cannot be read; not the number
+_LOCK_OFFSET = 2**20  # bytes: Windows lets nobody read what is locked; the number stands before
 
 
 class LockedError(StudyError):
@@ -60,7 +60,7 @@ if sys.platform == "win32":
     import msvcrt
 
     def _lock_file(file: IO[str]) -> None:
-        file.seek(_FAR)
+        file.seek(_LOCK_OFFSET)
         msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
         file.seek(0)
 

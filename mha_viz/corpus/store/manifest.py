@@ -17,14 +17,14 @@ import torch
 from mha_viz.core.layer_numbers import is_counted
 from mha_viz.core.metrics.units import MIN_UNITS
 from mha_viz.core.reprs import count
-from mha_viz.corpus.sources.documents import MOST_TOKENS
+from mha_viz.corpus.sources.documents import MAX_TEXT_TOKENS
 from mha_viz.corpus.sources.source import SHARD_TEXTS, TEXT
 from mha_viz.engine.model import AttentionModel
 
 _NOTES = tomllib.loads((files(__package__) / "notes.toml").read_text("utf-8"))
-_MOST_HEADS = 100_000
+_MAX_HEADS = 100_000
 _ROWS_OF_A_HEAD = 10_000  # of tables that are read whole: ours have some hundred, as a rule
-_MOST_ROWS = 10_000_000  # of such a table
+_MAX_ROWS = 10_000_000  # of such a table
 _MEASURES = 10  # of pairs of heads
 _SUMMED_UP = (
     "heads untrained_heads chance_layers labels profile parts_of_speech relations "
@@ -47,14 +47,14 @@ class Sizes(NamedTuple):
         """Read a manifest; KeyError, TypeError, ValueError or OverflowError if it was changed."""
         counts, model = manifest["counts"], manifest["model"]
         of_model, of_texts = ("n_layers", "n_heads", "n_ctx"), ("n_texts", "n_tokens")
-        found = cls(*(int(model[n]) for n in of_model), *(int(counts[n]) for n in of_texts))
+        sizes = cls(*(int(model[n]) for n in of_model), *(int(counts[n]) for n in of_texts))
         if not (
-            min(found) >= 1
-            and found.n_layers * found.n_heads <= _MOST_HEADS
-            and found.n_texts <= SHARD_TEXTS * counts["n_shards"]
-            and found.n_tokens <= found.n_texts * found.n_ctx
+            min(sizes) >= 1
+            and sizes.n_layers * sizes.n_heads <= _MAX_HEADS
+            and sizes.n_texts <= SHARD_TEXTS * counts["n_shards"]
+            and sizes.n_tokens <= sizes.n_texts * sizes.n_ctx
         ):
-            raise ValueError(f"no study has these sizes: {found}")
+            raise ValueError(f"no study has these sizes: {sizes}")
         for name in ("n_truncated", "n_left_out", "n_skipped"):
             int(counts[name])
         int(counts.get("n_duplicates", 0))  # earlier versions counted none
@@ -62,14 +62,14 @@ class Sizes(NamedTuple):
         model["name"].encode()
         study_notes(manifest)
         unit_note(manifest).encode()
-        return found
+        return sizes
 
     @property
     def of_summaries(self) -> dict[str, int]:
         """The most rows that the tables can have which are read whole, by name."""
         n_all = self.n_layers * self.n_heads
         # a treebank may name as many relations as it has words
-        most = min((_ROWS_OF_A_HEAD + 8 * self.n_tokens) * (n_all + 10), _MOST_ROWS)
+        most = min((_ROWS_OF_A_HEAD + 8 * self.n_tokens) * (n_all + 10), _MAX_ROWS)
         return dict.fromkeys(_SUMMED_UP, most) | {"pairs": _MEASURES * n_all**2}
 
     @property
@@ -117,8 +117,8 @@ def study_notes(manifest: Mapping[str, Any]) -> list[str]:
 def unit_note(manifest: Mapping[str, Any]) -> str:
     """Return what intervals and tests take as independent, as the end of a sentence."""
     counts, unit = manifest["counts"], manifest.get("unit") or TEXT
-    what = "each text" if unit == TEXT else f"the texts of each {unit}"
-    return f"{what} as one unit (n = {counts.get('n_units', counts['n_texts']):,})"
+    units = "each text" if unit == TEXT else f"the texts of each {unit}"
+    return f"{units} as one unit (n = {counts.get('n_units', counts['n_texts']):,})"
 
 
 def truncation_note(manifest: Mapping[str, Any]) -> str:
@@ -128,7 +128,7 @@ def truncation_note(manifest: Mapping[str, Any]) -> str:
     if counts["n_truncated"]:
         sentences.append(_NOTES["cut"].format(**counts, name=model["name"], n_ctx=model["n_ctx"]))
     if counts.get("n_going_on"):
-        most, lost = min(model["n_ctx"], MOST_TOKENS), count(counts["n_lost"], "mention")
+        most, lost = min(model["n_ctx"], MAX_TEXT_TOKENS), count(counts["n_lost"], "mention")
         sentences.append(_NOTES["going_on"].format(**counts, most=most, lost=lost))
     return " ".join(sentences)
 
@@ -139,10 +139,10 @@ _LIBRARIES = ("torch", "transformers", "tokenizers", "numpy", "pyarrow", "duckdb
 def model_identity(model: AttentionModel) -> dict[str, Any]:
     """Return a model's name, sizes, and a hash of its weights and of its tokens."""
     tokens = json.dumps(sorted(model.tokenizer.get_vocab().items()))
-    own = ("name", "family", "backend", "n_layers", "n_heads", "d_model", "d_head")
+    fields = ("name", "family", "backend", "n_layers", "n_heads", "d_model", "d_head")
     numbers = model.layer_numbers
     hybrid = {} if is_counted(numbers) else {"layer_numbers": list(numbers)}
-    return {name: getattr(model, name) for name in own} | {
+    return {name: getattr(model, name) for name in fields} | {
         **hybrid,
         "n_ctx": model.layer_reader.n_ctx,
         "dtype": str(model.dtype).removeprefix("torch."),
@@ -153,12 +153,12 @@ def model_identity(model: AttentionModel) -> dict[str, Any]:
 
 def weights_hash(network: torch.nn.Module) -> str:
     """Hash the name, kind, shape and bytes of every parameter and buffer, by name (SHA-256)."""
-    found = hashlib.sha256()
+    digest = hashlib.sha256()
     for name, tensor in sorted(network.state_dict().items()):
-        found.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}\n".encode())
+        digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}\n".encode())
         flat = tensor.detach().cpu().contiguous().reshape(-1)
-        found.update(flat.view(torch.uint8).numpy())
-    return found.hexdigest()
+        digest.update(flat.view(torch.uint8).numpy())
+    return digest.hexdigest()
 
 
 def versions() -> dict[str, str]:

@@ -67,26 +67,26 @@ class Names:
             columns[side] = numbers[tokens.indices.to_numpy()]
         for kind in (UPOS, ARC):
             self.numbers(kind, [""])
-        places = [edges[name].to_numpy() for name in ("text_id", "query", "key")]
+        positions = [edges[name].to_numpy() for name in ("text_id", "query", "key")]
         parts = _parts(tables.get("words"))
-        for side, tokens in (("query_upos", places[1]), ("key_upos", places[2])):
-            columns[side] = self._at([places[0], tokens], UPOS, parts)
-        columns["arc"] = self._at(places, ARC, _arcs(tables.get("arcs")))
+        for side, tokens in (("query_upos", positions[1]), ("key_upos", positions[2])):
+            columns[side] = self._at([positions[0], tokens], UPOS, parts)
+        columns["arc"] = self._at(positions, ARC, _arcs(tables.get("arcs")))
         return pa.table(columns)
 
     def _at(
-        self, places: Sequence[np.ndarray], kind: str, named: Mapping[tuple[int, ...], str]
+        self, positions: Sequence[np.ndarray], kind: str, named: Mapping[tuple[int, ...], str]
     ) -> Int[np.ndarray, "edge"]:
         """Return the number of the name at each place, by text and token or tokens; 0 for none."""
-        if not named or not len(places[0]):
-            return np.zeros(len(places[0]), np.int32)
+        if not named or not len(positions[0]):
+            return np.zeros(len(positions[0]), np.int32)
         keys = np.array(list(named)).T
-        first = min(int(places[0].min()), int(keys[0].min()))
-        sizes = [int(max(a.max(), b.max())) + 1 for a, b in zip(places, keys, strict=True)]
+        first = min(int(positions[0].min()), int(keys[0].min()))
+        sizes = [int(max(a.max(), b.max())) + 1 for a, b in zip(positions, keys, strict=True)]
         sizes[0] -= first
         codes, edge_codes = (
             np.ravel_multi_index((texts - first, *tokens), sizes)
-            for texts, *tokens in (keys, places)
+            for texts, *tokens in (keys, positions)
         )
         order = codes.argsort()
         nearest = np.searchsorted(codes, edge_codes, sorter=order).clip(max=len(codes) - 1)

@@ -24,7 +24,7 @@ from mha_viz.errors import StudyError, translating
 
 _FORMATS = (2, 3)  # that had hashes; 4 is one file
 _HASHES, _PART = "sha256", "shard.json"
-_MOST_JSON = 8_000_000  # bytes: real ones have some thousand
+_MAX_JSON_BYTES = 8_000_000  # real ones have some thousand
 _ROWS = 2**17  # that are converted at once
 _ABOUT = ("model", "source", "settings", "versions", "source_name")
 
@@ -69,38 +69,38 @@ def _damaged(folder: Path, name: str) -> StudyError:
 
 def _read_json(folder: Path, path: Path) -> dict[str, Any]:
     """Read a JSON file with the hashes of the files beside it, and compare it with its own."""
-    if not path.is_file() or path.stat().st_size > _MOST_JSON:  # a pipe would stop who opens it
+    if not path.is_file() or path.stat().st_size > _MAX_JSON_BYTES:  # opening a pipe would wait
         raise _damaged(folder, path.name)
     content = dict(json.loads(path.read_text("utf-8")))
     hashes = dict(content.pop(_HASHES))
-    own = hashes.pop(path.name)
-    whole = json.dumps({**content, _HASHES: hashes}, sort_keys=True)
-    if hashlib.sha256(whole.encode()).hexdigest() != own:
+    digest = hashes.pop(path.name)
+    canonical = json.dumps({**content, _HASHES: hashes}, sort_keys=True)
+    if hashlib.sha256(canonical.encode()).hexdigest() != digest:
         raise _damaged(folder, path.name)
     return {**content, _HASHES: hashes}
 
 
 def _files(folder: Path, manifest: Mapping[str, Any]) -> dict[str, list[Path]]:
     """List the files of each table, in their order, after a comparison with their hashes."""
-    found: dict[str, list[Path]] = {}
+    by_table: dict[str, list[Path]] = {}
     rows = "parts" if (folder / "parts").exists() else "shards"
-    places = [(folder, dict(manifest))]
+    folders = [(folder, dict(manifest))]
     for summary in sorted(
         (folder / rows).glob(f"*[0-9]/{_PART}"), key=lambda at: int(at.parent.name)
     ):
-        places.append((summary.parent, _read_json(folder, summary)))
-    for place, about in places:
+        folders.append((summary.parent, _read_json(folder, summary)))
+    for parent, about in folders:
         for name in about["files"]:
-            path = place / name
+            path = parent / name
             check_cancelled()
-            if path.parent != place or not path.is_file():
+            if path.parent != parent or not path.is_file():
                 raise _damaged(folder, name)
             with path.open("rb") as file:
                 if hashlib.file_digest(file, "sha256").hexdigest() != about[_HASHES][name]:
                     raise _damaged(folder, path.relative_to(folder).as_posix())
             if path.stem in {*TABLES, "edges"}:
-                found.setdefault(path.stem, []).append(path)
-    return found
+                by_table.setdefault(path.stem, []).append(path)
+    return by_table
 
 
 def _check_rows(folder: Path, files: Mapping[str, list[Path]], sizes: Sizes) -> None:

@@ -124,9 +124,9 @@ def check_schema(connection: duckdb.DuckDBPyConnection, database: str) -> list[s
     A view, a macro, a computed column or a default value of a stranger's file would be run by
     whoever reads it. A table passes where the statement that made it is the one that makes ours.
     """
-    for objects, what in _OTHERS.items():
+    for objects, kind in _FORBIDDEN_OBJECTS.items():
         if connection.execute(objects, [database]).fetchall():
-            raise StudyError(f"it holds {what}")
+            raise StudyError(f"it holds {kind}")
     columns: dict[str, list[str]] = {}
     for table, column in connection.execute(
         "SELECT table_name, column_name FROM duckdb_columns() WHERE database_name = ? "
@@ -134,26 +134,26 @@ def check_schema(connection: duckdb.DuckDBPyConnection, database: str) -> list[s
         [database],
     ).fetchall():
         columns.setdefault(table, []).append(column)
-    made = dict(
+    statements = dict(
         connection.execute(
             "SELECT table_name, sql FROM duckdb_tables() WHERE database_name = ?", [database]
         ).fetchall()
     )
-    if made.keys() != columns.keys():
+    if statements.keys() != columns.keys():
         raise StudyError("its list of tables is damaged")
     with duckdb.connect(":memory:") as ours:
-        for table in made:
+        for table in statements:
             try:
                 ours.execute(create_statement(table, columns[table]))
             except KeyError:
                 raise StudyError("it holds a table, or a column, that no study has") from None
         expected = dict(ours.execute("SELECT table_name, sql FROM duckdb_tables()").fetchall())
-    if expected != made:
+    if expected != statements:
         raise StudyError("a table of it is not made as a study's is")
-    return sorted(made)
+    return sorted(statements)
 
 
-_OTHERS = {
+_FORBIDDEN_OBJECTS = {
     "SELECT 1 FROM duckdb_views() WHERE database_name = ? AND NOT internal": "a view",
     "SELECT 1 FROM duckdb_functions() WHERE database_name = ? AND NOT internal": "a macro",
     "SELECT 1 FROM duckdb_indexes() WHERE database_name = ?": "an index",

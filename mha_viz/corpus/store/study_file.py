@@ -32,8 +32,8 @@ OLDER_MANIFEST = "study.json"  # of a study that lies in Parquet files
 FORMAT = 4  # of the file; before, a study was a folder of Parquet files
 COUNTS = ("n_texts", "n_tokens", "n_padded", "n_skipped", "n_truncated", "n_left_out")
 SHARDS_AT_ONCE = 16  # after which sums are added up: 4,096 texts
-KEPT_SKIPPED = 100  # texts that were skipped and are named; all of them are counted
-_SAME = {"model": "another model", "source": "another source", "settings": "other settings"}
+MAX_SKIPPED_NAMED = 100  # texts that were skipped and are named; all of them are counted
+_IDENTITY = {"model": "another model", "source": "another source", "settings": "other settings"}
 _BLOCK_BYTES = 2**16  # of the file: of the usual 2**18 a small study takes twice the space
 _HEADER_BYTES = 3 * 4096  # of a file that holds nothing yet
 _MEMORY = "64MB"  # as fast as more; what a step needs beyond it lies on the disk meanwhile
@@ -46,21 +46,18 @@ def claim_folder(folder: Path) -> None:
         if folder.exists() and not folder.is_dir():
             raise StudyError(f"{folder} is a file: give the name of a folder for the study.")
         folder.mkdir(parents=True, exist_ok=True)
-        others = sorted(path.name for path in folder.iterdir() if not _is_ours(path))
-    if OLDER_MANIFEST in others and not (folder / FILE).exists():
+        names = sorted(path.name for path in folder.iterdir())
+    foreign = [name for name in names if name != LOCK and not name.startswith(FILE)]
+    if OLDER_MANIFEST in foreign and not (folder / FILE).exists():
         raise StudyError(
             f"An earlier version of mha-viz began {folder}: open it, where it is finished, or give "
             "another folder."
         )
-    if others and OLDER_MANIFEST not in others:
+    if foreign and OLDER_MANIFEST not in foreign:
         raise StudyError(
-            f"{folder} holds other things ({others[0]}) and no study: give a new folder, an empty "
+            f"{folder} holds other things ({foreign[0]}) and no study: give a new folder, an empty "
             "one, or that of a study to go on with."
         )
-
-
-def _is_ours(path: Path) -> bool:
-    return path.name == LOCK or path.name.startswith(FILE)
 
 
 class StudyFile:
@@ -130,7 +127,7 @@ class StudyFile:
                 elif name == "sentences":  # whose units are needed until scores are added up
                     self.insert(name, table.select(["text_id", "unit"]))
             reasons = [list(map(visible, row)) for row in skipped]
-            reasons = reasons[: KEPT_SKIPPED - len(self.skipped)]
+            reasons = reasons[: MAX_SKIPPED_NAMED - len(self.skipped)]
             columns = dict(zip(("place", "reason"), zip(*reasons, strict=True), strict=False))
             if columns:
                 self.insert("skipped", pa.table({n: pa.array(of) for n, of in columns.items()}))
@@ -282,10 +279,10 @@ def _publish(folder: Path, connection: duckdb.DuckDBPyConnection) -> None:
 def check_same(folder: Path, old: Mapping[str, Any], about: Mapping[str, Any]) -> None:
     """Raise StudyError where a study is of another model or source, or has other settings."""
     new = json.loads(json.dumps(about))
-    for part, other in _SAME.items():
+    for part, other in _IDENTITY.items():
         for key in sorted({*old[part], *new[part]} - {"name"}):  # by which a model was loaded
             if old[part].get(key) != new[part].get(key):
-                shown = [str(one[part].get(key))[:60] for one in (old, new)]
+                shown = [str(manifest[part].get(key))[:60] for manifest in (old, new)]
                 raise StudyError(
                     f"{folder} holds a study of {other} ({key}: {shown[0]} there, {shown[1]} "
                     "here): give another folder, or what it was begun with to go on."
@@ -305,7 +302,7 @@ def read_content(connection: duckdb.DuckDBPyConnection) -> dict[str, Any]:
         raise StudyError(
             f"a newer mha-viz wrote it, in format {version}, and this one reads {FORMAT}"
         )
-    if not {*_SAME, "finished"} <= manifest.keys():
+    if not {*_IDENTITY, "finished"} <= manifest.keys():
         raise StudyError("it lacks what a study says of itself")
     return manifest
 

@@ -20,7 +20,7 @@ PREFIX = "mha-viz-studies-"
 def temporary_folder() -> Iterator[Path]:
     """Make a folder for the block, which deletes it."""
     with ExitStack() as lock:
-        folder = _held(lock)
+        folder = _locked_folder(lock)
         try:
             yield folder
         finally:
@@ -28,7 +28,7 @@ def temporary_folder() -> Iterator[Path]:
             shutil.rmtree(folder, ignore_errors=True)
 
 
-def _held(lock: ExitStack) -> Path:
+def _locked_folder(lock: ExitStack) -> Path:
     """Make a folder and hold its lock; another process that starts now may delete it before."""
     while True:
         folder = Path(tempfile.mkdtemp(prefix=PREFIX))
@@ -51,8 +51,8 @@ def delete_left_behind() -> list[Path]:
 def _is_own(folder: Path) -> bool:
     """Return whether this is a folder, and of the user that this process runs as."""
     try:
-        found = folder.lstat()
+        status = folder.lstat()
     except OSError:  # its process has just deleted it
         return False
-    is_ours = not hasattr(os, "getuid") or found.st_uid == os.getuid()
+    is_ours = not hasattr(os, "getuid") or status.st_uid == os.getuid()
     return is_ours and folder.is_dir() and not folder.is_symlink()

@@ -9,7 +9,7 @@ import sys
 
 import duckdb
 
-MOST_ROWS = 1  # for each byte of the file, of a table: a billion equal rows take a few kilobytes
+MAX_ROWS_PER_BYTE = 1  # of a table: a billion equal rows take a few kilobytes
 
 
 def read_whole(path: str) -> str:
@@ -28,7 +28,7 @@ def read_whole(path: str) -> str:
             for (name,) in tables:
                 table = 'study."' + name.replace('"', '""') + '"'
                 rows = connection.execute(f"SELECT count(*) FROM {table}").fetchall()[0][0]
-                if rows > MOST_ROWS * os.path.getsize(path):
+                if rows > MAX_ROWS_PER_BYTE * os.path.getsize(path):
                     return f"its table {name} has {rows:,} rows, more than such a file can have"
                 connection.execute(f"SELECT bit_xor(hash(COLUMNS(*))) FROM {table}").fetchall()
         except duckdb.Error as error:

@@ -74,8 +74,8 @@ def align_words(tokens: Sequence[Token], sentence: Sentence) -> Alignment:
     # an empty place for a token that is special or stands in a second text
     outside = [t.is_special or t.segment or None in (t.start, t.end) for t in tokens]
     pairs = zip(tokens, outside, strict=True)
-    places = torch.tensor([(0, 0) if out else (one.start, one.end) for one, out in pairs])
-    first = torch.maximum(words[:, None, 0], places[None, :, 0])
-    last = torch.minimum(words[:, None, 1], places[None, :, 1])
+    spans = torch.tensor([(0, 0) if out else (token.start, token.end) for token, out in pairs])
+    first = torch.maximum(words[:, None, 0], spans[None, :, 0])
+    last = torch.minimum(words[:, None, 1], spans[None, :, 1])
     common = (last - first).clamp_min(0).float()
     return Alignment(common / common.sum(0).clamp_min(1))

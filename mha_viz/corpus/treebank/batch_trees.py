@@ -17,7 +17,7 @@ from mha_viz.core.metrics.checks import exact, widest
 from mha_viz.core.record.fields import Token
 from mha_viz.corpus.treebank import coreference, parsing, parts_of_speech, relations
 from mha_viz.corpus.treebank.alignment import between_words
-from mha_viz.corpus.treebank.gold import LayerHits, OneTree, TreeCounts, TreeText
+from mha_viz.corpus.treebank.gold import LayerHits, SentenceTargets, TextTargets, TreeCounts
 from mha_viz.corpus.treebank.trees import Sentence
 
 
@@ -35,7 +35,7 @@ class BatchTrees:
         device: torch.device | str = "cpu",
         units: Mapping[int, int] | None = None,
     ) -> None:
-        self._counts, self._texts = counts, dict[int, TreeText]()
+        self._counts, self._texts = counts, dict[int, TextTargets]()
         lengths = []
         for row, (text_id, tokens, sentence) in enumerate(texts):
             lengths.append(len(tokens))
@@ -54,17 +54,17 @@ class BatchTrees:
     def on_device(self) -> dict[Hashable, Tensor]:
         """Return the counts of all layers by name."""
         return {
-            ("trees", place, name): counts
-            for place, (_, sums) in enumerate(self._layers)
+            ("trees", number, name): counts
+            for number, (_, sums) in enumerate(self._layers)
             for name, counts in sums._asdict().items()
         }
 
-    def finish(self, found: Mapping[Hashable, Tensor] | None = None) -> None:
+    def finish(self, tensors: Mapping[Hashable, Tensor] | None = None) -> None:
         """Fetch the counts, or take those of `on_device` that were fetched; the run is done."""
-        found = self.on_device() if found is None else found
-        for place, (layer, _) in enumerate(self._layers):
+        tensors = self.on_device() if tensors is None else tensors
+        for number, (layer, _) in enumerate(self._layers):
             by_relation, references, arcs, weights = (
-                found["trees", place, name].cpu().numpy() for name in _Sums._fields
+                tensors["trees", number, name].cpu().numpy() for name in _Sums._fields
             )
             hits = LayerHits(
                 dict(zip(self._targets.relation_groups, by_relation.astype(np.int64), strict=True)),
@@ -92,7 +92,7 @@ class _BatchTargets:
     """
 
     def __init__(
-        self, texts: dict[int, TreeText], shape: tuple[int, int], device: torch.device | str
+        self, texts: dict[int, TextTargets], shape: tuple[int, int], device: torch.device | str
     ) -> None:
         self._device = device
         n_words = max(int(text.alignment.covered.sum()) for text in texts.values())
@@ -104,7 +104,7 @@ class _BatchTargets:
         self._shares = shares.to(device)
         trees = [(row, text, tree) for row, text in texts.items() for tree in text.trees]
         self._row = torch.tensor([row for row, *_ in trees]).to(device)
-        self._place_trees([(text, tree) for _, text, tree in trees], n_words)
+        self._add_trees([(text, tree) for _, text, tree in trees], n_words)
 
         targets = [
             (number, text, target._replace(query=at[target.query], keys=keys))
@@ -113,52 +113,57 @@ class _BatchTargets:
             for target in tree.targets
             for keys in [tuple(at[key] for key in target.keys)]
         ]
-        names = [(text.half, one.relation, one.direction, text.unit) for _, text, one in targets]
+        names = [(text.half, of.relation, of.direction, text.unit) for _, text, of in targets]
         self.relation_groups, self._group = _grouped(names, device)
-        found = relations.as_tensors([(tree, one) for tree, _, one in targets], self._own.shape[1])
-        self._relations = relations.RelationTensors._make(one.to(device) for one in found)
+        by_tree = [(tree, target) for tree, _, target in targets]
+        tensors = relations.as_tensors(by_tree, self._word_rows.shape[1])
+        self._relations = relations.RelationTensors._make(tensor.to(device) for tensor in tensors)
 
         referring = [
-            (row, text, one._replace(query=at[one.query], earlier=earlier))
+            (row, text, mention._replace(query=at[mention.query], earlier=earlier))
             for row, text in texts.items()
             for at in [_among_read(text.alignment.covered)]
-            for one in text.references
-            for earlier in [tuple(at[head] for head in one.earlier)]
+            for mention in text.references
+            for earlier in [tuple(at[head] for head in mention.earlier)]
         ]
         groups = [(text.half, text.unit) for _, text, _ in referring]
         self.reference_groups, self._reference_group = _grouped(groups, device)
-        mentions = coreference.as_tensors([(row, one) for row, _, one in referring], n_words + 1)
-        self._references = coreference.ReferenceTensors._make(one.to(device) for one in mentions)
+        by_text = [(row, mention) for row, _, mention in referring]
+        mentions = coreference.as_tensors(by_text, n_words + 1)
+        self._references = coreference.ReferenceTensors._make(axis.to(device) for axis in mentions)
 
-    def _place_trees(self, trees: Sequence[tuple[TreeText, OneTree]], n_words: int) -> None:
-        """Find each tree's words in its text, all of them and those of its arcs."""
+    def _add_trees(
+        self, trees: Sequence[tuple[TextTargets, SentenceTargets]], n_words: int
+    ) -> None:
+        """Lay out the trees: the rows of their words in their texts, and of those with arcs."""
         gold = parsing.as_tensors([(tree.sentence, tree.covered) for _, tree in trees])
         longest = max(int(tree.covered.sum()) for _, tree in trees)
         kind = torch.zeros(len(trees), longest, len(parts_of_speech.PARTS))
-        own = torch.full((len(trees), longest), n_words)
-        kept = torch.full_like(gold.words, n_words)
+        word_rows = torch.full((len(trees), longest), n_words)
+        arc_rows = torch.full_like(gold.words, n_words)
         for number, (text, tree) in enumerate(trees):
             read = torch.from_numpy(tree.kind)[tree.covered]
             first = text.alignment.covered[: tree.words.start].sum()
             kind[number, : len(read)] = read
-            own[number, : len(read)] = torch.arange(len(read)) + first
+            word_rows[number, : len(read)] = torch.arange(len(read)) + first
             arcs = gold.words[number][gold.words[number] >= 0]
-            kept[number, : len(arcs)] = (tree.covered.cumsum(0) - 1)[arcs] + first
-        self._gold = parsing.Gold._make(one.to(self._device) for one in gold)
-        self._kind, self._own, self._kept = (one.to(self._device) for one in (kind, own, kept))
+            arc_rows[number, : len(arcs)] = (tree.covered.cumsum(0) - 1)[arcs] + first
+        self._gold = parsing.Gold._make(tensor.to(self._device) for tensor in gold)
+        rows = kind, word_rows, arc_rows
+        self._kind, self._word_rows, self._arc_rows = (axis.to(self._device) for axis in rows)
 
     def sums(self, pattern: Float[Tensor, "batch head query key"], *, causal: bool) -> _Sums:
         """Count what the heads of a layer do, on its device."""
         words = between_words(self._shares[:, None], pattern)
-        own = self._among(self._own, words)
-        right = relations.relation_hits(self._relations, own)
+        tree_weights = self._among(self._word_rows, words)
+        right = relations.relation_hits(self._relations, tree_weights)
         reference_hits = coreference.reference_hits(self._references, words)
-        weight = parts_of_speech.weight_by_kind(own, self._kind)
-        expected = parts_of_speech.expected_by_kind(own, self._kind, causal=causal)
+        weight = parts_of_speech.weight_by_kind(tree_weights, self._kind)
+        expected = parts_of_speech.expected_by_kind(tree_weights, self._kind, causal=causal)
         return _Sums(
             _counted(right, self._group, len(self.relation_groups)),
             _counted(reference_hits, self._reference_group, len(self.reference_groups)),
-            parsing.arc_hits(self._among(self._kept, words), self._gold),
+            parsing.arc_hits(self._among(self._arc_rows, words), self._gold),
             torch.stack([weight.sum(0), expected.sum(0)]),
         )
 
@@ -179,14 +184,14 @@ def _among_read(covered: Bool[Tensor, " word"]) -> list[int]:
 
 def _grouped(names: Sequence[Any], device: torch.device | str) -> tuple[list[Any], Tensor]:
     """List each name once, and number them all."""
-    known = list(dict.fromkeys(names))
-    places = {name: place for place, name in enumerate(known)}
-    return known, torch.tensor([places[name] for name in names], dtype=torch.long).to(device)
+    distinct = list(dict.fromkeys(names))
+    numbers = {name: number for number, name in enumerate(distinct)}
+    return distinct, torch.tensor([numbers[name] for name in names], dtype=torch.long).to(device)
 
 
 def _counted(
     hits: Bool[Tensor, "target head"], group: Int[Tensor, " target"], n_groups: int
 ) -> Float[Tensor, "group head"]:
     """Count the hits in each group."""
-    found = hits.new_zeros(n_groups, hits.shape[1], dtype=widest(hits.device))
-    return found.index_add_(0, group, exact(hits))
+    counts = hits.new_zeros(n_groups, hits.shape[1], dtype=widest(hits.device))
+    return counts.index_add_(0, group, exact(hits))

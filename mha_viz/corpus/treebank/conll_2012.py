@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from mha_viz.corpus.treebank.mentions import read_mentions
-from mha_viz.corpus.treebank.trees import ROOT, Sentence, Tree, Word, find_places, read_blocks
+from mha_viz.corpus.treebank.trees import ROOT, Sentence, Tree, Word, find_spans, read_blocks
 from mha_viz.errors import TextError
 from mha_viz.text.cleaning import clean_text, visible
 
@@ -27,7 +27,7 @@ _UPOS = {tag: upos for upos, tags in _PENN["upos"].items() for tag in tags.split
 def read_conll_2012(
     lines: Iterable[str],
     name: str = "a.v4_gold_conll",
-    on_fault: Callable[[str, str], None] = lambda place, reason: None,
+    on_fault: Callable[[str, str], None] = lambda location, reason: None,
 ) -> Iterator[Tree]:
     """Yield the sentences of a file, one at a time; a broken one is reported and skipped.
 
@@ -58,10 +58,10 @@ def _sentence(rows: list[str]) -> Sentence:
             )
     forms = [_form(row[_FORM]) for row in fields]
     text = clean_text(" ".join(forms))
-    places = find_places(text, [(form, [form], True) for form in forms])
+    spans = find_spans(text, [(form, [form], True) for form in forms])
     words = tuple(
-        Word(form, "_", _UPOS.get(row[_TAG], "X"), ROOT, "", *place)
-        for row, form, place in zip(fields, forms, places, strict=True)
+        Word(form, "_", _UPOS.get(row[_TAG], "X"), ROOT, "", *span)
+        for row, form, span in zip(fields, forms, spans, strict=True)
     )
     heads = heads_of_phrases([row[_PARSE] for row in fields], [row[_TAG] for row in fields])
     chains = [{"Entity": row[-1].replace("|", "")} for row in fields]
@@ -107,6 +107,6 @@ def heads_of_phrases(parse: Sequence[str], tags: Sequence[str]) -> list[int]:
 def _head_part(kind: str, parts: list[tuple[str, int]]) -> int:
     rules = "heads_of_noun_phrases" if kind in _PENN["noun_phrases"] else "heads_of_others"
     for step, kinds in _PENN[rules]:
-        if found := [head for part, head in parts[::step] if part in kinds]:
-            return found[0]
+        if matching := [head for part, head in parts[::step] if part in kinds]:
+            return matching[0]
     return parts[-1][1]

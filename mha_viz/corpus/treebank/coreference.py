@@ -37,23 +37,23 @@ class ReferenceTensors(NamedTuple):
 def references(sentence: Sentence, covered: Bool[Tensor, " word"]) -> list[Reference]:
     """List the mentions that have an antecedent, by their head words."""
     entities = entities_by_head(mention for mention in sentence.mentions if covered[mention.head])
-    found = []
+    with_antecedent = []
     for query, means in entities.items():
         earlier = tuple(sorted(head for head in entities if head < query))
         right = tuple(bool(means & entities[head]) for head in earlier)
         if any(right):
-            found.append(Reference(query, earlier, right))
-    return found
+            with_antecedent.append(Reference(query, earlier, right))
+    return with_antecedent
 
 
 def as_tensors(targets: Sequence[tuple[int, Reference]], n_words: int) -> ReferenceTensors:
     """Lay out references, each with the place of its text in the batch, as tensors."""
     among, right = torch.zeros(2, len(targets), n_words, dtype=torch.bool)
-    for row, (_, one) in enumerate(targets):
-        among[row, list(one.earlier)] = True
-        right[row, list(one.earlier)] = torch.tensor(one.right)
-    places = [(text, one.query) for text, one in targets]
-    text, query = torch.tensor(places, dtype=torch.long).reshape(-1, 2).T
+    for row, (_, reference) in enumerate(targets):
+        among[row, list(reference.earlier)] = True
+        right[row, list(reference.earlier)] = torch.tensor(reference.right)
+    queries = [(text, reference.query) for text, reference in targets]
+    text, query = torch.tensor(queries, dtype=torch.long).reshape(-1, 2).T
     return ReferenceTensors(text, query, among, right)
 
 
@@ -62,9 +62,9 @@ def reference_hits(
 ) -> Bool[Tensor, "reference head"]:
     """Tell whether the earlier mention with the most weight is an antecedent; a tie is none."""
     weights = words[targets.text, :, targets.query].masked_fill(~targets.among[:, None], -1.0)
-    most, place = weights.max(-1)
+    most, key = weights.max(-1)
     alone = ((weights == most[..., None]).sum(-1) == 1) & (most > 0)
-    return targets.right.gather(1, place) & alone
+    return targets.right.gather(1, key) & alone
 
 
 def nearest_hit(target: Reference) -> bool:
@@ -74,11 +74,11 @@ def nearest_hit(target: Reference) -> bool:
 
 def same_word_hit(target: Reference, sentence: Sentence) -> bool:
     """Tell whether the nearest earlier mention with the same head word is an antecedent."""
-    own = sentence.words[target.query].form.casefold()
+    form = sentence.words[target.query].form.casefold()
     same_word = [
         right
         for head, right in zip(target.earlier, target.right, strict=True)
-        if sentence.words[head].form.casefold() == own
+        if sentence.words[head].form.casefold() == form
     ]
     return bool(same_word) and same_word[-1]
 

@@ -24,7 +24,7 @@ Rows = list[dict[str, Any]]  # of a table
 
 
 @dataclass(frozen=True)
-class OneTree:
+class SentenceTargets:
     """One sentence of a text, whose targets are among its own words."""
 
     words: slice  # which words of the text are its own
@@ -37,7 +37,7 @@ class OneTree:
 
 
 @dataclass(frozen=True)
-class TreeText:
+class TextTargets:
     """A text with the targets of every head in it."""
 
     text_id: int  # its number in the study
@@ -45,7 +45,7 @@ class TreeText:
     half: str  # of all texts, likewise
     alignment: Alignment  # of the model's tokens to its words
     references: list[coreference.Reference]  # of its mentions, whatever sentences they stand in
-    trees: list[OneTree]  # of its sentences
+    trees: list[SentenceTargets]  # of its sentences
 
     @property
     def n_arcs(self) -> int:
@@ -58,16 +58,16 @@ class TreeText:
         return sum(tree.branching_hits for tree in self.trees)
 
 
-def make_tree_text(
+def make_text_targets(
     text_id: int, unit: int, tokens: Sequence[Token], sentence: Sentence, *, causal: bool
-) -> TreeText:
+) -> TextTargets:
     """Find the targets of a text, or of several sentences joined."""
     alignment = align_words(tokens, sentence)
     trees = []
     for words, part in sentence.parts:
         covered = alignment.covered[words]
         trees.append(
-            OneTree(
+            SentenceTargets(
                 words,
                 part,
                 covered,
@@ -78,7 +78,7 @@ def make_tree_text(
             )
         )
     mentions = coreference.references(sentence, alignment.covered)
-    return TreeText(text_id, unit, sentence.half, alignment, mentions, trees)
+    return TextTargets(text_id, unit, sentence.half, alignment, mentions, trees)
 
 
 def word_rows(text_id: int, tokens_of: Sequence[Sequence[int]], sentence: Sentence) -> Rows:
@@ -103,12 +103,12 @@ _AT_UNIT = np.eye(TREE_UNITS, dtype=np.int64)
 
 def _schema(columns: str) -> pa.Schema:
     """Read a schema out of columns as "name:type"; a name that ends in * is one for each unit."""
-    found: list[tuple[str, pa.DataType]] = []
+    fields: list[tuple[str, pa.DataType]] = []
     for name, kind in (column.split(":") for column in columns.split()):
         field = pa.list_(pa.int32()) if kind == "int32s" else pa.type_for_alias(kind)
         of_units = [f"{name[:-1]}{unit}" for unit in range(TREE_UNITS)]
-        found += [(one, field) for one in (of_units if name.endswith("*") else [name])]
-    return pa.schema(found)
+        fields += [(title, field) for title in (of_units if name.endswith("*") else [name])]
+    return pa.schema(fields)
 
 
 _TABLES = tomllib.loads(Path(__file__).with_name("tables.toml").read_text("utf-8"))
@@ -146,17 +146,17 @@ class TreeCounts:
         self._steps: dict[tuple[str, str, str], Any] = defaultdict(int)  # for each unit and offset
         self._rows: Any = np.zeros(len(parts_of_speech.PARTS), dtype=np.int64)
         self._weights: dict[int, Any] = defaultdict(int)  # (weight or expected, head, from, to)
-        self._parses: list[tuple[TreeText, int, NDArray[np.int64]]] = []
+        self._parses: list[tuple[TextTargets, int, NDArray[np.int64]]] = []
         # of half and unit: n, nearest, same word
         self._references: dict[tuple[str, int], Any] = defaultdict(int)
         self._reference_hits: dict[tuple[str, int, int], Any] = defaultdict(int)
 
     def begin(
         self, text_id: int, tokens: Sequence[Token], sentence: Sentence, unit: int
-    ) -> TreeText:
+    ) -> TextTargets:
         """Prepare a text, once; its layers follow by `add`."""
         unit %= TREE_UNITS
-        text = make_tree_text(text_id, unit, tokens, sentence, causal=self.causal)
+        text = make_text_targets(text_id, unit, tokens, sentence, causal=self.causal)
         tokens_of: list[list[int]] = [[] for _ in sentence.words]  # wholly or in part
         for word, token in text.alignment.shares.nonzero().tolist():
             tokens_of[word].append(token)
@@ -169,12 +169,13 @@ class TreeCounts:
                 self._targets[key] += _AT_UNIT[unit]
                 self._steps[key] += np.outer(_AT_UNIT[unit], steps)
             self._rows += tree.kind.sum(0).astype(np.int64)
-        for one in text.references:
-            same = coreference.same_word_hit(one, sentence)
-            self._references[text.half, unit] += np.array([1, coreference.nearest_hit(one), same])
+        for mention in text.references:
+            same_word = coreference.same_word_hit(mention, sentence)
+            hits = [1, coreference.nearest_hit(mention), same_word]
+            self._references[text.half, unit] += np.array(hits)
         return text
 
-    def add(self, texts: Sequence[TreeText], layer: int, hits: LayerHits) -> None:
+    def add(self, texts: Sequence[TextTargets], layer: int, hits: LayerHits) -> None:
         """Count the hits of one layer's heads on the texts of a batch."""
         for (*target, unit), by_head in hits.relations.items():
             self._hits[*target, layer] += np.outer(_AT_UNIT[unit], by_head)
@@ -189,7 +190,7 @@ class TreeCounts:
 
     def tables(self) -> dict[str, pa.Table]:
         """Make the tables of `SCHEMAS`, sorted, so that the order of texts does not show."""
-        rows = {
+        by_table = {
             "arcs": self._arcs,
             "words": self._words,
             "parses": self._trees(),
@@ -198,19 +199,19 @@ class TreeCounts:
         return {
             # by the columns that say what a row is about
             name: pa.Table.from_pylist(
-                sorted(found, key=lambda row: tuple(v for k, v in row.items() if k not in _SUMS)),
+                sorted(rows, key=lambda row: tuple(v for k, v in row.items() if k not in _SUMS)),
                 SCHEMAS[name],
             )
-            for name, found in rows.items()
+            for name, rows in by_table.items()
         } | {
             "relations": self._by_unit("relations", self._hits),
             "relation_offsets": self._by_unit("relation_offsets", self._steps, relations.OFFSETS),
             "parts_of_speech": self._parts_of_speech(),
         }
 
-    def _by_unit(self, name: str, found: Mapping[Any, Any], last: Sequence[int] = ()) -> pa.Table:
+    def _by_unit(self, name: str, by_key: Mapping[Any, Any], last: Sequence[int] = ()) -> pa.Table:
         """Make a table of hits by unit, in columns at once; `last` are the keys of their axis."""
-        schema, rows = SCHEMAS[name], sorted(found.items())
+        schema, rows = SCHEMAS[name], sorted(by_key.items())
         if not rows:
             return schema.empty_table()
         keys = [(*key, at) for key, hits in rows for at in last or range(hits.shape[1])]
@@ -225,16 +226,16 @@ class TreeCounts:
         A part of speech that these texts lack is looked at with a weight of 0, so that `rows` of
         several shards add up.
         """
-        there = self._rows.nonzero()[0]
+        present = self._rows.nonzero()[0]
         layers = sorted(self._weights)
-        if not layers or not len(there):
+        if not layers or not len(present):
             return SCHEMAS["parts_of_speech"].empty_table()
         sums = np.stack([self._weights[layer] for layer in layers], axis=1)
-        sums = sums[..., there, :]  # (weight or expected, layer, head, from, to)
+        sums = sums[..., present, :]  # (weight or expected, layer, head, from, to)
         layer, head, i, j = (axis.ravel() for axis in np.indices(sums.shape[1:]))
         names = np.array(parts_of_speech.PARTS)
-        columns = [np.array(layers)[layer], head, names[there][i], names[j], *sums.reshape(2, -1)]
-        columns.append(self._rows[there][i])
+        columns = [np.array(layers)[layer], head, names[present][i], names[j], *sums.reshape(2, -1)]
+        columns.append(self._rows[present][i])
         schema = SCHEMAS["parts_of_speech"]
         return pa.table([pa.array(c, f.type) for c, f in zip(columns, schema, strict=True)], schema)
 

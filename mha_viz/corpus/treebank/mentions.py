@@ -12,7 +12,7 @@ from jaxtyping import Int
 from mha_viz.errors import TextError
 from mha_viz.text.cleaning import visible
 
-MOST = 10_000  # of one sentence
+MAX_MENTIONS = 10_000  # of one sentence
 
 # "(e1-person-2" opens, "e1)" closes, "(e1-person-1)" does both; "e1[1/2]" is a part of a mention.
 # Brackets and what is between them, which is linear in the length of any text.
@@ -46,38 +46,40 @@ def read_mentions(
     """
     hangs_from = np.asarray(heads)
     opened: dict[str, list[int]] = {}  # entity -> the first words of its mentions that are open
-    found: list[Mention] = []
-    for place, misc in enumerate(miscs):
+    mentions: list[Mention] = []
+    for number, misc in enumerate(miscs):
         pieces = ["", *_PIECE.findall(misc.get("Entity") or ""), ""]
         for before, piece, after in zip(pieces, pieces[1:], pieces[2:], strict=False):
             if piece in "()":
                 continue
             if before == "(":
                 entity = _name(piece.partition("-")[0])
-                opened.setdefault(entity, []).append(place)
+                opened.setdefault(entity, []).append(number)
             else:
                 entity = _name(piece)
             if after == ")":
-                start = _closed(opened, entity, place)
-                head = _head(start, place + 1, hangs_from)
-                found.append(Mention(entity, start, place + 1, head))
-            if len(found) > MOST:
-                raise TextError(f"A sentence may have {MOST:,} mentions; this one has more.")
-    if left := [(entity, places[-1]) for entity, places in opened.items() if places]:
-        entity, place = left[-1]
+                start = _closed(opened, entity, number)
+                head = _head(start, number + 1, hangs_from)
+                mentions.append(Mention(entity, start, number + 1, head))
+            if len(mentions) > MAX_MENTIONS:
+                raise TextError(
+                    f"A sentence may have {MAX_MENTIONS:,} mentions; this one has more."
+                )
+    if unclosed := [(entity, starts[-1]) for entity, starts in opened.items() if starts]:
+        entity, number = unclosed[-1]
         raise TextError(
-            f"The mention of “{visible(entity)}” that begins with word {place + 1} has no end in "
+            f"The mention of “{visible(entity)}” that begins with word {number + 1} has no end in "
             "this sentence."
         )
-    return tuple(sorted(found, key=lambda mention: (mention.start, -mention.end)))
+    return tuple(sorted(mentions, key=lambda mention: (mention.start, -mention.end)))
 
 
 def entities_by_head(mentions: Iterable[Mention]) -> dict[int, set[str]]:
     """List the entities of each head word; two mentions may have one head word."""
-    found: dict[int, set[str]] = {}
+    entities: dict[int, set[str]] = {}
     for mention in mentions:
-        found.setdefault(mention.head, set()).add(mention.entity)
-    return found
+        entities.setdefault(mention.head, set()).add(mention.entity)
+    return entities
 
 
 def _name(entity: str) -> str:
@@ -85,11 +87,11 @@ def _name(entity: str) -> str:
     return entity.partition("[")[0]
 
 
-def _closed(opened: dict[str, list[int]], entity: str, place: int) -> int:
+def _closed(opened: dict[str, list[int]], entity: str, number: int) -> int:
     """Close the last open mention of this entity, and return its first word."""
     if not opened.get(entity):
         raise TextError(
-            f"A mention of “{visible(entity)}” ends with word {place + 1} that did not begin in "
+            f"A mention of “{visible(entity)}” ends with word {number + 1} that did not begin in "
             "this sentence."
         )
     return opened[entity].pop()

@@ -14,15 +14,15 @@ from mha_viz.corpus.treebank.trees import PUNCTUATION, ROOT, Sentence
 
 def gold_arcs(sentence: Sentence, covered: Bool[Tensor, " word"]) -> list[tuple[int, int]]:
     """List the pairs of words that an arc joins, whatever its direction; punctuation has none."""
-    kept = set(tree_words(sentence, covered))
-    return [(i, w.head) for i, w in enumerate(sentence.words) if i in kept and w.head in kept]
+    in_tree = set(tree_words(sentence, covered))
+    return [(i, w.head) for i, w in enumerate(sentence.words) if i in in_tree and w.head in in_tree]
 
 
 def tree_words(sentence: Sentence, covered: Bool[Tensor, " word"]) -> list[int]:
     """List the words of a tree: not punctuation, nor what the model has not read."""
-    there = covered.tolist()
+    is_read = covered.tolist()
     words = enumerate(sentence.words)
-    return [i for i, w in words if there[i] and (w.deprel != PUNCTUATION or w.head == ROOT)]
+    return [i for i, w in words if is_read[i] and (w.deprel != PUNCTUATION or w.head == ROOT)]
 
 
 class Gold(NamedTuple):
@@ -36,15 +36,16 @@ class Gold(NamedTuple):
 
 def as_tensors(trees: Sequence[tuple[Sentence, Bool[Tensor, " _"]]]) -> Gold:
     """Lay out trees, each with the words that the model has read, as tensors."""
-    kept = [tree_words(sentence, covered) for sentence, covered in trees]
-    longest = max(1, *map(len, kept))
+    word_lists = [tree_words(sentence, covered) for sentence, covered in trees]
+    longest = max(1, *map(len, word_lists))
     words = torch.full((len(trees), longest), -1)
     arcs = torch.zeros(len(trees), longest, longest, dtype=torch.bool)
     for number, (sentence, covered) in enumerate(trees):
-        words[number, : len(kept[number])] = torch.tensor(kept[number], dtype=torch.long)
-        places = {word: i for i, word in enumerate(kept[number])}
+        listed = torch.tensor(word_lists[number], dtype=torch.long)
+        words[number, : len(listed)] = listed
+        positions = {word: i for i, word in enumerate(word_lists[number])}
         for dependent, head in gold_arcs(sentence, covered):
-            i, j = places[dependent], places[head]
+            i, j = positions[dependent], positions[head]
             arcs[number, i, j] = arcs[number, j, i] = True
     return Gold(words, arcs)
 
@@ -97,8 +98,8 @@ def branching_hits(sentence: Sentence, covered: Bool[Tensor, " word"]) -> int:
     The right-branching tree hangs every word from the one before it, the left-branching one from
     the one after it. Without directions both are this same chain.
     """
-    places = {word: i for i, word in enumerate(tree_words(sentence, covered))}
-    return sum(abs(places[i] - places[j]) == 1 for i, j in gold_arcs(sentence, covered))
+    positions = {word: i for i, word in enumerate(tree_words(sentence, covered))}
+    return sum(abs(positions[i] - positions[j]) == 1 for i, j in gold_arcs(sentence, covered))
 
 
 def tree_scores(counts: pd.DataFrame, untrained: pd.DataFrame | None = None) -> pd.DataFrame:
@@ -110,5 +111,5 @@ def tree_scores(counts: pd.DataFrame, untrained: pd.DataFrame | None = None) -> 
     """
     counted = counts.rename(columns={"n_arcs": "n"})
     theirs = None if untrained is None else untrained.rename(columns={"n_arcs": "n"})
-    found = head_scores(counted, theirs, {"branching_baseline": "branching_hits"})
-    return found.rename(columns={"n": "n_arcs", "accuracy": "uuas"})
+    scores = head_scores(counted, theirs, {"branching_baseline": "branching_hits"})
+    return scores.rename(columns={"n": "n_arcs", "accuracy": "uuas"})

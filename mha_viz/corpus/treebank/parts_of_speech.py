@@ -17,10 +17,10 @@ def kinds(
     sentence: Sentence, covered: Bool[Tensor, " word"]
 ) -> Float[np.ndarray, "word part_of_speech"]:
     """Mark the part of speech of each word that the model has read; an unknown one counts as X."""
-    places = {name: place for place, name in enumerate(PARTS)}
+    columns = {name: column for column, name in enumerate(PARTS)}
     marked = np.zeros((len(sentence.words), len(PARTS)))
     for i, word in enumerate(sentence.words):
-        marked[i, places.get(word.upos, places["X"])] = float(covered[i])
+        marked[i, columns.get(word.upos, columns["X"])] = float(covered[i])
     return marked
 
 
@@ -42,8 +42,8 @@ def expected_by_kind(words: Words, kind: Kinds, *, causal: bool) -> ByKind:
     the frequencies of the parts of speech in its sentence alone give.
     """
     marked = exact(kind).unsqueeze(-3)
-    seen = marked.sum(-1)[..., None, :].expand(*words.shape[:-3], 1, *words.shape[-2:])
-    seen = seen.tril() if causal else seen
-    even = seen / seen.sum(-1, keepdim=True).clamp_min(1)
+    visible = marked.sum(-1)[..., None, :].expand(*words.shape[:-3], 1, *words.shape[-2:])
+    visible = visible.tril() if causal else visible
+    even = visible / visible.sum(-1, keepdim=True).clamp_min(1)
     mass = exact(words).sum(-1)
     return marked.mT @ (mass[..., None] * (even @ marked))

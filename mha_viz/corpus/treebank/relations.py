@@ -68,22 +68,22 @@ def relation_targets(
     other words at least. A causal model's word sees only what stands before it.
     """
     targets: dict[tuple[str, str, int], list[int]] = {}
-    there = covered.tolist()
+    is_read = covered.tolist()
     for number, word in enumerate(sentence.words):
-        if word.head == ROOT or not (there[number] and there[word.head]):
+        if word.head == ROOT or not (is_read[number] and is_read[word.head]):
             continue
         names = [word.deprel] if word.deprel == PUNCTUATION else [word.deprel, ALL]
         for name in names:
             targets.setdefault((name, TO_HEAD, number), []).append(word.head)
             targets.setdefault((name, TO_DEPENDENT, word.head), []).append(number)
-    n_there = sum(there)
-    found = []
+    n_read = sum(is_read)
+    visible_targets = []
     for (name, direction, query), keys in targets.items():
-        seen = [key for key in keys if not causal or key < query]
-        n_others = sum(there[:query]) if causal else n_there - 1
-        if seen and n_others > 1:
-            found.append(RelationTarget(name, direction, query, tuple(seen)))
-    return found
+        visible_keys = [key for key in keys if not causal or key < query]
+        n_other_words = sum(is_read[:query]) if causal else n_read - 1
+        if visible_keys and n_other_words > 1:
+            visible_targets.append(RelationTarget(name, direction, query, tuple(visible_keys)))
+    return visible_targets
 
 
 def as_tensors(targets: Sequence[tuple[int, RelationTarget]], n_words: int) -> RelationTensors:
@@ -91,8 +91,8 @@ def as_tensors(targets: Sequence[tuple[int, RelationTarget]], n_words: int) -> R
     right = torch.zeros(len(targets), 1 + n_words, dtype=torch.bool)
     marked = [(row, 1 + key) for row, (_, target) in enumerate(targets) for key in target.keys]
     right[tuple(torch.tensor(marked, dtype=torch.long).reshape(-1, 2).T)] = True
-    places = [(tree, target.query) for tree, target in targets]
-    tree, query = torch.tensor(places, dtype=torch.long).reshape(-1, 2).T
+    queries = [(tree, target.query) for tree, target in targets]
+    tree, query = torch.tensor(queries, dtype=torch.long).reshape(-1, 2).T
     return RelationTensors(tree, query, right)
 
 
@@ -150,23 +150,23 @@ def relation_scores(
         steps.groupby(level=KEYS)["chosen_on"].idxmax() if len(steps) else pd.Series(dtype=object)
     )
     of_best = steps.loc[best].reset_index()[[*KEYS, "offset", "accuracy"]]
-    found = heads.merge(
+    scores = heads.merge(
         of_best.rename(columns={"accuracy": "offset_baseline"}), how="left", on=KEYS
     )
-    found["random_baseline"] = untrained_accuracy(found, untrained, where)
-    winners = found.groupby(KEYS)["chosen_on"].idxmax()
-    found["chosen"] = found.index.isin(winners)
-    rows, steps_at = (pd.MultiIndex.from_frame(found[keys]) for keys in (where, [*KEYS, "offset"]))
+    scores["random_baseline"] = untrained_accuracy(scores, untrained, where)
+    winners = scores.groupby(KEYS)["chosen_on"].idxmax()
+    scores["chosen"] = scores.index.isin(winners)
+    rows, steps_at = (pd.MultiIndex.from_frame(scores[keys]) for keys in (where, [*KEYS, "offset"]))
     by_step = p_value(counts, rows, offsets, steps_at)
-    found["p"] = np.fmax(by_step, p_value(counts, rows, untrained))
-    found["q"] = q_values(found["p"].where(found["n"] >= MIN_TARGETS).to_numpy())
-    found["beats"] = found["q"] <= RATE
+    scores["p"] = np.fmax(by_step, p_value(counts, rows, untrained))
+    scores["q"] = q_values(scores["p"].where(scores["n"] >= MIN_TARGETS).to_numpy())
+    scores["beats"] = scores["q"] <= RATE
     first = ["layer", "head", *KEYS, "n", "accuracy", "low", "high"]
     baselines = ["offset_baseline", "random_baseline"]
-    return found[[*first, *baselines, "chosen_on", "offset", "chosen", "p", "q", "beats"]]
+    return scores[[*first, *baselines, "chosen_on", "offset", "chosen", "p", "q", "beats"]]
 
 
-class Look(NamedTuple):
+class StrongestKey(NamedTuple):
     """A word and the other one that it attends to most."""
 
     query: int  # numbers of the two words
@@ -175,10 +175,10 @@ class Look(NamedTuple):
 
 
 class HeadVsTree(NamedTuple):
-    """The arcs and looks of one head on a sentence with a tree."""
+    """The arcs and strongest keys of one head on a sentence with a tree."""
 
     arcs: list[ArcMatch]  # of the tree, each with whether the head follows it
-    looks: list[Look]  # of each word that looks at another more than at all others
+    strongest: list[StrongestKey]  # of each word that looks at another more than at all others
 
 
 def head_vs_tree(record: AttentionRecord, sentence: Sentence, layer: int, head: int) -> HeadVsTree:
@@ -209,12 +209,12 @@ def head_vs_tree(record: AttentionRecord, sentence: Sentence, layer: int, head: 
         )
     words = align_words(record.tokens, sentence).between_words(record.head(layer, head)[None])[0]
     arcs: list[ArcMatch] = []
-    looks: list[Look] = []
-    for own, part in sentence.parts:
-        among, first = words[own, own], own.start
+    strongest: list[StrongestKey] = []
+    for span, part in sentence.parts:
+        among, first = words[span, span], span.start
         for arc in match_arcs(part, among):
             arcs.append(arc._replace(dependent=arc.dependent + first, head=arc.head + first))
         for query, key in enumerate(strongest_other(among[None])[0].tolist()):
             if key >= 0:
-                looks.append(Look(query + first, key + first, float(among[query, key])))
-    return HeadVsTree(arcs, looks)
+                strongest.append(StrongestKey(query + first, key + first, float(among[query, key])))
+    return HeadVsTree(arcs, strongest)

@@ -26,9 +26,9 @@ def wilson(
     >>> low.round(3).tolist(), high.round(3).tolist()
     ([0.237, 0.722], [0.763, 1.0])
     """
-    found, total = np.asarray(hits, dtype=float), np.asarray(n, dtype=float)
+    n_hits, total = np.asarray(hits, dtype=float), np.asarray(n, dtype=float)
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):  # a damaged file holds any
-        share = found / total
+        share = n_hits / total
         middle = share + _Z**2 / (2 * total)
         half = _Z * np.sqrt(share * (1 - share) / total + _Z**2 / (4 * total**2))
         scale = 1 + _Z**2 / total
@@ -45,12 +45,12 @@ def unit_wilson(
 
     Source: Korn and Graubard 1998; with Wilson's interval Dean and Pagano 2015.
     """
-    found, total = jackknife(hits, n), n.sum(-1)
-    share, sure = found.mean, found.error > 0
+    estimate, total = jackknife(hits, n), n.sum(-1)
+    share, sure = estimate.mean, estimate.error > 0
     with np.errstate(all="ignore"):  # a damaged file holds any numbers
-        words = np.minimum(share * (1 - share) / np.where(sure, found.error, 1.0) ** 2, total)
-    words = np.where(sure, words, total) * (_Z / t_quantile(found.n_units)) ** 2
-    words = np.where(found.n_units > 1, words, np.nan)
+        words = np.minimum(share * (1 - share) / np.where(sure, estimate.error, 1.0) ** 2, total)
+    words = np.where(sure, words, total) * (_Z / t_quantile(estimate.n_units)) ** 2
+    words = np.where(estimate.n_units > 1, words, np.nan)
     low, high = wilson(share * words, words)
     # 0 and 1 are at an end, but for rounding
     return np.minimum(low, share), np.maximum(high, share)
@@ -66,29 +66,30 @@ def in_units(counts: pd.DataFrame, rows: pd.Index, column: str) -> Float[np.ndar
     where = list(rows.names)
     reported = counts[counts["half"] == REPORT]
     if "unit" in counts:
-        found = reported.groupby([*where, "unit"])[column].sum().unstack(fill_value=0)
-        found = found.reindex(columns=range(TREE_UNITS), fill_value=0)
+        sums = reported.groupby([*where, "unit"])[column].sum().unstack(fill_value=0)
+        sums = sums.reindex(columns=range(TREE_UNITS), fill_value=0)
     else:
         names = [f"{column}_u{unit}" for unit in range(TREE_UNITS)]
-        found = reported.groupby(where)[names].sum()
-    return found.reindex(rows).to_numpy(float)
+        sums = reported.groupby(where)[names].sum()
+    return sums.reindex(rows).to_numpy(float)
 
 
 def p_value(
     counts: pd.DataFrame,
     rows: pd.Index,
     theirs: pd.DataFrame | None,
-    places: pd.Index | None = None,
+    baseline_rows: pd.Index | None = None,
     column: str = "hits",
 ) -> Float[np.ndarray, "row"]:
-    """Test whether hits beat those in a baseline's rows, `places`, on the half that reports.
+    """Test whether hits beat a baseline's, in its `baseline_rows`, on the half that reports.
 
     NaN of fewer than `MIN_UNITS` units, and where units or the baseline are not known.
     """
     if theirs is None or not (has_units(counts) and has_units(theirs)):
         return np.full(len(rows), np.nan)
     hits, n = (in_units(counts, rows, name) for name in ("hits", "n"))
-    p = paired_p_value(hits, in_units(theirs, rows if places is None else places, column))
+    baseline_rows = rows if baseline_rows is None else baseline_rows
+    p = paired_p_value(hits, in_units(theirs, baseline_rows, column))
     return np.where((n > 0).sum(-1) < MIN_UNITS, np.nan, p)
 
 
@@ -134,24 +135,24 @@ def head_scores(
         head beats it (`p_value`, `q_values`).
     """
     where = ["layer", "head"]
-    found = on_both_halves(counts, where)
+    scores = on_both_halves(counts, where)
     names, every = ["n", "accuracy", "low", "high"], [*baselines, "random_baseline"]
     for name, hits in baselines.items():
-        found[name] = on_both_halves(counts.assign(hits=counts[hits]), where)["accuracy"]
-        found[f"q_{name}"] = q_values(p_value(counts, found.index, counts, column=hits))
-    found["q_random_baseline"] = q_values(p_value(counts, found.index, untrained))
-    found = found.reset_index()
-    found["random_baseline"] = untrained_accuracy(found, untrained, where)
-    found["chosen"] = found.index == (found["chosen_on"].idxmax() if len(found) else -1)
+        scores[name] = on_both_halves(counts.assign(hits=counts[hits]), where)["accuracy"]
+        scores[f"q_{name}"] = q_values(p_value(counts, scores.index, counts, column=hits))
+    scores["q_random_baseline"] = q_values(p_value(counts, scores.index, untrained))
+    scores = scores.reset_index()
+    scores["random_baseline"] = untrained_accuracy(scores, untrained, where)
+    scores["chosen"] = scores.index == (scores["chosen_on"].idxmax() if len(scores) else -1)
     last = [f"q_{name}" for name in every]
-    return found[[*where, *names, *every, "chosen_on", "chosen", *last]]
+    return scores[[*where, *names, *every, "chosen_on", "chosen", *last]]
 
 
 def untrained_accuracy(
-    places: pd.DataFrame, untrained: pd.DataFrame | None, where: list[str]
+    heads: pd.DataFrame, untrained: pd.DataFrame | None, where: list[str]
 ) -> NDArray[np.float64]:
     """Compute the accuracy of the same heads with random weights; NaN where there are none."""
     if untrained is None or untrained.empty:
-        return np.full(len(places), np.nan)
+        return np.full(len(heads), np.nan)
     theirs = on_both_halves(untrained, where)["accuracy"]
-    return theirs.reindex(pd.MultiIndex.from_frame(places[where])).to_numpy()
+    return theirs.reindex(pd.MultiIndex.from_frame(heads[where])).to_numpy()

@@ -88,7 +88,7 @@ class Sentence:
         """
         ends = self.ends or self._ends_of_trees()
         return [
-            (slice(begin, end), self._of(begin, end))
+            (slice(begin, end), self._part(begin, end))
             for begin, end in zip([0, *ends], ends, strict=False)
         ]
 
@@ -96,11 +96,11 @@ class Sentence:
         reach = list(range(len(self.words)))
         for number, word in enumerate(self.words):
             if word.head != ROOT:
-                left, right = sorted((number, word.head))
-                reach[left] = max(reach[left], right)
+                first, right = sorted((number, word.head))
+                reach[first] = max(reach[first], right)
         return [i + 1 for i, farthest in enumerate(accumulate(reach, max)) if farthest == i]
 
-    def _of(self, begin: int, end: int) -> Sentence:
+    def _part(self, begin: int, end: int) -> Sentence:
         words = (word.moved(-begin, 0) for word in self.words[begin:end])
         return replace(self, words=tuple(words), mentions=(), ends=())
 
@@ -109,7 +109,7 @@ class Tree(NamedTuple):
     """One sentence of a file."""
 
     text: str  # the text that a model reads
-    place: str  # where it stands, "file:line"
+    location: str  # where it stands, "file:line"
     sentence: Sentence  # its tree
     # the number of its document in the file, from 1; 0 before the first `# newdoc`.
     document: int = 0
@@ -127,12 +127,12 @@ def sample_lines() -> Iterator[str]:
 def read_conllu(
     lines: Iterable[str],
     name: str = "sample.conllu",
-    on_fault: Callable[[str, str], None] = lambda place, reason: None,
+    on_fault: Callable[[str, str], None] = lambda location, reason: None,
 ) -> Iterator[Tree]:
     """Yield the sentences of a file, one at a time; a broken one is reported and skipped.
 
     >>> first = next(read_conllu(sample_lines()))
-    >>> first.text, first.place, [word.form for word in first.sentence.words][:3]
+    >>> first.text, first.location, [word.form for word in first.sentence.words][:3]
     ('The old gardener opened the gate because she had heard a noise.', 'sample.conllu:1',
      ['The', 'old', 'gardener'])
     """
@@ -149,7 +149,7 @@ def read_blocks(
     """Yield what is made of each run of lines between blank ones; comments alone are none."""
     document = 0
     for number, rows, fault in _blocks(lines):
-        place = f"{name}:{number}"
+        location = f"{name}:{number}"
         document += any(map(begins_document.match, rows))  # of a broken sentence as well
         if not fault and all(row.startswith("#") for row in rows):
             continue
@@ -158,9 +158,9 @@ def read_blocks(
                 raise TextError(fault)
             sentence = make(rows)
         except TextError as error:
-            on_fault(place, str(error))
+            on_fault(location, str(error))
         else:
-            yield Tree(sentence.text, place, sentence, document)
+            yield Tree(sentence.text, location, sentence, document)
 
 
 def _blocks(lines: Iterable[str]) -> Iterator[tuple[int, list[str], str]]:
@@ -190,19 +190,19 @@ def _sentence(rows: list[str]) -> Sentence:
         raise TextError(f"This is not CoNLL-U: {visible(str(error), 200)}") from error
     except ValueError as error:
         raise TextError("This is not CoNLL-U: a number in it has thousands of digits.") from error
-    found = [row for row in parsed if isinstance(row.get("id"), int)]
-    if [row["id"] for row in found] != list(range(1, len(found) + 1)) or not found:
+    numbered = [row for row in parsed if isinstance(row.get("id"), int)]
+    if [row["id"] for row in numbered] != list(range(1, len(numbered) + 1)) or not numbered:
         raise TextError("The words of a sentence must be numbered 1, 2, 3 and so on.")
-    if any(row.get("deprel") is None for row in found):
+    if any(row.get("deprel") is None for row in numbered):
         raise TextError("A word has eight columns or more, the relation to its head among them.")
     written = _written(parsed)
     spelled = "".join(form + " " * space for form, _, space in written).rstrip()
     text = clean_text(parsed.metadata.get("text") or spelled)
-    places = find_places(text, written)
-    words = tuple(_word(row, *places[i]) for i, row in enumerate(found))
+    spans = find_spans(text, written)
+    words = tuple(_word(row, *spans[i]) for i, row in enumerate(numbered))
     _check_tree(words)
     heads = [word.head for word in words]
-    mentions = read_mentions([row.get("misc") or {} for row in found], heads)
+    mentions = read_mentions([row.get("misc") or {} for row in numbered], heads)
     return Sentence(text, words, mentions, space_after=written[-1][2])
 
 
@@ -259,9 +259,9 @@ def _has_space(row: dict[str, Any]) -> bool:
     return (row.get("misc") or {}).get("SpaceAfter") != "No"
 
 
-def find_places(text: str, written: list[tuple[str, list[str], bool]]) -> list[tuple[int, int]]:
+def find_spans(text: str, written: list[tuple[str, list[str], bool]]) -> list[tuple[int, int]]:
     """Find where each word stands in the text; TextError where the words do not spell it."""
-    places: list[tuple[int, int]] = []
+    spans: list[tuple[int, int]] = []
     at = 0
     for form, parts, _ in written:
         while at < len(text) and text[at].isspace():
@@ -272,15 +272,15 @@ def find_places(text: str, written: list[tuple[str, list[str], bool]]) -> list[t
             )
         start, at = at, at + len(form)
         if "".join(parts).casefold() != form.casefold():
-            places += [(start, at)] * len(parts)
+            spans += [(start, at)] * len(parts)
             continue
         for part in parts:
-            places.append((start, start + len(part)))
+            spans.append((start, start + len(part)))
             start += len(part)
     if text[at:].strip():
-        rest = visible(text[at:])
-        raise TextError(f"The text of this sentence goes on after its last word: “{rest}”.")
-    return places
+        surplus = visible(text[at:])
+        raise TextError(f"The text of this sentence goes on after its last word: “{surplus}”.")
+    return spans
 
 
 def _check_tree(words: tuple[Word, ...]) -> None:

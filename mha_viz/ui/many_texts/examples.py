@@ -97,7 +97,7 @@ def _tree(sentence: Sentence, tree: HeadVsTree, key: str) -> None:
     above = [
         Arc(a.head, a.dependent, 0.0, a.relation, a.to_head or a.to_dependent) for a in tree.arcs
     ]
-    below = [Arc(look.query, look.key, look.weight) for look in tree.looks]
+    below = [Arc(*strongest) for strongest in tree.strongest]
     hits = sum(arc.marked for arc in above)
     sentence_arcs([Piece(word.form) for word in sentence.words], above, below, key=key)
     st.caption(f"The head follows {hits} of {len(above)} arcs.")

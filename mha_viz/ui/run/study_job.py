@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 from mha_viz.core.cancellation import cancellation, check_cancelled
 from mha_viz.corpus.query.study import Study
 from mha_viz.corpus.run.progress import BEGUN, Progress
-from mha_viz.corpus.run.run import study
 from mha_viz.corpus.run.sample_study import sample_study
+from mha_viz.corpus.run.study_builder import study
 from mha_viz.corpus.sources.readers import ending_of
 from mha_viz.corpus.store.lock import LockedError
 from mha_viz.corpus.store.study_file import FILE

@@ -24,7 +24,7 @@ from mha_viz.corpus.store.manifest import model_identity, versions
 from mha_viz.corpus.store.schema import ROWS
 from mha_viz.corpus.store.study_file import (
     FILE,
-    KEPT_SKIPPED,
+    MAX_SKIPPED_NAMED,
     SHARDS_AT_ONCE,
     StudyFile,
     begun_threads,
@@ -40,8 +40,8 @@ from mha_viz.text.cleaning import visible
 if TYPE_CHECKING:
     from mha_viz.corpus.run.cluster import Cluster
 
-_LATER = ("more", "jensen_shannon")  # settings that are left out where they change nothing
-_COUNTED_BYTES = 64 * 2**20  # of a source that is read once more, to know how many texts there are
+_OPTIONAL = ("more", "jensen_shannon")  # settings that are left out where they change nothing
+_MAX_COUNTED_BYTES = 64 * 2**20  # of a source that is read once more, to count its texts
 
 
 def study(
@@ -139,11 +139,11 @@ def study(
         claim_folder(folder)
         with locked(folder):
             settings = replace(settings, threads=begun_threads(folder) or settings.threads)
-            kept = {key: of for key, of in asdict(settings).items() if key not in _LATER or of}
+            stored = {key: of for key, of in asdict(settings).items() if key not in _OPTIONAL or of}
             about: dict[str, Any] = {
                 "model": model_identity(model),
                 "source": identity,
-                "settings": kept,  # older studies say nothing of those in `_LATER`
+                "settings": stored,  # older studies say nothing of those in `_OPTIONAL`
                 "versions": versions(),
                 "unit": None,  # as is known at the end
                 "source_name": opened.name,
@@ -153,16 +153,16 @@ def study(
             else:
                 counter = ProgressCounter(n_total, _bytes(identity), on_progress)
                 with open_study(folder, about) as file:
-                    run = _Run(model, opened, settings, file, counter, machines)
-                    run.fill()
-                    run.finish()
+                    builder = _StudyBuilder(model, opened, settings, file, counter, machines)
+                    builder.fill()
+                    builder.finish()
                 trust(folder / FILE)
                 if machines is not None:
                     machines.publish()
-    found = Study.load(folder)
+    finished = Study.load(folder)
     if machines is not None:
-        machines.keep_for(found)
-    return found
+        machines.keep_for(finished)
+    return finished
 
 
 def _bytes(identity: dict[str, Any]) -> int:
@@ -171,7 +171,7 @@ def _bytes(identity: dict[str, Any]) -> int:
 
 def _count(opened: Source, identity: dict[str, Any], sample: int | None) -> int | None:
     """Count the texts, where that is quickly known; raises where there is none."""
-    if _bytes(identity) <= _COUNTED_BYTES:
+    if _bytes(identity) <= _MAX_COUNTED_BYTES:
         return sum(1 for _ in opened)
     if sample is None:
         next(iter(opened))
@@ -179,8 +179,8 @@ def _count(opened: Source, identity: dict[str, Any], sample: int | None) -> int 
 
 
 @dataclass(frozen=True)
-class _Run:
-    """A study in the making."""
+class _StudyBuilder:
+    """A study while it is measured and written."""
 
     model: AttentionModel
     source: Source
@@ -283,14 +283,14 @@ class _Run:
             counts |= {"n_going_on": opened.n_going_on, "n_lost": opened.n_lost}
         skipped = [*map(list, opened.skipped), *file.skipped]
         if counts["n_texts"] == 0:
-            place, reason = skipped[0]
+            location, reason = skipped[0]
             raise StudyError(
-                f"The model could read none of the texts of {opened.name}; the first was {place}: "
-                f"{reason} Give other texts or another model."
+                f"The model could read none of the texts of {opened.name}; the first was "
+                f"{location}: {reason} Give other texts or another model."
             )
         totals = self._totals()
         about: dict[str, Any] = {"unit": visible(opened.unit), "counts": counts}
-        about["skipped"] = skipped[:KEPT_SKIPPED]
+        about["skipped"] = skipped[:MAX_SKIPPED_NAMED]
         about["quantiles"] = "texts" if has_exact_quantiles(file, totals) else "histogram"
         summarise(file, totals)
         if not self.settings.keep_texts:
