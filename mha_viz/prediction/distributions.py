@@ -8,7 +8,7 @@ from mha_viz.prediction.logits import Objective
 
 
 def log_probs_at(
-    kind: Objective, logits: Float[Tensor, "position outcome"], position: int
+    kind: Objective, logits: Float[Tensor, "predicted outcome"], position: int
 ) -> Float[Tensor, " candidate"]:
     """Return the logarithms of the probabilities at a place; see `outcome_logits`.
 

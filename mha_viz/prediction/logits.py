@@ -78,7 +78,7 @@ def logits(
     *,
     pad: int = 0,
     last: bool = False,
-) -> Float[Tensor, "batch position outcome"]:
+) -> Float[Tensor, "batch predicted outcome"]:
     """Run one whole forward pass; what stands at padded positions has no meaning.
 
     Classifiers give other axes than positions and tokens (see `outcome_logits`).
@@ -108,7 +108,7 @@ def logits(
 
 def outcome_logits(
     kind: Objective, output: Any, mask: Int[Tensor, "batch position"] | None = None
-) -> Float[Tensor, "row position outcome"]:
+) -> Float[Tensor, "row predicted outcome"]:
     """Return what a network gave, so that softmax over the last axis gives probabilities.
 
     A place and its outcomes are: a token and the vocabulary, or its classes; 0 and the classes of a

@@ -236,8 +236,8 @@ def _own_outcomes(model: AttentionModel, encoded: Encoded) -> dict[int, int]:
 
 
 def within(
-    all_logits: Float[Tensor, "*position outcome"], outcomes: Sequence[int]
-) -> Float[Tensor, "*position outcome"]:
+    all_logits: Float[Tensor, "*predicted outcome"], outcomes: Sequence[int]
+) -> Float[Tensor, "*predicted outcome"]:
     """Return logits in which all outcomes but these are impossible."""
     allowed = torch.full_like(all_logits, -torch.inf)
     allowed[..., outcomes] = all_logits[..., outcomes]

@@ -297,7 +297,7 @@ def _prediction(
     kind: Objective,
     encoded: Encoded,
     position: int,
-    text_logits: Float[Tensor, "position outcome"],
+    text_logits: Float[Tensor, "predicted outcome"],
     top_k: int,
     temperature: Number,
 ) -> Prediction:
