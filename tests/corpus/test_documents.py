@@ -166,7 +166,7 @@ def test_a_document_begins_where_its_first_sentence_is_broken_and_ends_at_the_ne
 def test_a_document_that_never_ends_is_read_as_it_comes(
     bert: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(documents, "_MOST_NAMES", 3)
+    monkeypatch.setattr(documents, "_MAX_NAMES", 3)
     taken = 0
 
     def endless() -> Iterator[Passage]:

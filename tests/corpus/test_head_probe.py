@@ -118,6 +118,6 @@ def test_texts_without_trees_are_refused() -> None:
 
 
 def test_more_than_memory_should_hold_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(head_probe, "_MOST_BYTES", 10**6)
+    monkeypatch.setattr(head_probe, "_MAX_BYTES", 10**6)
     with pytest.raises(ArgumentError, match=r"sample=\d+"):
         mv.probe_heads(mv.load("tiny-bert"), "sample")
