@@ -147,7 +147,7 @@ def grown(cached: bool = False) -> int:
         words = dice.choices(_WORDS, k=dice.randint(5, 60))
         record = model.trace(f"{i} {' '.join(words)}", keep=("pattern", "z"))
         if cached:
-            size = 4 * (record.pattern.numel() + record.kept("z").numel())
+            size = 4 * (record.pattern.numel() + record.require("z").numel())
             cache.get(i, partial(_same, record), partial(_same, size))
     gc.collect()
     return status("VmRSS") - before

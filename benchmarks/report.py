@@ -68,7 +68,7 @@ def measure(
 
 
 def _ways(record: AttentionRecord, bare: Callable[[], Any]) -> dict[str, Callable[[], Any]]:
-    pattern, z, W_O = record.pattern, record.kept("z"), record.W_O
+    pattern, z, W_O = record.pattern, record.require("z"), record.W_O
     heads = partial(every_number, record)
 
     def matrices() -> Any:
@@ -134,7 +134,7 @@ Formula = Callable[[np.ndarray, np.ndarray, np.ndarray, np.ndarray], Any]
 def _double_loop(record: AttentionRecord, formula: Formula) -> float:
     """Seconds for all pairs, from some."""
     patterns = record.pattern.flatten(0, 1).numpy()
-    z = record.kept("z").flatten(0, 1).numpy()
+    z = record.require("z").flatten(0, 1).numpy()
     pairs = list(combinations(range(len(patterns)), 2))
     sample = random.Random(0).sample(pairs, min(SAMPLE, len(pairs)))
     begin = time.perf_counter()

@@ -133,7 +133,7 @@ MEASURED: dict[str, Callable[[AttentionModel], Any]] = {
     "vocabulary": lambda model: mv.token_matrices(model, 1, 2, ["cat", "dog", "sat"])["QK"],
     "flow": lambda model: mv.flow_graph(model, TEXT, 5),
     "prediction": lambda model: torch.tensor(
-        mv.prediction_graph(model, TEXT, position=3, share=1).held
+        mv.prediction_graph(model, TEXT, position=3, share=1).path_sum
     ),
 }
 

@@ -172,7 +172,7 @@ def head_similarity(
             raise ArgumentError(f'normalize=False is for "redundancy" only, got {measure!r}.')
         measure = "redundancy_textbook"
     made_of = PAIR_MEASURES[measure]
-    of = all_rows(record.patterns) if made_of == "pattern" else record.kept(made_of)
+    of = all_rows(record.patterns) if made_of == "pattern" else record.require(made_of)
     return METRICS[measure].function(of)
 
 

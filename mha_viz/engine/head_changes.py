@@ -73,7 +73,7 @@ def reference_means(
         raise ArgumentError("reference must be a list of at least one text.")
     total, n = torch.zeros(()), 0
     for text in texts:
-        z = _trace(model, text, part).kept("z")
+        z = _trace(model, text, part).require("z")
         total, n = total + z.double().sum(2), n + z.shape[2]
     return ReferenceMeans((total / n).float(), len(texts), n, part)
 
@@ -241,7 +241,7 @@ def _source_record(
 
 def _source_z(model: LoadedNetwork, record: AttentionRecord, part: str) -> Tensor:
     """Return z of the second text, as wide as the model's own."""
-    z, W_O = record.kept("z"), model.layers(part)[0].output()
+    z, W_O = record.require("z"), model.layers(part)[0].output()
     if W_O is not None and W_O.shape[1] != z.shape[-1]:
         raise ArgumentError(
             f"The source record's heads are {z.shape[-1]} wide, those of {model.name} "

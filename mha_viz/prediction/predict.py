@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -12,6 +11,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from mha_viz.core.arguments import renamed
 from mha_viz.core.attention.checks import Number
 from mha_viz.core.record.attention_record import Token
 from mha_viz.engine.head_changes import Gates, head_edits
@@ -46,6 +46,7 @@ NO_ANSWER = (
 )
 
 
+@renamed(others="other_predictions")
 @dataclass(frozen=True, eq=False)
 class Prediction:
     """The distribution over the vocabulary at one position of a text, and the loss of its tokens.
@@ -88,13 +89,6 @@ class Prediction:
     text_pair: str | None = None
     notes: tuple[str, ...] = ()
     value: float | None = None  # the number that a regression predicts; None of all others
-
-    @property
-    def others(self) -> tuple[Prediction, ...]:
-        """The former name of `other_predictions`."""
-        message = "Prediction.others is called other_predictions now."
-        warnings.warn(message, DeprecationWarning, stacklevel=2)
-        return self.other_predictions
 
     @property
     def loss(self) -> float | None:

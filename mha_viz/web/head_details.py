@@ -86,7 +86,7 @@ def scores_payload(
     if is_long and not 0 <= query < n_queries:
         raise ArgumentError(f"There is no query {query} among {n_queries}.")
     queries = [query] if is_long else list(range(n_queries))
-    vectors = record.kept("query")[layer, number, queries].cpu().float()
+    vectors = record.require("query")[layer, number, queries].cpu().float()
     keys = record.for_query_heads("key", layer)[number].cpu().float()
     weights = record.rows(layer, number, queries).cpu()
     is_visible = visible_keys(record, layer, slice(queries[0], queries[-1] + 1)).cpu()

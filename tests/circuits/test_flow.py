@@ -60,7 +60,7 @@ def test_the_parts_of_every_sum_sum_to_the_stream(name, dtype):
     for layer in range(model.n_layers):
         places = residual_sums(stream, layer)
         assert len(places) == (1 if name in ("cohere", "gpt_neox") else 2)
-        assert miss(places[-1].total, stream.whole(layer + 1)) <= TOLERANCE[dtype]
+        assert miss(places[-1].total, stream.entering(layer + 1)) <= TOLERANCE[dtype]
         for one in places:
             parts = one.residual + one.bias
             if one.mlp is not None:
@@ -121,7 +121,7 @@ def test_flow_is_the_sum_over_paths_of_the_product_of_shares(name):
 def test_parts_that_cancel_are_shared_by_norm():
     model = build("gpt2", torch.float32)
     stream = ResidualStream(model, encoded(model))
-    ones = torch.ones_like(stream.whole(0))
+    ones = torch.ones_like(stream.entering(0))
     one = ResidualSum(1, ones, 100 * ones, 0 * ones, -99 * ones)
     shares, by_norm = part_shares(stream, one, [2, 3], "proximity")
     assert by_norm == 2 and shares.residual[4] == 0
@@ -201,7 +201,7 @@ def test_a_causal_models_token_knows_nothing_of_what_follows():
 def test_part_shares_are_those_computed_by_hand():
     model = build("gpt2", torch.float32)
     stream = ResidualStream(model, encoded(model))
-    zero = torch.zeros_like(stream.whole(0))
+    zero = torch.zeros_like(stream.entering(0))
     residual, mlp = zero.clone(), zero.clone()
     residual[:, 0], mlp[:, 1] = 3.0, 1.0  # proximities 4 - 1 and 4 - 3
     one = ResidualSum(1, residual + mlp, residual, zero, mlp)

@@ -70,7 +70,7 @@ def test_task_graph_is_the_mean_of_the_graphs_of_its_texts(gpt, pooled):
     each = [prediction_graph(gpt, one[0], one[2], one[3], share=1) for one in rows]
     whole = mv.task_attribution(gpt, task)
     assert found.value == pytest.approx(whole.value, abs=1e-5)
-    assert found.held + found.final_bias == pytest.approx(found.value, abs=1e-4)
+    assert found.path_sum + found.final_bias == pytest.approx(found.value, abs=1e-4)
     single = [
         by_ends((one.grouped("text") if pooled else one).edges, "contribution") for one in each
     ]
@@ -94,7 +94,7 @@ def test_flow_of_a_part_of_the_task_graph_enters_each_level_as_it_leaves_it(gpt,
     graph, begun = task_graph(gpt, make_task(gpt, rows), share=0.5), 0.0
     for level in range(2 * gpt.n_layers, 0, -1):
         edges = graph.edges[graph.edges.level == level]
-        assert len(edges) and edges.flow.sum() + begun == pytest.approx(graph.held, abs=1e-4)
+        assert len(edges) and edges.flow.sum() + begun == pytest.approx(graph.path_sum, abs=1e-4)
         begun += edges[edges.kind.isin(["MLP", "bias"])].flow.sum()
 
 

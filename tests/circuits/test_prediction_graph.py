@@ -57,11 +57,11 @@ def test_at_every_sum_the_edges_and_what_began_above_are_the_logit_difference(na
     model = build(name, dtype, predicts=True)
     graph = prediction_graph(model, text_for(name), "mat", "street", share=1)
     size = TOLERANCE[dtype] * max(1.0, graph.edges.contribution.abs().max())
-    assert graph.held + graph.final_bias == pytest.approx(graph.value, abs=size)
+    assert graph.path_sum + graph.final_bias == pytest.approx(graph.value, abs=size)
     assert graph.step == (2 if name in ("gpt_neox", "cohere") else 1)
     begun = 0.0
     for _, rows in sorted(graph.edges.groupby("level"), reverse=True):
-        assert rows.contribution.sum() + begun == pytest.approx(graph.held, abs=size)
+        assert rows.contribution.sum() + begun == pytest.approx(graph.path_sum, abs=size)
         begun += rows.contribution[rows.kind.isin(["MLP", "bias"])].sum()
     assert np.allclose(graph.edges.flow, graph.edges.contribution, atol=size)
 
@@ -86,7 +86,7 @@ def test_the_induction_circuit_written_by_hand_is_its_strongest_path():
         scale = (last[0, 4].var(unbiased=False) + network.ln_f.eps).sqrt()
     expected = best.weight * 3 * float((read[sat] - read[on]) / scale)
     assert best.weight > 0.99 and best.contribution == pytest.approx(expected, rel=1e-9)
-    assert best.contribution > 0.8 * graph.held
+    assert best.contribution > 0.8 * graph.path_sum
     small = prediction_graph(model, CLEAN, "sat", "on", share=0.6)
     assert "L1 H0 @4" in set(small.edges.through) and len(small.edges) < 20
 
@@ -104,7 +104,7 @@ def test_a_folded_graph_has_the_same_sums(unfolded, columns):
     for one, other in itertools.pairwise([graph, folded]):
         sums = [each.edges.groupby(["level", "kind"]).flow.sum() for each in (one, other)]
         assert np.allclose(sums[0], sums[1], atol=1e-12)
-    assert folded.held == pytest.approx(graph.held)
+    assert folded.path_sum == pytest.approx(graph.path_sum)
     assert len(folded.edges) < len(graph.edges)
     ends = ["level", "kind", "layer", "head", "query", "key"]
     assert not folded.edges[ends].duplicated().any()

@@ -86,15 +86,17 @@ def test_flow_is_the_sum_over_the_single_paths_within_the_graph(share, pins):
         for way, vector in paths_of(model, top.edges).items()
         if way[-1] == "out @4"
     }
-    assert sum(number.values()) == pytest.approx(top.held)  # MLPs and biases are 0 here
+    assert sum(number.values()) == pytest.approx(top.path_sum)  # MLPs and biases are 0 here
     levels = [[name for name in pins if level(name) == one] for one in set(map(level, pins))]
     pinned = {way for way in number if all(any(passes(way, p) for p in one) for one in levels)}
     drawn = set(
         zip(graph.edges.source, graph.edges.through.fillna(""), graph.edges.target, strict=True)
     )
     kept = {way for way in pinned if steps(way) <= drawn}
-    assert graph.held == pytest.approx(sum(number[way] for way in kept), abs=1e-12)
-    assert share < 1 or graph.held == pytest.approx(sum(number[way] for way in pinned), abs=1e-12)
+    assert graph.path_sum == pytest.approx(sum(number[way] for way in kept), abs=1e-12)
+    assert share < 1 or graph.path_sum == pytest.approx(
+        sum(number[way] for way in pinned), abs=1e-12
+    )
     for edge in graph.edges[graph.edges.kind.isin(["residual", "source"])].itertuples():
         step = (edge.source, edge.through if edge.kind == "source" else "", edge.target)
         through = sum(number[way] for way in kept if step in steps(way))
@@ -130,7 +132,7 @@ def test_in_a_graph_what_enters_a_node_is_what_leaves_it(name, text):
         assert set(inner) <= set(out.index)
         assert np.allclose(into[inner], out[inner], atol=1e-4)
         begun = [node for node in out.index if node not in into.index]
-        assert out[begun].sum() == pytest.approx(graph.held, abs=1e-4)
+        assert out[begun].sum() == pytest.approx(graph.path_sum, abs=1e-4)
         both = edges.merge(whole.edges, on=["source", "through", "target"], suffixes=("", "_all"))
         assert len(both) == len(edges)
         assert np.allclose(both.contribution, both.contribution_all, atol=1e-4)
@@ -170,11 +172,11 @@ def test_pins_of_one_level_are_alternatives_and_add_up():
     edges = whole.edges
 
     def held(*pins: str) -> float:
-        return prediction_graph(model, SENTENCE, share=1, pins=pins).held
+        return prediction_graph(model, SENTENCE, share=1, pins=pins).path_sum
 
     one_by_one = [held(f"L2 in @{i}") for i in range(n)]
     begun_below = edges[(edges.level > 4) & edges.kind.isin(["MLP", "bias"])].contribution.sum()
-    assert sum(one_by_one) == pytest.approx(whole.held - begun_below, abs=1e-4)
+    assert sum(one_by_one) == pytest.approx(whole.path_sum - begun_below, abs=1e-4)
     assert held("L2 in @1", "L2 in @3") == pytest.approx(one_by_one[1] + one_by_one[3], abs=1e-4)
     assert held("L2 in @*") == pytest.approx(sum(one_by_one), abs=1e-4)
     through = edges[edges.through.fillna("").str.startswith("L3 H4 @")].contribution.sum()

@@ -30,7 +30,7 @@ def test_components_sum_to_what_enters_every_layer(name, dtype):
     for layer in range(model.n_layers + 1):
         parts = stream.at(layer)
         assert parts.shape == (len(stream.components), 3, model.d_model)
-        assert miss(parts.sum(0), stream.whole(layer)) <= tolerance
+        assert miss(parts.sum(0), stream.entering(layer)) <= tolerance
     rotated = 1e-6 if name in ROTATED_IN_FLOAT32 else 0
     query, key = stream.queries_and_keys(1)
     assert miss(query.sum(0), stream.run.probe.tensors["query"][1][0]) <= max(tolerance, rotated)

@@ -63,7 +63,7 @@ def test_match_heads_of_other_numbers_of_layers_and_heads_finds_those_planted(
     planted = [(i, 7 * layer + head) for i, (layer, head) in enumerate(places)]
     assert pairs(found) == {pair[::-1] if turned else pair for pair in planted}
     assert found.apart.shape == ((35, 6) if turned else (6, 35))
-    assert found.a.tolist() == sorted(found.a) and found.found.all()
+    assert found.a.tolist() == sorted(found.a) and found.beyond_chance.all()
     named = found.table()[["layer_b", "head_b"] if not turned else ["layer", "head"]]
     assert set(map(tuple, named.to_numpy().tolist())) == set(places)
 
@@ -78,7 +78,7 @@ def test_match_heads_of_unrelated_heads_is_at_chance_level(measure: str) -> None
         )
         assert len(found.a) == 10 and found.chance is not None
         ranks.append(float((found.chance.means < found.distance.mean()).mean()))
-        falsely += bool(found.found.any())
+        falsely += bool(found.beyond_chance.any())
     assert 0.3 < np.mean(ranks) < 0.7 and min(ranks) < 0.3 and max(ranks) > 0.7
     assert falsely <= 4  # one draw of twenty, and of 20 at most 4 in 99 cases of 100
 
@@ -152,7 +152,9 @@ def test_match_heads_leaves_out_a_head_without_a_distance() -> None:
 def test_match_heads_of_a_few_tokens_knows_no_chance() -> None:
     record = heads(2, 3, seed=16, n=3)
     found = match_heads([record], [record])
-    assert found.chance is None and not found.found.any() and np.isnan(found.table().p).all()
+    assert (
+        found.chance is None and not found.beyond_chance.any() and np.isnan(found.table().p).all()
+    )
     assert found.b.tolist() == list(range(6))
 
 

@@ -59,10 +59,10 @@ def test_head_output_is_z_times_the_heads_slice_of_w_o():
 
 def test_what_was_not_kept_is_said_with_what_to_do():
     with pytest.raises(NotKeptError, match=r'keep=\("pattern", "query"\)'):
-        make(query=None).kept("query")
+        make(query=None).require("query")
     with pytest.raises(NotKeptError, match=r'keep=\("pattern", "value"\)'):
-        make(value=None).kept("value")
-    assert make().kept("z") is not None and make().kept("value") is not None
+        make(value=None).require("value")
+    assert make().require("z") is not None and make().require("value") is not None
     with pytest.raises(NotKeptError, match="does not hold z"):
         _ = make(z=None).head_output
     with pytest.raises(NotKeptError, match="W_O"):

@@ -172,7 +172,7 @@ def test_what_is_kept_fits_the_pattern(single):
     if single.name in FALLBACK:  # its own attention hands out the pattern and nothing else
         for name in ("z", "query", "key"):
             with pytest.raises(NotKeptError, match=name):
-                record.kept(name)
+                record.require(name)
         return
     n = len(record.tokens)
     heads, width = record.n_heads, single.d_head

@@ -101,10 +101,10 @@ def test_judge_sums_of_information_by_share_and_say_too_little_below_the_floor(k
 def test_the_same_head_twice_breaks_all_three():
     head = torch.randn(1, 8, 4, generator=torch.Generator().manual_seed(1))
     sides = measured.of_weights([head.repeat(2, 1, 1)])
-    assert float(sides["orthogonal"].left) == near(1.0)
-    assert float(sides["direct-sum"].left) == 4.0
+    assert float(sides["orthogonal"].left_side) == near(1.0)
+    assert float(sides["direct-sum"].left_side) == 4.0
     assert float(sides["direct-sum"].more["sum of the heads’ dimensions"]) == 8.0
-    assert float(sides["diversity"].left) == near(0.0)
+    assert float(sides["diversity"].left_side) == near(0.0)
     assert [judge(BY_KEY[key], sides[key])[0].word for key in sides] == [FAILS] * 3
 
 
@@ -113,7 +113,7 @@ def test_diversity_of_random_matrices_misses_its_lower_end_once_in_forty_layers(
     random = torch.Generator().manual_seed(0)
     layers = list(torch.randn(600, 7, 31, 11, generator=random))
     sides = measured.of_weights(layers)["diversity"]
-    assert sides.left.mean().item() == pytest.approx(
+    assert sides.left_side.mean().item() == pytest.approx(
         sides.more["mean of random matrices"][0].item(), abs=1e-3
     )
     held = [verdict.word for verdict in judge(BY_KEY["diversity"], sides)].count(HOLDS)
@@ -129,7 +129,7 @@ def test_rank_agrees_with_numpy_on_the_shipped_weights():
     sides = measured.of_weights(layers)["direct-sum"]
     for layer, weights in enumerate(layers):
         stacked = np.concatenate([head.numpy() for head in weights], axis=1)
-        assert float(sides.left[layer]) == np.linalg.matrix_rank(stacked)
+        assert float(sides.left_side[layer]) == np.linalg.matrix_rank(stacked)
 
 
 # -- outputs ---------------------------------------------------------------------------------------
@@ -142,14 +142,14 @@ def test_norm_and_variance_are_those_of_the_summed_outputs(name):
     outputs = record.head_output.double().numpy()
     total = outputs.sum(1)
     norm = (total**2).sum(-1).mean(-1)
-    np.testing.assert_allclose(sides["norm"].left, norm, rtol=1e-4)
-    np.testing.assert_allclose(sides["variance"].left, total.var(1).sum(-1), rtol=1e-4)
-    np.testing.assert_allclose(sides["variance"].right, outputs.var(2).sum((1, 2)), rtol=1e-4)
+    np.testing.assert_allclose(sides["norm"].left_side, norm, rtol=1e-4)
+    np.testing.assert_allclose(sides["variance"].left_side, total.var(1).sum(-1), rtol=1e-4)
+    np.testing.assert_allclose(sides["variance"].right_side, outputs.var(2).sum((1, 2)), rtol=1e-4)
     # Why the statement holds or fails: its sides differ by all covariances, each twice.
     centred = outputs - outputs.mean(2, keepdims=True)
     gram = np.einsum("liqd,ljqd->lij", centred, centred) / centred.shape[2]
     twice = gram.sum((1, 2)) - gram.diagonal(axis1=1, axis2=2).sum(-1)
-    differ = (sides["variance"].left - sides["variance"].right).double()
+    differ = (sides["variance"].left_side - sides["variance"].right_side).double()
     np.testing.assert_allclose(differ, twice, rtol=1e-3, atol=1e-4)
 
 
@@ -186,8 +186,8 @@ def test_the_whole_is_the_sum_less_the_total_correlation_but_not_less_the_pairs(
         entropy(p[i].mean(0)) + entropy(p[j].mean(0)) - entropy(p[i].T @ p[j] / 4)
         for i, j in itertools.combinations(range(3), 2)
     )
-    assert float(sides.right) == near(total - pairs)
-    assert abs(float(sides.right) - information_by_sums(p)) > 0.1
+    assert float(sides.right_side) == near(total - pairs)
+    assert abs(float(sides.right_side) - information_by_sums(p)) > 0.1
     assert judge(BY_KEY["redundancy"], sides)[0].word == FAILS
 
 
@@ -200,7 +200,7 @@ def test_given_the_query_heads_share_nothing_so_the_textbook_claims_whole_is_sum
     assert shared == pytest.approx(0.0, abs=1e-12)
     sides = measured.of_pattern(torch.from_numpy(p)[None])["given-query"]
     each = [information_by_sums(p[[i]]) for i in range(3)]
-    assert float(sides.right) == near(sum(each) - shared)
+    assert float(sides.right_side) == near(sum(each) - shared)
 
 
 def test_capacity_below_ln_n_is_no_sum_where_heads_share():
@@ -209,9 +209,9 @@ def test_capacity_below_ln_n_is_no_sum_where_heads_share():
     A = torch.nn.functional.one_hot(bit, 7).float().expand(1, 2, 7, 7)
     sides = measured.of_pattern(A)["capacity"]
     one = information_by_sums(A[0, :1].numpy().clip(1e-30))
-    assert float(sides.left) == pytest.approx(one, abs=1e-5)
-    assert float(sides.right) == pytest.approx(2 * one, abs=1e-5)
-    assert float(sides.right) < math.log(7)
+    assert float(sides.left_side) == pytest.approx(one, abs=1e-5)
+    assert float(sides.right_side) == pytest.approx(2 * one, abs=1e-5)
+    assert float(sides.right_side) < math.log(7)
     assert judge(BY_KEY["capacity"], sides)[0] == (FAILS, True)
 
 
@@ -262,6 +262,6 @@ def test_heads_are_removed_on_texts_that_their_order_has_not_seen(monkeypatch):
 
 def test_random_subspaces_share_d_head_of_d_model_and_break_the_orthogonal_statement():
     overlap = measured.of_weights([torch.randn(12, 96, 8)])["orthogonal"]
-    assert float(overlap.left) == pytest.approx(8 / 96, rel=0.1)
+    assert float(overlap.left_side) == pytest.approx(8 / 96, rel=0.1)
     assert float(overlap.more["random subspaces"]) == pytest.approx(8 / 96)
     assert judge(BY_KEY["orthogonal"], overlap)[0].word == FAILS

@@ -75,7 +75,7 @@ def test_without_a_model_what_needs_one_is_left_out(record) -> None:
 
 def test_a_head_that_copies_another_is_its_twin() -> None:
     base = make(value=None)
-    pattern, z = base.pattern.clone(), base.kept("z").clone()
+    pattern, z = base.pattern.clone(), base.require("z").clone()
     noise = torch.rand(pattern.shape[2:], generator=torch.Generator().manual_seed(5))
     pattern[1, 2] = 0.99 * pattern[0, 1] + 0.01 * noise / noise.sum(-1, keepdim=True)
     z[1, 2] = 3 * z[0, 1]

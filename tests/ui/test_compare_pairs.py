@@ -171,12 +171,14 @@ def test_two_models_shows_the_match_of_the_library(name, other, measure):
     shown = table(app, "Head", "Counterpart", "Distance").set_index("Head").loc[NAMES]
     close(shown["Distance"], found.distance)
     assert list(shown["Counterpart"]) == [NAMES[i] for i in found.b]
-    assert list(shown["Beyond chance"] == "yes") == found.found.tolist()
-    assert f"{found.found.sum()} of 32 heads" in text and f"{found.n_rows} tokens" in text
+    assert list(shown["Beyond chance"] == "yes") == found.beyond_chance.tolist()
+    assert f"{found.beyond_chance.sum()} of 32 heads" in text and f"{found.n_rows} tokens" in text
     layers = table(app, "B L0", "B L3").to_numpy()
-    assert layers.sum() == found.found.sum()
+    assert layers.sum() == found.beyond_chance.sum()
     expected = np.zeros((4, 4))
-    for i, j in zip(found.a[found.found] // 8, found.b[found.found] // 8, strict=True):
+    for i, j in zip(
+        found.a[found.beyond_chance] // 8, found.b[found.beyond_chance] // 8, strict=True
+    ):
         expected[i, j] += 1
     assert np.array_equal(layers, expected)
     assert app.header[0].value == f"A L2 H5 and B {NAMES[found.b[21]]}"

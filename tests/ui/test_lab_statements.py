@@ -38,7 +38,7 @@ def test_table_and_figure_have_the_verdicts_and_sides_of_the_library():
     assert len(drawn["layout"]["annotations"]) == len(STATEMENTS)
     right = next(trace for trace in drawn["data"] if trace.get("name") == "right side")
     row = list(BY_KEY).index("variance")
-    ratios = (outputs["variance"].right / outputs["variance"].left).clamp(max=1).tolist()
+    ratios = (outputs["variance"].right_side / outputs["variance"].left_side).clamp(max=1).tolist()
     points = zip(right["x"], right["y"], strict=True)
     assert [x for x, y in points if row <= y < row + 1] == near(ratios)
 

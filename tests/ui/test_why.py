@@ -229,7 +229,7 @@ def test_a_link_opens_pins_and_folds_and_a_click_takes_a_pin_away():
     shown = table(app, "source", "target", "level", "flow")
     names = ["L3 H1 @9", "L0 in @1"]
     found = mv.prediction_graph(mv.load("tiny-gpt2"), TEXT, "dog", "cat", share=0.99, pins=names)
-    assert shown["flow"][shown["level"] == 8].sum() == pytest.approx(found.held, abs=1e-4)
+    assert shown["flow"][shown["level"] == 8].sum() == pytest.approx(found.path_sum, abs=1e-4)
     assert set(shown["source"][shown["level"] == 1]) == {"L0 in @1"}
     app.pills(key="pinned").set_value("L0 in @1").run()
     assert not app.exception and not app.error

@@ -207,7 +207,7 @@ def _walk(
     Return the parts kept of each sum, the topmost first, the shares of the chosen state that were
     followed to input tokens and biases and that were cut, and a note where shares are by norm.
     """
-    flow = torch.zeros(len(stream.positions), dtype=torch.float64, device=stream.whole(0).device)
+    flow = torch.zeros(len(stream.positions), dtype=torch.float64, device=stream.entering(0).device)
     flow[at] = 1.0
     reached, blocks, n_parts = flow > 0, list[pd.DataFrame](), 0
     biases, cut, by_norm, n_tokens = 0.0, 0.0, 0, 0

@@ -34,7 +34,7 @@ class PathSum:
         if parts.norms is None:
             return cls(parts, parts.bias, pattern[:0].to(stream.wide), W_O[:0].to(stream.wide))
         values_of_run = stream.run.attention("value", layer)[:, :n] - stream.b_V[layer][:, None]
-        constant = values_of_run - values.carry(stream.whole(layer))[0]
+        constant = values_of_run - values.carry(stream.entering(layer))[0]
         bias = constant.mean(1, keepdim=True)
         allowed = rounding(values_of_run.dtype) * float(values_of_run.abs().max())
         if not float((constant - bias).abs().max()) <= allowed:
@@ -120,7 +120,7 @@ class FrozenPaths:
         """Take a run that was recorded at the first tokens, up to the one that predicts."""
         self.n, self.n_layers = len(stream.positions), stream.model.n_layers
         self.n_heads = stream.model.n_heads
-        self.start = stream.whole(0).to(stream.wide)
+        self.start = stream.entering(0).to(stream.wide)
         self.sums: list[PathSum] = []
         for layer, values in enumerate(stream.value_maps()):
             sums = residual_sums(stream, layer)

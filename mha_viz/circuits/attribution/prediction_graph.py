@@ -80,7 +80,7 @@ def prediction_graph(
 
     >>> import mha_viz as mv
     >>> graph = mv.prediction_graph(mv.load("tiny-gpt2"), "Once upon a", "time", "day", share=1)
-    >>> abs(graph.held + graph.final_bias - graph.value) < 1e-3
+    >>> abs(graph.path_sum + graph.final_bias - graph.value) < 1e-3
     True
     """
     chosen_pins = checked(share, pins)

@@ -79,7 +79,7 @@ class ResidualStream:
 
     # -- the stream ------------------------------------------------------------------------------
 
-    def whole(self, layer: int) -> Float[Tensor, "position d_model"]:
+    def entering(self, layer: int) -> Float[Tensor, "position d_model"]:
         """Return the stream that enters a layer; for n_layers the one that leaves the last."""
         return self.run.entering[layer]
 

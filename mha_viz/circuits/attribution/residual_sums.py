@@ -93,7 +93,7 @@ class LayerCalls:
             layers = [name.split(" ")[0] for name in site.writes]
             if f"L{self.layer}" in layers:
                 x, y = self.stream.run.calls[site.module][layers.index(f"L{self.layer}")]
-                if y is not None and y.shape == self.stream.whole(0).shape:
+                if y is not None and y.shape == self.stream.entering(0).shape:
                     calls.append((site, x, y))
         return calls
 
@@ -128,7 +128,7 @@ def residual_sums(stream: ResidualStream, layer: int) -> tuple[ResidualSum, ...]
     numbers of this run, and that the parts sum to the stream is checked.
     """
     calls = LayerCalls(stream, layer)
-    x, y = stream.whole(layer), stream.whole(layer + 1)
+    x, y = stream.entering(layer), stream.entering(layer + 1)
     behind_heads, attention = calls.on_its_way(calls.attention)
     after = calls.norm_of(x + attention)
     last = None if after is None else calls.norm_of(after[1] + calls.on_its_way(calls.mlp)[1])
@@ -162,7 +162,7 @@ def _normed_sums(
     `after` and `last` are the norms of attention's and the MLP's sum, and their outputs.
     """
     (first, middle), (second, normed), layer = after, last, calls.layer
-    x, zero = calls.stream.whole(layer), torch.zeros_like(normed)
+    x, zero = calls.stream.entering(layer), torch.zeros_like(normed)
     (behind_heads, _), (own_mlp, mlp) = (
         calls.on_its_way(calls.attention),
         calls.on_its_way(calls.mlp),

@@ -39,7 +39,7 @@ _NAMES = {
 }
 
 
-@renamed(rest="final_bias")
+@renamed(held="path_sum", rest="final_bias")
 @dataclass(frozen=True, eq=False)
 class PredictionGraph:
     """A logit, or a difference of two, as a graph of signed contributions.
@@ -90,11 +90,11 @@ class PredictionGraph:
     @cached_property
     def nodes(self) -> pd.DataFrame:
         """A row for each node: node, kind, layer, head, position, token, and `flow` through it."""
-        top = self.position, self.held
+        top = self.position, self.path_sum
         return node_table(self.edges, ("residual", "source"), top, self.tokens)
 
     @property
-    def held(self) -> float:
+    def path_sum(self) -> float:
         """The sum over all paths in the graph, logits: what enters its topmost node."""
         return float(self.edges.flow[self.edges.level == 2 * self.n_layers].sum())
 
@@ -114,7 +114,7 @@ class PredictionGraph:
         >>> import mha_viz as mv
         >>> graph = mv.prediction_graph(mv.load("tiny-gpt2"), "Once upon a", share=1)
         >>> folded = graph.grouped("text", {(0, head): "first layer" for head in range(8)})
-        >>> abs(folded.held - graph.held) < 1e-9, folded.edges.through.dropna().iloc[-1]
+        >>> abs(folded.path_sum - graph.path_sum) < 1e-9, folded.edges.through.dropna().iloc[-1]
         (True, 'L0 attention bias @0')
         """
         one_of("columns", columns, get_args(Columns))
@@ -181,7 +181,7 @@ class PredictionGraph:
         against = "" if self.versus is None else f" less that of {self.versus!r}"
         return (
             f"PredictionGraph(logit of {self.token!r}{against} at position {self.position} of "
-            f"{self.model!r}: {len(self.edges)} edges hold {self.held:.4g} of "
+            f"{self.model!r}: {len(self.edges)} edges hold {self.path_sum:.4g} of "
             f"{self.value - self.final_bias:.4g})"
         )
 

@@ -76,7 +76,7 @@ def _of_layer(stream: ResidualStream, layer: int) -> LayerNorms:
     heads, *_ = sums = residual_sums(stream, layer)
     passing = tuple(addition.passing.module for addition in sums if addition.passing is not None)
     writing = [norm.module for norm in heads.norms or () if norm is not heads.passing]
-    layers, x, calls = stream.model.layers(), stream.whole(layer), LayerCalls(stream, layer)
+    layers, x, calls = stream.model.layers(), stream.entering(layer), LayerCalls(stream, layer)
     query, *_ = layers[layer].modules()
     turn = sum(other.modules()[0] is query for other in layers[:layer])
     read = stream.run.calls[query][turn][0]
@@ -102,7 +102,7 @@ def _of_layer(stream: ResidualStream, layer: int) -> LayerNorms:
 
 def _final(stream: ResidualStream) -> tuple[Site | None, ...]:
     """Find the norm behind the last layer: none where the stack gives its stream itself."""
-    last_stream, run = stream.whole(stream.model.n_layers), stream.run
+    last_stream, run = stream.entering(stream.model.n_layers), stream.run
     output = run.output.last_hidden_state[0]
     for site in run.layout.norms:
         if site.writes[0].startswith("final ") and run.calls[site.module]:

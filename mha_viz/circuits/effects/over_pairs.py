@@ -183,7 +183,7 @@ def task_graph(
     >>> import mha_viz as mv
     >>> model = mv.load("tiny-gpt2")
     >>> graph = task_graph(model, mv.make_task(model, "induction", n_examples=4), share=1)
-    >>> abs(graph.held + graph.final_bias - graph.value) < 1e-3
+    >>> abs(graph.path_sum + graph.final_bias - graph.value) < 1e-3
     True
     """
     chosen_pins = checked(share, pins)

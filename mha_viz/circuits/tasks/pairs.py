@@ -126,7 +126,7 @@ def encode_pair(model: AttentionModel, pair: Pair) -> tuple[Encoded, Encoded, in
     masked = check_predicts(model.network) == "masked"
     before, space, typed = _parts(model, pair.clean, pair.answer, masked)
     texts = [typed, _parts(model, pair.corrupt, pair.answer, masked)[2]]
-    clean, corrupt = (_whole(model, text) for text in texts)
+    clean, corrupt = (_encode(model, text) for text in texts)
     if len(clean.input_ids) != len(corrupt.input_ids):
         rows = [in_a_row((t.text for t in text.tokens), 100) for text in (clean, corrupt)]
         raise ArgumentError(
@@ -136,7 +136,8 @@ def encode_pair(model: AttentionModel, pair: Pair) -> tuple[Encoded, Encoded, in
     if clean.input_ids == corrupt.input_ids:
         raise ArgumentError("Both of its texts are the same tokens.")
     positions = [
-        _place(model, text) if masked else len(text.input_ids) - 1 for text in (clean, corrupt)
+        _mask_position(model, text) if masked else len(text.input_ids) - 1
+        for text in (clean, corrupt)
     ]
     if positions[0] != positions[1]:
         raise ArgumentError(
@@ -163,7 +164,7 @@ def _parts(model: AttentionModel, text: str, answer: str, masked: bool) -> tuple
     return words, space, f"{words}{space}{mask}{after}" if masked else words
 
 
-def _whole(model: AttentionModel, text: str) -> Encoded:
+def _encode(model: AttentionModel, text: str) -> Encoded:
     encoded = encode_texts(model.reader, text)[0]
     if encoded.n_truncated:
         raise ArgumentError(f"A text is longer than the {model.n_ctx} tokens of {model.name}.")
@@ -172,7 +173,7 @@ def _whole(model: AttentionModel, text: str) -> Encoded:
     return encoded
 
 
-def _place(model: AttentionModel, text: Encoded) -> int:
+def _mask_position(model: AttentionModel, text: Encoded) -> int:
     mask = model.tokenizer.mask_token_id
     if mask not in text.input_ids:
         raise ArgumentError(f"{model.name} does not read its {mask_token(model)} in a text.")

@@ -73,7 +73,7 @@ def permuted_pairs(record: AttentionRecord, measure: str, seed: int = 0) -> Chan
     if made_of == "pattern":
         heads = all_rows(record.patterns).rows(queries, None).numpy()
     else:
-        heads = record.kept(made_of).flatten(0, 1).float().cpu().numpy()
+        heads = record.require(made_of).flatten(0, 1).float().cpu().numpy()
     coordinates = measure.startswith("redundancy")
     if heads.shape[2 if coordinates else 1] < LEAST:
         return None

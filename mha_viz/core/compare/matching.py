@@ -14,6 +14,7 @@ from jaxtyping import Float, Int
 from numpy.typing import NDArray
 from torch import Tensor
 
+from mha_viz.core.arguments import renamed
 from mha_viz.core.cancellation import check_cancelled
 from mha_viz.core.compare.alignment import align, equal_places
 from mha_viz.core.compare.chance import (
@@ -46,6 +47,7 @@ class MatchChance(NamedTuple):
     p: Float[np.ndarray, " match"]  # how often chance brings as near a counterpart
 
 
+@renamed(found="beyond_chance")
 @dataclass(frozen=True, eq=False)
 class HeadMatches:
     """Pairs of heads of two models, each head in at most one of them."""
@@ -65,7 +67,7 @@ class HeadMatches:
         return self.apart[self.a, self.b]
 
     @property
-    def found(self) -> NDArray[np.bool_]:
+    def beyond_chance(self) -> NDArray[np.bool_]:
         """The matches that are nearer than chance, at a false-discovery rate of 5 %."""
         if self.chance is None:
             return np.zeros(len(self.a), bool)
@@ -82,7 +84,9 @@ class HeadMatches:
         )
         p = np.full(len(self.a), np.nan) if self.chance is None else self.chance.p
         columns = dict(layer=layer, head=head, layer_b=layer_b, head_b=head_b)
-        return pd.DataFrame(columns | dict(distance=self.distance, p=p, beyond_chance=self.found))
+        return pd.DataFrame(
+            columns | dict(distance=self.distance, p=p, beyond_chance=self.beyond_chance)
+        )
 
 
 def match_heads(
@@ -211,7 +215,7 @@ def _weights(text: _Text, side: int) -> _Heads:
 def _outputs(texts: Sequence[_Text], side: int) -> list[_Heads]:
     """Return z of the common tokens of all texts, one below the other."""
     outputs = [
-        text.records[side].kept("z").flatten(0, 1)[:, [pair[side] for pair in text.positions]]
+        text.records[side].require("z").flatten(0, 1)[:, [pair[side] for pair in text.positions]]
         for text in texts
     ]
     rows = torch.cat([text_output.float().cpu() for text_output in outputs], 1).numpy()

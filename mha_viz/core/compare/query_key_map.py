@@ -91,7 +91,7 @@ class QueryKeyMap(TokenPoints):
         Columns: kind, those of the token, x and y, looks_at and weight (in [0, 1]; NaN for keys).
         ArgumentError: no such head.
         """
-        layer, head = self._place(layer, head)
+        layer, head = self._head_index(layer, head)
         n, (x, y) = len(self.tokens), self.points[layer, head].reshape(-1, 2).T
         looks_at = [self.tokens[key].text for key in self.strongest[layer, head, :, 0].tolist()]
         weight = self.weights[layer, head, :, 0].tolist()
@@ -103,7 +103,7 @@ class QueryKeyMap(TokenPoints):
 
     def figure(self, layer: int, head: int, *, dark: bool = False) -> Any:
         """Return the map of one head as a Plotly figure; ArgumentError where there is none."""
-        at = self._place(layer, head)
+        at = self._head_index(layer, head)
         numbers = self.plane_correlation, self.baseline, self.correlation
         near, chance, before = (true_minus(f"{of_heads[at]:.2f}") for of_heads in numbers)
         share = f"{self.nearer_has_more[at]:.0%}"
@@ -112,11 +112,11 @@ class QueryKeyMap(TokenPoints):
             f"projection by {before}).",
             f"The nearer of two keys has more weight in {share} of cases.",
         ]
-        draw = display.known(display.query_key_plotter)
+        draw = display.installed(display.query_key_plotter)
         return draw(self.points_table(layer, head), (layer, head), notes, dark=dark)
 
-    def _place(self, layer: int, head: int) -> tuple[int, int]:
-        """Return where arrays have a head whose layer has this number; else ArgumentError."""
+    def _head_index(self, layer: int, head: int) -> tuple[int, int]:
+        """Return the index of a head in arrays; ArgumentError where no layer has this number."""
         at = checked_position(self.layer_numbers, layer)
         check_index("layer", at, len(self.scale))
         check_index("head", head, self.scale.shape[1])

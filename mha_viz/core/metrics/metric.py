@@ -114,8 +114,8 @@ def of_outputs(metric: Metric) -> Callable[[Outputs], Tensor]:
     return tied or compute
 
 
-def known(texts: Texts) -> About:
-    """Return what is known of one text, and so what metrics have a meaning for it."""
+def text_facts(texts: Texts) -> About:
+    """Return what decides which metrics have a meaning for one text."""
     n = int(texts.lengths[0])
     about: About = {"causal": {"causal": texts.causal}}
     if not texts.cross:
@@ -176,7 +176,7 @@ def _by_text(
     for begin in range(0, n_texts, step):
         batch = slice(begin, begin + step)
         text = texts.part(batch)
-        about = known(text) | more
+        about = text_facts(text) | more
         if metric.needs <= about.keys():
             tables.append(call(batch, int(text.lengths[0]), about))
         else:

@@ -43,11 +43,11 @@ class OutputWeights(tuple[Tensor, ...]):
 
     def are(self, weights: Sequence[Tensor]) -> bool:
         """Return whether these are views of the same numbers."""
-        return list(map(_place, self)) == list(map(_place, weights))
+        return list(map(_storage, self)) == list(map(_storage, weights))
 
 
-def _place(tensor: Tensor) -> tuple[object, ...]:
-    """Return where its numbers lie in memory, and how they are read."""
+def _storage(tensor: Tensor) -> tuple[object, ...]:
+    """Return the address, shape, strides and dtype of a tensor's numbers."""
     return tensor.data_ptr(), tensor.shape, tensor.stride(), tensor.dtype
 
 

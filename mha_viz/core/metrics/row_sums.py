@@ -11,7 +11,7 @@ from torch import Tensor
 from mha_viz.core.attention.scoring import RowReduction
 from mha_viz.core.metrics.blocks import RowBlock, Texts, Visible
 from mha_viz.core.metrics.head_sums import HeadSums, Reduction
-from mha_viz.core.metrics.metric import known
+from mha_viz.core.metrics.metric import text_facts
 from mha_viz.core.metrics.table import METRICS, pattern_reductions
 
 
@@ -78,7 +78,7 @@ class TextSums:
 
     def __init__(self, texts: Texts, has_sinks: bool = False) -> None:
         self._texts = texts
-        self.needs = set(known(texts)) | {"allowed"}
+        self.needs = set(text_facts(texts)) | {"allowed"}
         if texts.ids is not None and not texts.cross:
             self.needs.add("repeats")  # where a query sees one, which its rows will tell
         if has_sinks:

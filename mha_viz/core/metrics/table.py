@@ -26,7 +26,14 @@ from mha_viz.core.metrics.checks import (
 )
 from mha_viz.core.metrics.head_sums import Reduction, row_mean
 from mha_viz.core.metrics.metric import RENAMED as RENAMED
-from mha_viz.core.metrics.metric import Metric, MetricTable, Need, known, of_outputs, reduction_of
+from mha_viz.core.metrics.metric import (
+    Metric,
+    MetricTable,
+    Need,
+    of_outputs,
+    reduction_of,
+    text_facts,
+)
 from mha_viz.core.metrics.outputs import Outputs, outputs_of, reduce_outputs
 from mha_viz.core.metrics.reduction import check_sink, reduce_pattern, reduced, texts_of
 from mha_viz.errors import ArgumentError, ShapeError
@@ -104,7 +111,7 @@ def head_table(
     pattern, _ = check_pattern(pattern)
     texts = texts_of(pattern, ids=ids, is_special=is_special, causal=causal, period=period)
     visible = Visible.of(texts, allowed_keys(pattern, causal, allowed))
-    needs = known(texts).keys() | {"allowed"}
+    needs = text_facts(texts).keys() | {"allowed"}
     if visible.repeats is not None and visible.repeats.any():
         needs.add("repeats")
     sinks = check_sink(sink, pattern)

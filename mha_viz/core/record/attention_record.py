@@ -196,14 +196,14 @@ class AttentionRecord(RecordFields):
         >>> figure.data[0].z.shape
         (5, 5)
         """
-        return display.known(display.head_plotter)(self, layer, head)
+        return display.installed(display.head_plotter)(self, layer, head)
 
     def explore(self) -> Any:
         """Show all heads and a chosen one in a notebook; see `mha_viz.explorer.Explorer`.
 
         Raises ArgumentError: anywidget is not installed.
         """
-        return display.known(display.explorer)(self)
+        return display.installed(display.explorer)(self)
 
     def compare(self, a: Place, b: Place) -> pd.Series[float]:
         """Compute every measure between two heads; see `head_similarity` for all pairs.

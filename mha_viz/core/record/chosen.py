@@ -32,9 +32,9 @@ class ChosenPatterns(Patterns):
         return len(self.heads), 1, len(self.queries), self.heads[0][0].shape[3]
 
     @property
-    def held(self) -> list[Tensor]:
+    def tensors(self) -> list[Tensor]:
         """The tensors in memory."""
-        return [tensor for record, _ in self.heads for tensor in record.patterns.held]
+        return [tensor for record, _ in self.heads for tensor in record.patterns.tensors]
 
     def rows(self, layer: int, rows: Rows, heads: Sequence[int] | None = None) -> HeadRows:
         """Return some rows of some heads (None for all), over all keys."""

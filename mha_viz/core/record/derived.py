@@ -65,9 +65,9 @@ class _OnOtherAxes(Patterns):
         return *self.base.shape[:2], len(self.queries), len(self.keys)
 
     @property
-    def held(self) -> list[Tensor]:
+    def tensors(self) -> list[Tensor]:
         """The tensors in memory."""
-        return self.base.held
+        return self.base.tensors
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,9 +118,9 @@ class ReplacedPatterns(Patterns):
         return self.base.shape
 
     @property
-    def held(self) -> list[Tensor]:
+    def tensors(self) -> list[Tensor]:
         """The tensors in memory."""
-        return self.base.held + ([] if self.source is None else self.source.held)
+        return self.base.tensors + ([] if self.source is None else self.source.tensors)
 
     def rows(self, layer: int, rows: Rows, heads: Sequence[int] | None = None) -> HeadRows:
         """Return some rows of some heads (None for all), up to the last key that is seen."""

@@ -13,8 +13,8 @@ study_paper: Callable[[], Any] | None = None  # the module that puts studies on 
 study_atlas: Callable[[], Any] | None = None  # the module that writes atlases
 
 
-def known(drawer: Callable[..., Any] | None) -> Callable[..., Any]:
-    """Return one of those above, or raise an error that says how to get it."""
+def installed(drawer: Callable[..., Any] | None) -> Callable[..., Any]:
+    """Return a drawing function from above; NotKeptError where the package set none."""
     if drawer is None:
         raise NotKeptError("Drawing is not available here: import mha_viz first.")
     return drawer

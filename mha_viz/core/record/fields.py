@@ -7,6 +7,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from mha_viz.core.arguments import renamed
 from mha_viz.core.layer_numbers import position_of
 from mha_viz.core.record.patterns import Patterns
 from mha_viz.errors import NotKeptError
@@ -81,6 +82,7 @@ def _word(parts: list[Token], text: str, text_pair: str | None) -> Token:
     return replace(first, text=label, id=-1, end=last.end, parts=sum(part.parts for part in parts))
 
 
+@renamed(kept="require")
 @dataclass(frozen=True, eq=False, repr=False)
 class RecordFields:
     """The fields of an `AttentionRecord`, which says what each of them is and checks them."""
@@ -149,7 +151,7 @@ class RecordFields:
         """The memory that all its tensors take, but for the model's own W_O."""
         names = ("z", "query", "key", "value", "removed", "sink", "allowed")
         stored = (getattr(self, name) for name in names)
-        storages = (t.untyped_storage() for t in (*self.patterns.held, *stored) if t is not None)
+        storages = (t.untyped_storage() for t in (*self.patterns.tensors, *stored) if t is not None)
         return sum({storage.data_ptr(): storage.nbytes() for storage in storages}.values())
 
     @property
@@ -177,7 +179,7 @@ class RecordFields:
         """The mean mass per query that went to the head's sink, in [0, 1]; None without sinks."""
         return None if self.sink is None else self.sink.mean(-1)
 
-    def kept(self, name: str) -> Tensor:
+    def require(self, name: str) -> Tensor:
         """Return a tensor that not every record holds.
 
         Args:
@@ -205,7 +207,7 @@ class RecordFields:
         Raises:
             NotKeptError: as `kept`.
         """
-        tensor = self.kept(name)[layer]
+        tensor = self.require(name)[layer]
         group = self.n_heads // len(tensor)
         return tensor if group == 1 else tensor.repeat_interleave(group, 0)
 
@@ -218,7 +220,7 @@ class RecordFields:
         Raises:
             NotKeptError: z or the output weights are missing (a record read from a file).
         """
-        z = self.kept("z")
+        z = self.require("z")
         if not self.W_O:
             raise NotKeptError(
                 "head_output needs the model's output weights W_O, which a record read from a file "

@@ -34,7 +34,7 @@ class Patterns(ABC):
 
     @property
     @abstractmethod
-    def held(self) -> list[Tensor]:
+    def tensors(self) -> list[Tensor]:
         """The tensors that are held in memory."""
 
     @abstractmethod
@@ -177,7 +177,7 @@ class StoredPatterns(Patterns):
         return layers, heads, queries, keys
 
     @property
-    def held(self) -> list[Tensor]:
+    def tensors(self) -> list[Tensor]:
         """The tensors in memory."""
         return [self.weights]
 
@@ -244,7 +244,7 @@ class ComputedPatterns(Patterns):
         return len(self.query), heads, queries, self.key[0].shape[1]
 
     @property
-    def held(self) -> list[Tensor]:
+    def tensors(self) -> list[Tensor]:
         """The tensors in memory."""
         rules = [(scoring.sinks, scoring.bias, scoring.sight.mask) for scoring in self.scoring]
         optional = [tensor for rule in rules for tensor in rule if tensor is not None]

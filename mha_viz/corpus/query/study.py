@@ -284,7 +284,7 @@ class Study(TreebankStudy):
         Raises:
             ArgumentError: no such metric or head.
         """
-        return dict(display.known(display.study_paper)().study_figures(self, metric, head))
+        return dict(display.installed(display.study_paper)().study_figures(self, metric, head))
 
     def report(
         self,
@@ -310,7 +310,7 @@ class Study(TreebankStudy):
             ArgumentError: no such metric, head or width; a folder that holds a study.
             WriteError: the folder cannot be written.
         """
-        paper = display.known(display.study_paper)()
+        paper = display.installed(display.study_paper)()
         return Path(paper.write_report(self, folder, metric, head, column))
 
     def atlas(
@@ -343,5 +343,5 @@ class Study(TreebankStudy):
             MhaVizError: the model cannot be loaded.
             WriteError: the folder cannot be written.
         """
-        atlas = display.known(display.study_atlas)()
+        atlas = display.installed(display.study_atlas)()
         return Path(atlas.write_atlas(self, folder, model, by, on_progress))

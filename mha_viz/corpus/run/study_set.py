@@ -108,7 +108,7 @@ class StudySet(NamedTuple):
             `paper.figures.StudyFigure`, with `table`, `draw()` and `save("steps.pdf")`.
         """
         first = next(iter(self.studies.values()))
-        paper = display.known(display.study_paper)()
+        paper = display.installed(display.study_paper)()
         about = paper.source_line(first), head, first.layer_numbers
         return paper.over_steps(self.over_steps(), name, *about)
 

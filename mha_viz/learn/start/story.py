@@ -62,7 +62,9 @@ def payload(run: Followed, labels: Labels) -> bytes:
         "ids": [token.id for token in run.tokens],
         "author": run.author,
         "carrier": run.carrier,
-        "labels": [[[(e.label.title, e.score) for e in _known(h)] for h in row] for row in labels],
+        "labels": [
+            [[(e.label.title, e.score) for e in _pattern_labels(h)] for h in row] for row in labels
+        ],
         "guesses": [clean(label) for label in guesses.labels],
         "logTotal": guesses.log_total,
         "lens": [[(clean(label), p) for label, p in tokens] for tokens in run.lens],
@@ -176,7 +178,7 @@ def _why(run: Followed, labels: Labels, values: Mapping[str, Any]) -> str:
     return TEXTS("off.other")
 
 
-def _known(earned: Sequence[EarnedLabel]) -> list[EarnedLabel]:
+def _pattern_labels(earned: Sequence[EarnedLabel]) -> list[EarnedLabel]:
     """Return the labels that say what a head looks at, the most telling first."""
     telling = [earned_label for earned_label in earned if earned_label.label.key in FIRST]
     return sorted(telling, key=lambda earned_label: FIRST.index(earned_label.label.key))
@@ -186,7 +188,7 @@ def _named(row: Sequence[Sequence[EarnedLabel]]) -> str:
     """Name the heads of a layer by their first label."""
     kinds: dict[Label, list[str]] = {}
     for head, earned in enumerate(row):
-        for earned_label in _known(earned)[:1]:
+        for earned_label in _pattern_labels(earned)[:1]:
             kinds.setdefault(earned_label.label, []).append(f"H{head} {earned_label.score:.2f}")
     if not kinds:
         return TEXTS("heads.none")

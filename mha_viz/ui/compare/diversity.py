@@ -104,7 +104,7 @@ def _of_patterns(
 
 def _coverage(scene: Scene) -> None:
     record = scene.record
-    coverage = measures.coverage(record.kept("z"), record.W_O)
+    coverage = measures.coverage(record.require("z"), record.W_O)
     spans, apart, _ = _of_patterns(scene, measures.pattern_coverage)
     lines = {"heads together": coverage.together, "sum of single heads": coverage.apart}
     lines |= {"patterns together": spans, "sum of single patterns": apart}
@@ -112,7 +112,7 @@ def _coverage(scene: Scene) -> None:
 
 
 def _head_ranks(scene: Scene, view: Compare) -> None:
-    z = scene.record.kept("z")
+    z = scene.record.require("z")
     most = words.count(min(z.shape[-2:]), "direction")
     texts = TEXTS.figure("figures.head_ranks", count=most)
     ranks, title = effective_rank(z, scene.record.W_O).numpy(), texts["name"]
@@ -161,7 +161,7 @@ def _statements(scene: Scene, rows: list[Row]) -> None:
 
 
 def _rows(record: AttentionRecord) -> list[Row]:
-    z = record.kept("z")
+    z = record.require("z")
     variance, norm = (
         zip(*(side.tolist() for side in statement(z, record.W_O)), strict=True)
         for statement in (measures.variance_statement, measures.norm_statement)

@@ -151,7 +151,7 @@ def _matched(
 def _answer(match: _Match, second: Scene) -> None:
     """Say how many heads have a counterpart, how near, and how near by chance."""
     matches = match.matches
-    n_found, n = int(matches.found.sum()), len(matches.a)
+    n_found, n = int(matches.beyond_chance.sum()), len(matches.a)
     if matches.chance is None:
         st.info("On so few common tokens chance may bring any counterpart. Type a longer text.")
         return
@@ -172,7 +172,7 @@ def _named(second: Scene, view: Compare, match: _Match) -> None:
     """Name the heads that changed most and least, of those with a counterpart beyond chance."""
     matches, counterparts = match.matches, match.names
     order = np.argsort(matches.distance, kind="stable")
-    order = order[matches.found[order]]
+    order = order[matches.beyond_chance[order]]
     few = min(N_CHANGED, len(order) // 2)
     if not few:
         return
@@ -192,7 +192,7 @@ def _named(second: Scene, view: Compare, match: _Match) -> None:
 def _map(first: Scene, second: Scene, view: Compare, match: _Match) -> None:
     matches, shape = match.matches, (first.record.n_layers, first.record.n_heads)
     distance = match.by_head(matches.distance, shape)
-    beyond = match.by_head(matches.found.astype(float), shape) == 1
+    beyond = match.by_head(matches.beyond_chance.astype(float), shape) == 1
     numbers = second.record.layer_numbers
     counterparts = {
         head: words.head_name(*other, numbers=numbers) for head, other in match.names.items()
@@ -256,7 +256,7 @@ def _layers(first: Scene, second: Scene, view: Compare, match: _Match) -> None:
     """Draw how many heads of each layer have their counterpart in each layer of the other."""
     counts = np.zeros((first.record.n_layers, second.record.n_layers), int)
     matches = match.matches
-    a, b = (side[matches.found] for side in (matches.a, matches.b))
+    a, b = (side[matches.beyond_chance] for side in (matches.a, matches.b))
     np.add.at(counts, (a // matches.n_heads[0], b // matches.n_heads[1]), 1)
     rows, columns = (
         [f"{side} {name}" for name in layer_names(of.n_layers, of.layer_numbers)]

@@ -73,7 +73,7 @@ def opened_graph(content: bytes) -> str:
         return str(error)
     assert f"{found!r}{found.model}".encode() and len(found.nodes)
     assert PredictionGraph.from_bytes(found.to_bytes()).to_bytes() == found.to_bytes()
-    assert isfinite(found.grouped("text").held) and prediction_payload(found)
+    assert isfinite(found.grouped("text").path_sum) and prediction_payload(found)
     return ""
 
 

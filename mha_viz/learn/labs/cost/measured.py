@@ -87,11 +87,11 @@ def measure(
         )
         ways: tuple[Callable[[], object], ...] = (
             partial(torch.mm, tokens, weights),
-            partial(_kept, q, k, v),
+            partial(_pattern_bytes, q, k, v),
             # with a batch axis, without which torch has no fused kernel and makes all weights
             partial(fused_z, q[None], k[None], v[None]),
         )
-        pattern.append(_kept(q, k, v))
+        pattern.append(_pattern_bytes(q, k, v))
         for run in ways:
             run()  # the first time is slower: memory has to be allocated
             times.append(repeat(run, number=1, repeat=RUNS))
@@ -104,7 +104,7 @@ def measure(
     return Measured(median, fastest, pattern, speed, torch.get_num_threads())
 
 
-def _kept(q: Tensor, k: Tensor, v: Tensor) -> int:
+def _pattern_bytes(q: Tensor, k: Tensor, v: Tensor) -> int:
     """Run attention that keeps its weights, in groups of heads; return the weights' bytes."""
     group = heads_at_once(q.shape[1], len(q))
     size = 0

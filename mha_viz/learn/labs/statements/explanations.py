@@ -62,7 +62,12 @@ def why(
 
 def _numbers(sides: Sides, layer: int) -> Numbers:
     low, high = sides.sampled or (sides.low, sides.high)
-    values = {"left": sides.left, "right": sides.right, "low": sides.low, "high": sides.high}
+    values = {
+        "left": sides.left_side,
+        "right": sides.right_side,
+        "low": sides.low,
+        "high": sides.high,
+    }
     values |= {"drawn_low": low, "drawn_high": high, **sides.more}
     return {name: float(values[name][layer]) for name in values}
 

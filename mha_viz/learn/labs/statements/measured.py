@@ -36,7 +36,7 @@ def of_weights(weights: Sequence[Weights]) -> dict[str, Sides]:
     Source: principal angles, Bjorck and Golub 1973; diversity after Li et al. 2018.
 
     >>> sides = of_weights([torch.eye(4).reshape(4, 2, 2).transpose(0, 1)])
-    >>> float(sides["orthogonal"].left), float(sides["direct-sum"].left)
+    >>> float(sides["orthogonal"].left_side), float(sides["direct-sum"].left_side)
     (0.0, 4.0)
     """
     overlap, largest = [], []
@@ -102,7 +102,7 @@ def of_outputs(
     The variance of one token is not defined (NaN).
 
     >>> sides = of_outputs(torch.ones(1, 2, 1, 1), [torch.ones(2, 1, 3)])
-    >>> float(sides["norm"].left), float(sides["variance"].left)
+    >>> float(sides["norm"].left_side), float(sides["variance"].left_side)
     (12.0, nan)
     """
     norm, variance = norm_statement(z, W_O), variance_statement(z, W_O)
@@ -131,7 +131,8 @@ def of_pattern(pattern: Pattern, n_draws: int = N_DRAWS) -> dict[str, Sides]:
     of all parts less their total correlation is exactly the whole.
 
     >>> sides = of_pattern(torch.eye(4).expand(1, 2, 4, 4))
-    >>> [(round(float(side.left), 2), round(float(side.right), 2)) for side in sides.values()]
+    >>> numbers = [(float(side.left_side), float(side.right_side)) for side in sides.values()]
+    >>> [(round(first, 2), round(second, 2)) for first, second in numbers]
     [(1.39, 1.39), (1.39, 2.77), (1.39, 2.77), (1.39, 1.39)]
     """
     each, bounds = mutual_information(pattern), capacity(pattern)

@@ -85,7 +85,7 @@ class Sides:
 
     Args:
         low, high: what the left side lies between, for certain; the same where it is known.
-        right: the right side.
+        right_side: the right side.
         sampled: the left side's 95 % interval by random draws (low, high), where it was drawn.
         scale: what a relative tolerance is a share of; the right side's size where None.
         met: what must be true besides the relation.
@@ -94,14 +94,14 @@ class Sides:
 
     low: Layers
     high: Layers
-    right: Layers
+    right_side: Layers
     sampled: tuple[Layers, Layers] | None = None
     scale: Layers | None = None
     met: Tensor | None = None
     more: dict[str, Layers] = field(default_factory=dict)
 
     @property
-    def left(self) -> Layers:
+    def left_side(self) -> Layers:
         """The left side, or the middle of its interval."""
         low, high = (self.low, self.high) if self.sampled is None else self.sampled
         return (low + high) / 2
@@ -131,10 +131,10 @@ def judge(statement: Statement, sides: Sides) -> list[Verdict]:
     >>> judge(BY_KEY["norm"], Sides(one, 3 * one, two))[0].word
     'not decided'
     """
-    scale = sides.right.abs() if sides.scale is None else sides.scale
+    scale = sides.right_side.abs() if sides.scale is None else sides.scale
     verdicts = []
-    for layer in range(len(sides.right)):
-        right = float(sides.right[layer])
+    for layer in range(len(sides.right_side)):
+        right = float(sides.right_side[layer])
         condition = sides.met is None or bool(sides.met[layer])
         room = statement.tolerance * (float(scale[layer]) if statement.share_of else 1.0)
         low, high = float(sides.low[layer]), float(sides.high[layer])

@@ -185,7 +185,9 @@ def _shares(sides: Sides | None) -> tuple[np.ndarray, np.ndarray]:
     """Return both sides of each layer as shares of the larger one; none where nothing is known."""
     if sides is None:
         return np.zeros(0), np.zeros(0)
-    first, second = (side.detach().cpu().double().numpy() for side in (sides.left, sides.right))
+    first, second = (
+        side.detach().cpu().double().numpy() for side in (sides.left_side, sides.right_side)
+    )
     larger = np.maximum(np.maximum(abs(first), abs(second)), 1e-12)
     return first / larger, second / larger
 
@@ -258,13 +260,13 @@ def _picture(
 ) -> None:
     lines = {}
     if sides.exact:
-        lines[statement.left_name] = sides.left
+        lines[statement.left_name] = sides.left_side
     else:
         low, high = sides.sampled or (sides.low, sides.high)
         lines |= {f"{statement.left_name}, at least": low, f"{statement.left_name}, at most": high}
-    lines[statement.right_name] = sides.right
+    lines[statement.right_name] = sides.right_side
     if random is not None:
-        lines[f"{statement.left_name}, random weights"] = random.left
+        lines[f"{statement.left_name}, random weights"] = random.left_side
     lines |= {name: values for name, values in sides.more.items() if name != measured.HARMED_SHARE}
     arrays = {name: values.detach().cpu().numpy() for name, values in lines.items()}
     numbers = scene.record.layer_numbers
@@ -293,7 +295,7 @@ def _alike(choices: Choices, scene: Scene, layer: int) -> None:
             charts.matrix(choices.key(measure), block, title, rows=names, columns=names, cell=44)
 
     def spans() -> tuple[Coverage, Coverage]:
-        return pattern_coverage(record.pattern), coverage(record.kept("z"), record.W_O)
+        return pattern_coverage(record.pattern), coverage(record.require("z"), record.W_O)
 
     coverages = reporting.cached(scene, "spans", make=spans)
     ranks = [[side[layer] for side in covered] for covered in coverages]
@@ -324,7 +326,7 @@ def _importance(choices: Choices, scene: Scene, failed: lab.Failures) -> None:
     record, tested = scene.record, failed.trained
     rise = torch.full((record.n_layers, record.n_heads), torch.nan, dtype=torch.float64)
     rise[tuple(tested.heads.T)] = tested.change.mean(1).double()
-    norm = norm_of_mean_output(record.kept("z"), record.W_O).numpy()
+    norm = norm_of_mean_output(record.require("z"), record.W_O).numpy()
     titles = "I = ‖E[head]‖", "rise of the loss without it (nats per token)"
     figure_look: dict[str, Any] = {"layer_numbers": record.layer_numbers, "dark": look.dark()}
     figures.show(

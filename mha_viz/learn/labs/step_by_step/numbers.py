@@ -122,7 +122,7 @@ def step_by_step(
     joined = mixed.transpose(0, 1).flatten(1)
     output = joined @ weights.W_O.flatten(0, 1)
     output = output if weights.b_O is None else output + weights.b_O
-    compared.differences["z"] = gap(mixed, record.kept("z")[layer])
+    compared.differences["z"] = gap(mixed, record.require("z")[layer])
     compared.differences["output"] = gap(output, activations.output)
     return Steps(
         activations,

@@ -57,7 +57,7 @@ def _layer(choices: Choices, scene: Scene) -> None:
 
 def _walk(choices: Choices, scene: Scene, model: AttentionModel) -> None:
     record = scene.record
-    n_heads, _, width = record.kept("z").shape[1:]
+    n_heads, _, width = record.require("z").shape[1:]
     sizes = {"joined": width * n_heads, "squared": width * n_heads**2, "d_model": model.d_model}
     cover = TEXTS.predict(choices, "width", width=width, n_heads=n_heads, **sizes)
     picture = layout.placeholder(choices, "picture")
@@ -68,7 +68,7 @@ def _walk(choices: Choices, scene: Scene, model: AttentionModel) -> None:
     activations = activations_of(scene, model, view.layer)
     steps = step_by_step(model, record, view.layer, view.head, activations, _HIDES[mask])
     with picture, cover():
-        _whole(choices, scene, steps)
+        _draw_layer(choices, scene, steps)
     TEXTS.step("statement")
     _chosen_step(choices, scene, steps)
     code = pytorch_code(steps, record, view.model, view.layer, view.head, view.dtype)
@@ -76,7 +76,7 @@ def _walk(choices: Choices, scene: Scene, model: AttentionModel) -> None:
     TEXTS.fold(choices, "bugs", partial(_bugs, choices, steps, record))
 
 
-def _whole(choices: Choices, scene: Scene, steps: Steps) -> None:
+def _draw_layer(choices: Choices, scene: Scene, steps: Steps) -> None:
     """Draw the layer from its input to its output, with the shape of every tensor in the table."""
     view, X = selection.current(), steps.activations.X
     of_head = steps.query, steps.key, steps.value, steps.pattern, steps.z[view.head]

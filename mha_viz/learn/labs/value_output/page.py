@@ -50,7 +50,7 @@ def _lab(choices: Choices, scene: Scene) -> None:
     sizes = {"width": weights.W_O.shape[1], "d_model": model.d_model}
     TEXTS.fold(choices, "rank", partial(_rank, choices, scene, weights), **sizes)
     expanded = spread(weights)
-    parts = lab.parts(record.kept("z")[view.layer], expanded.W_O, expanded.b_O)
+    parts = lab.parts(record.require("z")[view.layer], expanded.W_O, expanded.b_O)
     settings, has_bias = words.settings(scene, layer), expanded.b_O is not None
     _parts(choices, settings, record, parts, activations, has_bias)
     TEXTS.fold(choices, "why-output", partial(_slices, choices, record, parts))

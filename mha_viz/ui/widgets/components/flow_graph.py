@@ -70,7 +70,7 @@ def prediction_graph(
 ) -> None:
     """Draw a graph of one prediction with its pinned nodes, and what belongs to it."""
     file = safe_name(f"graph_{graph.model}_{graph.position}", "graph")
-    parts = (graph.held, graph.value - graph.final_bias)
+    parts = (graph.path_sum, graph.value - graph.final_bias)
     explained = "{} of {} logits".format(*(format_number(part, signed=True) for part in parts))
     share = f"the largest edges, {format_share(graph.share)} of all: {explained}"
 
