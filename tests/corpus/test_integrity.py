@@ -11,12 +11,21 @@ from pathlib import Path
 from typing import Any
 
 import fsspec
+import numpy as np
+import pyarrow as pa
 import pytest
 
 import mha_viz as mv
 from mha_viz.corpus.sources import source as sources
 from mha_viz.corpus.store.address import Address
-from mha_viz.corpus.store.study_file import FILE, UNFINISHED
+from mha_viz.corpus.store.study_file import (
+    COUNTS,
+    FILE,
+    UNFINISHED,
+    begun_threads,
+    claim_folder,
+    open_study,
+)
 from mha_viz.corpus.store.temporary import delete_left_behind, temporary_folder
 from mha_viz.corpus.treebank.trees import sample_lines
 from mha_viz.errors import MhaVizError, StudyError, WriteError
@@ -176,3 +185,28 @@ def test_a_study_at_an_address_is_copied_before_it_is_opened() -> None:
     for address in (URL, Path(URL)):
         with pytest.raises(StudyError, match="bucket/study"):
             mv.Study.load(address)
+
+
+def test_many_heads_with_gold_trees_go_on_after_a_kill_and_are_added_up(tmp_path: Path) -> None:
+    n_rows, columns = 78 * 2 * 144, [f"hits_u{unit}" for unit in range(127)]
+    keys = np.indices((78, 2, 12, 12)).reshape(4, n_rows)
+    numbers = np.random.default_rng(5).integers(0, 97, (len(columns), n_rows))
+    relation, direction, layer, head = keys
+    table = {"half": ["fit"] * n_rows, "relation": relation.astype(str)}
+    table |= {"direction": direction.astype(str), "layer": layer, "head": head}
+    table |= {"n": layer, "hits": head} | dict(zip(columns, numbers, strict=True))
+    about: dict[str, dict[str, Any]] = {"model": {"n_layers": 12, "n_heads": 12}, "source": {}}
+    about["settings"] = {"keep_texts": True, "threads": 3}
+    killed, copy = tmp_path / "killed", tmp_path / "copy"
+    claim_folder(killed)
+    with open_study(killed, about) as file:
+        for _ in range(7):
+            file.add({"relations": pa.table(table)}, dict.fromkeys(COUNTS, 1), [])
+        shutil.copytree(killed, copy)
+    assert begun_threads(copy) == 3
+    with open_study(copy, about) as file:
+        assert file.n_shards == 7
+        with file.transaction():
+            file.add_up()
+        sums = file.read("SELECT count(*), sum(hits), sum(hits_u5)", "relations")
+    assert sums == [(n_rows, 7 * head.sum(), 7 * numbers[5].sum())]

@@ -11,6 +11,7 @@ import duckdb
 from mha_viz.errors import StudyError, WriteError
 from mha_viz.text.cleaning import visible
 
+_NO_MEMORY = "failed to pin block"  # as DuckDB says it while it commits
 _FULL = ("No space left", "Disk quota", "File too large")  # as the system says it
 
 
@@ -52,7 +53,8 @@ def _failed(folder: Path, error: Exception) -> StudyError | WriteError:
     reason = visible(str(error).strip().partition("\n")[0], 300)
     if isinstance(error, duckdb.Error):
         full = any(words in str(error) for words in _FULL)
-        if not full and not isinstance(error, duckdb.OutOfMemoryException):
+        no_memory = isinstance(error, duckdb.OutOfMemoryException) or _NO_MEMORY in str(error)
+        if not full and not no_memory:
             return StudyError(
                 f"The study {folder} is damaged ({reason}): restore it, or delete it and make it "
                 "anew."

@@ -36,7 +36,10 @@ MAX_SKIPPED_NAMED = 100  # texts that were skipped and are named; all of them ar
 _IDENTITY = {"model": "another model", "source": "another source", "settings": "other settings"}
 _BLOCK_BYTES = 2**16  # of the file: of the usual 2**18 a small study takes twice the space
 _HEADER_BYTES = 3 * 4096  # of a file that holds nothing yet
-_MEMORY = "64MB"  # as fast as more; what a step needs beyond it lies on the disk meanwhile
+_MEMORY_MB = 64  # as fast as more; what a step needs beyond it lies on the disk meanwhile
+_MAX_LOG = "128MB"  # beside the file: whoever opens it has the rows in it in memory
+_REPLAY_MEMORY = "1GB"  # of which such rows take what they need
+_MEMORY_MB_PER_HEAD = 2  # sums by relation grow with the heads, and cannot lie on the disk
 _TREES = {"parses": "trees", "untrained_parses": "untrained_trees"}  # rows -> their sums
 
 
@@ -210,14 +213,14 @@ def open_study(folder: Path, about: Mapping[str, Any]) -> Iterator[StudyFile]:
     path = _unfinished(folder)
     with writing(folder):
         shutil.rmtree(path.with_name(f"{path.name}.tmp"), ignore_errors=True)
-        connection = connect(memory=_MEMORY, threads=1)
+        connection = connect(_memory_limit(about["model"]), threads=1)
     try:
         with writing(folder):
             is_new = not path.exists()
             attach(connection, path, f"BLOCK_SIZE {_BLOCK_BYTES}" if is_new else "")
             connection.execute("USE study")
             connection.execute(f"SET temp_directory = {quoted(Path(f'{path}.tmp'))}")
-            connection.execute("SET checkpoint_threshold = '1GB'")  # see `StudyFile.checkpoint`
+            connection.execute(f"SET checkpoint_threshold = '{_MAX_LOG}'")
             if is_new or not connection.execute("SELECT 1 FROM duckdb_tables()").fetchall():
                 _begin(connection, about)
             file = StudyFile(folder, connection)
@@ -226,6 +229,11 @@ def open_study(folder: Path, about: Mapping[str, Any]) -> Iterator[StudyFile]:
     finally:
         with suppress(duckdb.Error):  # on a full disk the log stays beside the file
             connection.close()
+
+
+def _memory_limit(model: Mapping[str, Any]) -> str:
+    n_heads = model.get("n_layers", 0) * model.get("n_heads", 0)
+    return f"{max(_MEMORY_MB, n_heads * _MEMORY_MB_PER_HEAD)}MB"
 
 
 def _unfinished(folder: Path) -> Path:
@@ -257,7 +265,7 @@ def begun_threads(folder: Path) -> int | None:
     path = folder / FILE if (folder / FILE).exists() else _unfinished(folder)
     if not path.exists():
         return None
-    with writing(folder), connect(_MEMORY, 1) as connection:
+    with writing(folder), connect(_REPLAY_MEMORY, 1) as connection:
         attach(connection, path, "READ_ONLY" if path.name == FILE else "")
         if not connection.execute("SELECT 1 FROM duckdb_tables()").fetchall():
             return None  # it was stopped before it was begun
