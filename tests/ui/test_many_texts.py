@@ -135,7 +135,8 @@ def test_the_gold_tree_is_drawn_with_what_the_head_follows(study):
         drawn = [(a["start"], a["end"], a["label"], a["marked"]) for a in line["above"]]
         arcs = [(a.head, a.dependent, a.relation, a.to_head or a.to_dependent) for a in tree.arcs]
         assert drawn == arcs
-        assert [(a["start"], a["end"]) for a in line["below"]] == [look[:2] for look in tree.strongest]
+        below = [(arc["start"], arc["end"]) for arc in line["below"]]
+        assert below == [key[:2] for key in tree.strongest]
         hits = sum(arc[3] for arc in arcs)
         assert f"{hits} of {len(arcs)} arcs" in said(app).replace("\\", "")
 
