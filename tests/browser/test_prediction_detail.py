@@ -97,6 +97,7 @@ def test_importance_that_is_stopped_leaves_the_page_usable(open_page: OpenPage) 
     stop = page.locator(".st-key-stop_measuring button")
     stop.click()
     expect(stop).to_have_count(0)
+    page.get_by_role("combobox", name="Method").click()
     with next_run(page):
-        page.get_by_role("radio", name="Gradient of the loss").click()
+        page.get_by_role("option", name="Gradient of the loss").click()
     expect(button(page, "Measure")).to_be_enabled()
