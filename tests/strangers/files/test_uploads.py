@@ -98,7 +98,7 @@ def kept(server: Path, name: str) -> None:
     key = studies.add_texts(b"text\nA cat.\n", name)
     [path] = server.glob(f"*/{key}/*")
     assert path.read_bytes() == b"text\nA cat.\n" and len(path.name) < 100
-    assert 0 < len(studies.own()[key]) <= 60
+    assert 0 < len(studies.titles()[key]) <= 60
     studies.close()
     assert not any(server.iterdir())
 
@@ -114,4 +114,4 @@ def test_what_is_packed_is_refused_whatever_its_name(name: str) -> None:
     studies = Studies()
     with pytest.raises(ArgumentError, match="packed by gzip"):
         studies.add_texts(bomb, name)
-    assert not studies.own()
+    assert not studies.titles()
