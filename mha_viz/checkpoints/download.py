@@ -171,8 +171,8 @@ class Download:
                         self._note_progress(before + min(opened.tell(), n_bytes))
         except _EndedError:
             raise
-        # Whatever a connection breaks with: the library's kinds of errors change with its versions.
-        # Only where some had come is it passed over, and the rest is asked for again.
+        # The library that reads the connection changes, and its errors with it. One is passed over
+        # only where a part of the file has come, and the rest is asked for again.
         except Exception:
             if size(part) <= begun:
                 raise
