@@ -1,1 +1,1 @@
-"""What is fast is measured here, against peers and aims: `python -m benchmarks`."""
+"""Measurements of speed against peers and aims: `python -m benchmarks`."""

@@ -62,7 +62,7 @@ def until_painted(page: Any, condition: str, timeout: float = 60) -> float:
 
 
 def painted(condition: str, timeout: float) -> str:
-    """As JavaScript, a promise of what `until_painted` returns.
+    """Write the JavaScript of a promise of what `until_painted` returns.
 
     The app's content security policy lets no page make scripts of strings, which Playwright's own
     waiting does at every frame.

@@ -1,4 +1,4 @@
-"""What the importance of every head costs: in batches with reuse, head by head, and by gradient."""
+"""Cost of every head's importance: in batches with reuse, head by head, and by gradient."""
 
 from __future__ import annotations
 

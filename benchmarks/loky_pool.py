@@ -1,4 +1,4 @@
-"""What loky's executor does where heavy work needs a pool: `python -m benchmarks.loky_pool`.
+"""Trial of loky's executor as the pool of heavy work: `python -m benchmarks.loky_pool`.
 
 Run with loky installed (`pip install loky`), which the app does not need. Tried with loky 3.5. It
 prints, for each reason that the app has for processes of its own (`mha_viz.ui.jobs.process`),

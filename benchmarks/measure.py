@@ -36,12 +36,12 @@ class Result:
 
 
 def at_most(median: float, aim: float) -> bool:
-    """Whether a median is as small as aimed at, but for what differs from run to run."""
+    """Tell whether a median is as small as aimed at, within 5 %."""
     return median <= aim * (1 + NOISE)
 
 
 def at_least(median: float, aim: float) -> bool:
-    """Whether a median is as large as aimed at, but for what differs from run to run."""
+    """Tell whether a median is as large as aimed at, within 5 %."""
     return median >= aim / (1 + NOISE)
 
 

@@ -1,4 +1,4 @@
-"""What a person waits for at the start: the app's page, its first picture, the command's answer."""
+"""Waits at the start: for the app's page, its first picture, the command's answer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What it costs to keep every pattern: our forward pass beside transformers' own."""
+"""Cost of keeping every pattern: our forward pass beside transformers' own."""
 
 from __future__ import annotations
 

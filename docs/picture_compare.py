@@ -1,4 +1,4 @@
-"""Whether a picture of the app still shows what the app shows.
+"""Comparison of the docs' pictures with what the app shows now.
 
 Not pixel by pixel: another machine has other fonts, and the last digits of its numbers differ. Each
 picture carries what can be read on its page (its accessibility tree); that has to say the same, up
@@ -23,7 +23,7 @@ FLEETING = re.compile(  # of this run, this machine, this port
 
 
 def differences(taken: Image.Image, kept: Image.Image) -> list[str]:
-    """What a picture just taken shows otherwise than the one that is kept, in words; none if alike.
+    """Describe what differs between a new picture and the stored one; empty if alike.
 
     Args:
         taken, kept: as PNG files hold them, with the text of their page in `info["seen"]`.
@@ -36,7 +36,7 @@ def differences(taken: Image.Image, kept: Image.Image) -> list[str]:
 
 
 def lasting(seen: str) -> str:
-    """What can be read on a page without what another run has otherwise."""
+    """Return the text of a page without what differs from run to run."""
     return FLEETING.sub("", seen)
 
 
@@ -66,7 +66,7 @@ def changed_share(taken: Image.Image, kept: Image.Image) -> float:
 
 
 def _near(before: str, after: str) -> bool:
-    """Whether two lines with the same words have nearly the same numbers."""
+    """Tell whether two lines with the same words have nearly the same numbers."""
     numbers = [
         [float(number.replace(",", "").replace("−", "-")) for number in NUMBER.findall(line)]
         for line in (before, after)

@@ -18,7 +18,7 @@ KEEP = ("pattern", "z", "query", "key", "value")
 
 
 def first_run() -> StoredRun:
-    """What the app's first page shows, computed by the model itself."""
+    """Compute what the app's first page shows by the model itself."""
     model = load(DEFAULT.model, device="cpu")
     record = model.trace(DEFAULT.text, keep=KEEP)
     random = untrained_copy(model)

@@ -1,4 +1,4 @@
-"""What a GPU finds is what the processor finds: the same calls on both, value by value.
+"""The same calls on a GPU and on the processor, compared value by value.
 
 Runs where torch has CUDA or Apple's MPS; CONTRIBUTING.md says so, as the machines that test a
 change have neither. `tests/engine/test_other_devices.py` runs everywhere, on devices that are not

@@ -1,4 +1,4 @@
-"""What a page has painted, and where."""
+"""Readings of what a page has painted, and where."""
 
 import base64
 import re
@@ -23,7 +23,7 @@ def pixels(page: Page, selector: str) -> np.ndarray:
 
 
 def tile_box(page: Page, layer: int, head: int) -> dict[str, float]:
-    """Where a tile of the matrix lies, from the labels around it."""
+    """Find a tile of the matrix from the labels around it."""
     page.locator(".head-grid .axis").first.wait_for()
     canvas = page.locator(".head-grid .cells").bounding_box()
     row = page.locator(".head-grid .axis.row", has_text=re.compile(rf"^L{layer}$")).bounding_box()

@@ -1,4 +1,4 @@
-"""Which models there are: names, the Hub and its cache, and configs that cannot be read."""
+"""The catalog of models: names, the Hub and its cache, and configs that cannot be read."""
 
 import threading
 from pathlib import Path

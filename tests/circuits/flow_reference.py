@@ -67,7 +67,7 @@ def gpt_neox(model: AttentionModel, x: Tensor, layer: int, A: Tensor) -> list[Pa
 
 
 def through(norm: torch.nn.LayerNorm, parts: dict[object, Tensor]) -> dict[object, Tensor]:
-    """What a LayerNorm makes of the parts of its input with the scale of their sum."""
+    """Pass the parts of an input through a LayerNorm, with the scale of their sum."""
     whole = sum(parts.values())
     scale = (whole.var(-1, unbiased=False, keepdim=True) + norm.eps).sqrt()
     found = {

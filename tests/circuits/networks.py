@@ -19,7 +19,7 @@ Norms = list[nn.Module]
 
 
 class Family(NamedTuple):
-    """How to build it, and which norms a layer has.
+    """Builder of a small network, and the norms of its layers.
 
     Args:
         build: a network.
@@ -139,7 +139,7 @@ def matrix(norm: nn.Module) -> Tensor:
 
 
 def in_order(norms: Norms, d_model: int) -> Tensor:
-    """What several norms do, one after the other."""
+    """Multiply the matrices of several norms, in their order."""
     whole = torch.eye(d_model, dtype=torch.float64)
     for norm in norms:
         whole = whole @ matrix(norm)

@@ -1,4 +1,4 @@
-"""What tests of the attention function share: inputs, and attention row by row in plain Python."""
+"""Inputs for tests of the attention function, and attention row by row in plain Python."""
 
 import math
 

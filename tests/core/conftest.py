@@ -1,4 +1,4 @@
-"""What tests of several files of the core share."""
+"""Fixtures of several files of the core."""
 
 import jaxtyping
 import pytest

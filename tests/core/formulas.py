@@ -14,7 +14,7 @@ Array = NDArray[np.float64]
 
 
 class Text(NamedTuple):
-    """What a formula may need beyond a pattern; `sees` is (query, key)."""
+    """Facts of a text that a formula may need beyond a pattern; `sees` is (query, key)."""
 
     ids: NDArray[np.int64]
     special: NDArray[np.bool_]
@@ -27,7 +27,7 @@ FORMULAS: dict[str, Callable[..., Any]] = {}
 
 
 def formula(latex: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """What follows spells out this LaTeX; its name is the metric's key."""
+    """Register the function below as this LaTeX; its name is the metric's key."""
 
     def kept(function: Callable[..., Any]) -> Callable[..., Any]:
         LATEX[function.__name__], FORMULAS[function.__name__] = latex, function

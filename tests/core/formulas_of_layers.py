@@ -96,7 +96,7 @@ def attention_rollout(A: Array) -> Array:
 
 @formula(r"\max\text{-flow}\big((L, q) \to (0, k)\big)\ \text{with capacities } M_\ell")
 def attention_flow(A: Array, q: int) -> Array:
-    """As a linear program: what leaves (L, q), if nothing is lost but at (0, k)."""
+    """Solve as a linear program: what leaves (L, q), if nothing is lost but at (0, k)."""
     layers, n = A.shape[0], A.shape[-1]
     capacity = M(A).ravel()  # of the pipe from (l + 1, a) to (l, b)
     balance = np.zeros((layers + 1, n, capacity.size))

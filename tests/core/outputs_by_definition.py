@@ -1,4 +1,4 @@
-"""What tests of heads' outputs share: random W_O, and the outputs written out in full."""
+"""Random W_O for tests of heads' outputs, and the outputs written out in full."""
 
 import math
 

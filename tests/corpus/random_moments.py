@@ -23,9 +23,11 @@ PER_SHARD = 4
 
 
 def acting(seed: int, act: Callable[[], None]) -> dict[str, Callable[..., Any]]:
-    """What takes the place of `StudyFile.insert`, its `checkpoint`, `Path.replace` and the progress
-    of a study, so that one of its moments, drawn by the seed, is acted at: some rows, a move of the
-    log into the file, a change of a name, or a batch."""
+    """Return stand-ins for `StudyFile.insert`, its `checkpoint`, `Path.replace` and the progress.
+
+    They act at one moment of a study, drawn by the seed: some rows, a move of the log into the
+    file, a change of a name, or a batch.
+    """
     left, insert, checkpoint = (
         random.Random(seed).randrange(1, MOMENTS),
         StudyFile.insert,

@@ -1,4 +1,4 @@
-"""What the study of a corpus must give: each text by itself, through the report of its record."""
+"""Reference of a study: each text by itself, through the report of its record."""
 
 import numpy as np
 import torch
@@ -28,7 +28,7 @@ def items(texts=TEXTS) -> list[Item]:
 
 
 def small(name: str) -> mv.AttentionModel:
-    """In float64, so that a text runs alike by itself and in a batch; records are float32."""
+    """Build it in float64, so that a text runs alike alone and in a batch; records are float32."""
     model = build({**SINGLE, **PAIRED}[name], name)
     if name != "gpt_oss":  # whose experts torch multiplies in float32 at most
         model.network.double()

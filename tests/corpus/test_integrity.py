@@ -50,7 +50,7 @@ def study(whole: Path, tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("seed", range(17))
 def test_a_changed_bit_is_told_or_changes_no_value(whole: Path, study: Path, seed: int) -> None:
-    """Of the file some bytes belong to nothing; all others stand below a checksum."""
+    """Change a bit: some bytes of a file belong to nothing, all others stand below a checksum."""
     content = bytearray((study / FILE).read_bytes())
     dice = random.Random(seed)
     content[dice.randrange(len(content))] ^= 1 << dice.randrange(8)
@@ -146,7 +146,7 @@ URL = "memory://bucket/study"
 
 @pytest.fixture
 def memory() -> Iterator[Any]:
-    """What memory:// holds."""
+    """Give the file system behind memory://, and empty it in the end."""
     found = fsspec.filesystem("memory")
     yield found
     found.store.clear()

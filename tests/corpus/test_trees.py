@@ -158,7 +158,7 @@ def test_equal_weights_give_a_tree_all_the_same():
 
 
 def found_arcs(words, sentence):
-    """How many of a sentence's arcs are in the tree of one head's (word, word)."""
+    """Count the arcs of a sentence in the tree of one head's (word, word)."""
     kept = tree_words(sentence, covered(sentence))
     gold = as_tensors([(sentence, covered(sentence))])
     assert gold.words.tolist() == [kept]

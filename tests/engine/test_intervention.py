@@ -296,7 +296,7 @@ def test_threads_with_different_gates_on_one_model_do_not_mix():
 
 
 def test_a_run_within_a_run_has_its_own_heads():
-    """What happens to heads travels with its run, not with the thread that runs it."""
+    """Change heads in one of two runs: changes travel with the run, not with its thread."""
     model = build("gpt2")
     plain, said, inner = model.trace(TEXT), mv.predict(model, TEXT).log_probs, []
     gated = model.trace(TEXT, gates=gates_of(model, (0, 1), (2, 3)))

@@ -1,4 +1,4 @@
-"""What a layer's attention is given and gives, against hooks on the network's own eager run."""
+"""Inputs and outputs of a layer's attention, against hooks on the network's own eager run."""
 
 import pytest
 import torch
@@ -20,7 +20,7 @@ TWELVE = "a mat sat on the cat and ran on the mat and"
 
 
 def heard(network, reads_query, reads_key, writes, calls=1, **inputs):
-    """What three modules of a network read, read and write at each call, by its own attention."""
+    """Record what three modules read, read and write at each call, by its own attention."""
     caught = {"X": [], "Y": [], "output": []}
     hooks = [
         reads_query.register_forward_pre_hook(lambda _, args: caught["X"].append(args[0][0])),

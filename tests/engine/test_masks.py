@@ -1,4 +1,4 @@
-"""What a run let its queries see, and that whatever is measured against it agrees."""
+"""Keys that a run let its queries see, and measures that agree with them."""
 
 import functools
 

@@ -23,7 +23,7 @@ _BLOCK = {  # what the layer's attention reads
 
 
 def real(network, module, reads, ids):
-    """What a module of the real network, with its own eager attention, reads and writes."""
+    """Record what a module of the real network, with its own eager attention, reads and writes."""
     caught = {}
     hooks = [
         reads.register_forward_pre_hook(

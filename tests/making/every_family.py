@@ -61,5 +61,5 @@ def text_for(name: str) -> str:
 
 
 def miss(parts: torch.Tensor, whole: torch.Tensor) -> float:
-    """How far a sum is from the whole, by the whole's largest number."""
+    """Compute how far a sum is from the whole, by the whole's largest number."""
     return float((parts - whole).abs().max() / whole.abs().max())

@@ -147,13 +147,13 @@ class Answer(BaseHTTPRequestHandler):
 
 
 def _name_of(file: Path) -> str:
-    """Of its content, by which the cache keeps it: another kind of name for large files."""
+    """Hash its content as the cache does: another way for large files."""
     known = hashlib.sha256 if file.suffix == ".safetensors" else hashlib.sha1
     return known(file.read_bytes()).hexdigest()
 
 
 def _large(file: Path) -> dict[str, Any]:
-    """What the Hub says more of a large file."""
+    """Return what the Hub adds of a large file."""
     if file.suffix != ".safetensors":
         return {}
     return {"lfs": {"sha256": _name_of(file), "size": file.stat().st_size, "pointerSize": 134}}
@@ -169,7 +169,7 @@ def closed(answer: Answer) -> None:
 
 
 def reset(answer: Answer) -> None:
-    """As where a router has forgotten the connection."""
+    """End the connection without a word, as a router that has forgotten it."""
     answer.close_connection = True
     answer.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     answer.connection.close()
@@ -186,7 +186,7 @@ def cut(answer: Answer) -> None:
 
 
 def spoilt(answer: Answer) -> None:
-    """As many bytes as there should be, but others."""
+    """Send as many bytes as there should be, but others."""
     body = answer.file().read_bytes()
     answer.send(200, body[:-1] + b"?", etag=_name_of(answer.file()))
 
@@ -203,7 +203,7 @@ def slow(answer: Answer) -> None:
 
 
 def garbage(answer: Answer) -> None:
-    """What answers speaks no HTTP."""
+    """Answer in something that is no HTTP."""
     answer.close_connection = True
     answer.wfile.write(b"\x00\xff\x13 SSH-2.0 not HTTP at all\r\n\r\n" * 4)
 

@@ -75,7 +75,7 @@ class ElsewhereTensor(Tensor):
 
 
 class _MadeHere(TorchFunctionMode):
-    """What makes tensors of Python's numbers here first, as torch does before it moves them."""
+    """Mode that makes tensors of numbers here first, as torch does before it moves them."""
 
     def __torch_function__(
         self, func: Any, types: Any, args: Any = (), kwargs: Mapping[str, Any] | None = None
@@ -87,7 +87,7 @@ class _MadeHere(TorchFunctionMode):
 
 
 class _Elsewhere(TorchDispatchMode):
-    """What makes tensors on these devices, and moves them there."""
+    """Mode that makes tensors on these devices, and moves them there."""
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: Any = (), kwargs: Mapping[str, Any] | None = None

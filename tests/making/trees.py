@@ -83,7 +83,7 @@ def plain_words(pattern: np.ndarray, tokens: Sequence[Token], sentence: Sentence
 def plain_relations(
     texts: Iterable[tuple[np.ndarray, Sequence[Token], Sentence]], *, causal: bool
 ) -> tuple[dict[tuple[str, ...], int], dict[tuple[str, ...], int]]:
-    """How often one head's strongest other word was asked for, and was right, arc by arc.
+    """Count how often one head's strongest other word was asked for, and right, arc by arc.
 
     Args:
         texts: pattern of the head, tokens and tree of each.

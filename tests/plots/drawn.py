@@ -1,4 +1,4 @@
-"""What tests of several figures share: names that try to be markup, and what a figure says."""
+"""Names that try to be markup, and readings of what a figure says."""
 
 import json
 
@@ -21,7 +21,7 @@ def texts(figure: go.Figure) -> str:
 
 
 def is_neutral(figure: go.Figure) -> bool:
-    """Whether HOSTILE, given as any text, is nowhere read as markup or as a template."""
+    """Tell whether HOSTILE, as any text, is nowhere read as markup or as a template."""
     text = json.dumps(figure.to_plotly_json(), default=np.ndarray.tolist)
     templates = " ".join(trace.hovertemplate or "" for trace in figure.data)
     return "<b>x</b>" not in text and "$y$" not in text and "%{z} &" not in templates

@@ -1,4 +1,4 @@
-"""How many of strangers' cases are tried: a few, the same each day, or many in `make fuzz`."""
+"""Numbers of strangers' cases: a few, the same each day, or many in `make fuzz`."""
 
 import os
 

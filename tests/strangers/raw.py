@@ -46,7 +46,7 @@ def frame(payload: bytes, kind: int = BINARY, *, last: bool = True) -> bytes:
 
 
 def has_ended(connection: socket.socket) -> bool:
-    """Whether the server has closed a connection; what it sent before is skipped."""
+    """Tell whether the server has closed a connection; what it sent before is skipped."""
     connection.setblocking(False)
     with contextlib.suppress(BlockingIOError):
         try:

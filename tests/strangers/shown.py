@@ -1,4 +1,4 @@
-"""What of a page Streamlit reads as markdown, and hostile text in it that would come alive."""
+"""Parts of a page that Streamlit reads as markdown, and hostile text that would come alive."""
 
 import re
 from collections.abc import Iterator, Sequence

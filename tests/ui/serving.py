@@ -49,7 +49,7 @@ def serving(folder: Path, **env: str) -> Iterator[int]:
 
 @contextlib.contextmanager
 def served(folder: Path, *before: str, **env: str) -> Iterator[tuple[int, Callable[[str], str]]]:
-    """As `serving`, with `ask(code)`: what the process has in `answer` when it has run that.
+    """Serve like `serving`, with `ask(code)`: the process runs it and sends its `answer`.
 
     Args:
         folder: for the log of the app, and what it is asked.
@@ -96,7 +96,7 @@ def served(folder: Path, *before: str, **env: str) -> Iterator[tuple[int, Callab
 def answer(
     port: int, host: str, origin: str = "", *, websocket: bool = False, path: str = "/"
 ) -> bytes:
-    """What the server sends on one GET with this Host and Origin; of a websocket, how it begins."""
+    """Return the answer to a GET with this Host and Origin; the beginning of a websocket's."""
     lines = [f"GET {path} HTTP/1.1", f"Host: {host}"]
     lines += [f"Origin: {origin}"] if origin else []
     if websocket:
@@ -147,7 +147,7 @@ class OpenPage(contextlib.ExitStack):
         return self.follow(page, urlencode(params))
 
     def follow(self, page: str, query: str) -> list[str]:
-        """As `show`, with all behind the question mark as it is."""
+        """Show a page like `show`, with all behind the question mark as it is."""
         message = BackMsg()
         message.rerun_script.query_string = query
         message.rerun_script.page_name = page

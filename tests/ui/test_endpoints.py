@@ -1,4 +1,4 @@
-"""What a server sends: endpoints, log, headers and the page's style, by real requests."""
+"""Endpoints, log, headers and the page's style, by real requests."""
 
 import asyncio
 import gzip

@@ -97,7 +97,7 @@ def test_an_error_in_a_callback_is_a_sentence_on_the_next_page_and_gone_after_it
 
 
 def test_every_callback_of_a_widget_is_guarded():
-    """What Streamlit calls is made by `guarded`; strings are modes, other names our own parts."""
+    """Find all that Streamlit calls: `guarded` makes it; strings are modes, names our own parts."""
     unguarded = []
     for path in sorted(UI.rglob("*.py")):
         tree = ast.parse(path.read_text("utf-8"))

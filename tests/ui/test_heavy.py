@@ -108,7 +108,7 @@ SCENE = Scene("a model", "cpu", "float32", "encoder", "a text", None)
 
 
 class Overtaken(BaseException):
-    """As what Streamlit raises where a run that was overtaken reads its state."""
+    """Exception like Streamlit's where a run that was overtaken reads its state."""
 
 
 def test_an_overtaken_run_ends_with_its_block_and_leaves_nothing(monkeypatch) -> None:

@@ -20,13 +20,13 @@ WORDS = "the old dog slept while a young cat watched two birds".split()
 
 
 def text(number: int) -> str:
-    """Of another length and other words for each, but every fifth asks for the same."""
+    """Write texts of different words and lengths; every fifth is the same."""
     number -= number % 5 == 4
     return " ".join([*WORDS[number % 7 :], *WORDS[: number % 4 + 1]]) + f" {number}"
 
 
 def seen(number: int, cache: Cache) -> tuple[bytes, np.ndarray, np.ndarray, np.ndarray]:
-    """What one visitor's page takes: all heads, their report, and what their switches change."""
+    """Compute what one visitor's page takes: all heads, their report, their switches' change."""
     model = mv.load(("tiny-bert", "tiny-gpt2")[number // 5 % 2])
     off = [(number % 4, number % 8), ((number + 1) % 4, (number + 3) % 8)]
 

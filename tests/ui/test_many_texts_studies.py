@@ -1,4 +1,4 @@
-"""What visitors may give the page Many texts, and whose studies they meet there."""
+"""Texts of visitors on the page Many texts, and the studies that they meet there."""
 
 import threading
 from dataclasses import replace

@@ -33,7 +33,7 @@ def one_head(facet: str, model: str = "tiny-bert", **params: str):
 
 
 def sent(app, name: str):
-    """What a component of the page gets."""
+    """Return what a component of the page gets."""
     (part,) = (
         one.proto
         for one in app.get("bidi_component")

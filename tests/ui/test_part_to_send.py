@@ -1,4 +1,4 @@
-"""What the browser gets of heads: the grid, and exact weights of a part of a long text."""
+"""Heads as the browser gets them: the grid, and exact weights of a part of a long text."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What a visitor's page holds on the server, and that it goes when he does."""
+"""Memory of a visitor's page on the server, which goes when the visitor does."""
 
 import pytest
 

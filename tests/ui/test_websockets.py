@@ -28,7 +28,7 @@ class House:
             pass
 
     async def come(self, name: str, address: str = "127.0.0.1") -> bool:
-        """Whether it is let in, and not closed at once."""
+        """Tell whether it is let in, and not closed at once."""
         self.now += 0.1
         heard: asyncio.Queue = asyncio.Queue()
 

@@ -1,4 +1,4 @@
-"""What the browser reads out of a payload, for tests in Python."""
+"""Payloads read as the browser reads them, for tests in Python."""
 
 from typing import Any
 

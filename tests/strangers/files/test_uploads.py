@@ -23,7 +23,7 @@ _FOREIGN = re.compile(r"Traceback|Error\b|sys\.|universal-newline|parse_\w+|obje
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> mv.AttentionModel:
-    """What is loaded and run once is nobody's growth."""
+    """Load and run once what would count as growth later."""
     model = mv.load("tiny-bert")
     for suffix, content in WHOLE.items():
         path = tmp_path_factory.mktemp("whole") / f"whole{suffix}"
@@ -40,7 +40,7 @@ def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def joined(path: Path) -> str | None:
-    """How the sentences of a file are joined: where it has documents, as it may be asked for."""
+    """Return how sentences of a file are joined: where it has documents, as a page may ask."""
     content = path.read_bytes()
     return "document" if b"# newdoc" in content or b"#begin document" in content else None
 

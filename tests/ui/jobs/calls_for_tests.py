@@ -1,4 +1,4 @@
-"""What the tests have done in other processes: functions that end well, badly, or not at all.
+"""Functions that tests run in other processes: they end well, badly, or not at all.
 
 torch is imported where it is used: a server that only asks for these does without.
 """

@@ -19,7 +19,7 @@ LONG = 60  # seconds until a test counts as hanging
 
 
 class Overtaken(BaseException):
-    """As Streamlit ends the run of a page: it is no `Exception`."""
+    """End of a page's run as Streamlit raises it: it is no `Exception`."""
 
 
 class Gate:

@@ -33,7 +33,7 @@ _CONFIG = {"displaylogo": False, "modeBarButtonsToRemove": ["toImage"]}
 
 
 class About(TypedDict, total=False):
-    """What belongs to a figure.
+    """Name, sentences, table and settings of a figure.
 
     - `name`: the figure's name in its files and to screen readers.
     - `how_to_read`: one or two sentences below the figure.
