@@ -51,6 +51,18 @@ test("the wheel zooms about the pointer, at once; Python hears of it when it res
   assert.deepEqual(page.views()[1], { window: "" });
 });
 
+test("another text that comes in the midst of a zoom ends it, and the page can be ready", () => {
+  const page = openBench();
+  const { pending } = globalThis[Symbol.for("mha_viz.readiness")];
+  wheel(page, page.cell(8, 2), -200);
+  assert.ok(pending.has("zoom"));
+  page.say({ payload: putPayload(bytesIn(python.pooled.grid)) });
+  assert.ok(!pending.has("zoom"));
+  pass(1000);
+  assert.deepEqual(page.views(), []);
+  assert.deepEqual(partOf(page), [0, 0, page.all(".head-view .word").length, page.all(".head-view .word").length]);
+});
+
 test("a part that Python names is shown, with its words, numbers and place", () => {
   const page = zoomedIn();
   assert.deepEqual(partOf(page), [3, 5, 4, 4]);

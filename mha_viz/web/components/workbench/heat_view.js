@@ -48,7 +48,10 @@ export class HeatView {
    */
   draw(scene, width, height) {
     const { header } = scene;
-    if (this.scene?.header.id !== header.id) this.moving = this.hover = null;
+    if (this.scene?.header.id !== header.id) {
+      this.dropMove();
+      this.hover = null;
+    }
     this.scene = scene;
     const theme = themeOf(this.root);
     const style = getComputedStyle(this.root);
@@ -175,12 +178,19 @@ export class HeatView {
     setPending("zoom", true);
   }
 
+  /** Choose the part that has come to rest. */
   settle() {
-    clearTimeout(this.settleTimer);
     if (!this.moving) return;
     const part = onCells(this.moving, this.size);
     this.moving = null;
     this.out.show(isAll(part, this.size) ? null : part);
+    this.dropMove();
+  }
+
+  /** Leave the part that a zoom has moved to and not chosen. */
+  dropMove() {
+    clearTimeout(this.settleTimer);
+    this.moving = null;
     setPending("zoom", false);
   }
 
@@ -203,9 +213,8 @@ export class HeatView {
   unzoom() {
     const { moving } = this;
     this.moving = null;
-    clearTimeout(this.settleTimer);
     this.out.show(null);
-    setPending("zoom", false);
+    this.dropMove();
     if (moving) this.paint();
   }
 
