@@ -67,14 +67,40 @@ test("what a component sends is waited for until the next run has ended", async 
   const messages = [];
   const { setTriggerValue } = readiness.observed({ setTriggerValue: (...message) => messages.push(message) });
   setTriggerValue("view", 7);
-  assert.deepEqual(messages, [["view", 7]]);
   assert.equal(shown(), "working");
+  pass(0);
+  assert.deepEqual(messages, [["view", 7]]);
   ready({ data: { session: "a", run: 1 } }); // the run before, drawn again
   await nextFrame();
   assert.equal(shown(), "working");
   ready({ data: { session: "a", run: 2 } });
   await nextFrame();
   assert.equal(shown(), "2");
+});
+
+test("messages of two components are never in one batch, for which Streamlit runs one fragment", () => {
+  begin();
+  const batches = []; // as Streamlit makes them: what is sent before its timer is called
+  let isOpen = false;
+  const component = (name) => ({
+    parentElement: document.createElement("div"),
+    setTriggerValue: (_, value) => {
+      if (!isOpen) batches.push([]);
+      if (!isOpen) setTimeout(() => (isOpen = false));
+      isOpen = true;
+      batches.at(-1).push(`${name}${value}`);
+    },
+  });
+  const [bench, requests] = ["bench", "requests"].map(component).map(readiness.observed);
+  requests.setTriggerValue("view", 2);
+  bench.setTriggerValue("view", 3);
+  bench.setTriggerValue("view", 5);
+  requests.setTriggerValue("view", 7);
+  pass(50);
+  assert.deepEqual(batches, [["requests2", "requests7"], ["bench3", "bench5"]]);
+  bench.setTriggerValue("view", 11);
+  pass(50);
+  assert.deepEqual(batches.at(-1), ["bench11"]);
 });
 
 test("a run that never comes is given up", async () => {

@@ -6,7 +6,7 @@ const MAX_WAIT_MS = 30_000; // ms until a run that was requested is given up: th
 /** The readiness of this page, which all components share. */
 export function readiness() {
   const name = Symbol.for("mha_viz.readiness");
-  globalThis[name] ??= { session: "", run: 0, requests: 0, pending: new Set(), onChange: () => {} };
+  globalThis[name] ??= { session: "", run: 0, requests: 0, pending: new Set(), onChange: () => {}, sender: null, batches: 0 };
   return globalThis[name];
 }
 
@@ -43,11 +43,29 @@ export function markPainted(parent, isPainted = true) {
   else element.removeAttribute("data-painted");
 }
 
+/**
+ * Send a message in a batch without those of other components. Streamlit gathers what is sent until its next timer,
+ * and runs for all of it the fragment of the first one: what the others chose would never be confirmed. On a slow
+ * machine, timers that are due at different times are called together.
+ * @param {any} sender @param {() => void} send
+ */
+function sendApart(sender, send) {
+  setTimeout(() => { // a widget of Streamlit has a batch of its own as well, and it has left by then
+    const state = readiness();
+    if (state.batches && state.sender !== sender) return sendApart(sender, send);
+    Object.assign(state, { sender, batches: state.batches + 1 });
+    expectRun(); // a run that has ended meanwhile answers another message
+    send();
+    setTimeout(() => (state.batches -= 1)); // Streamlit's timer, which was set before, has been called by then
+  });
+}
+
 /** A component's argument that notes each run that it causes. @param {any} component */
 export function observed(component) {
+  const sender = component.parentElement ?? component;
   const noting = (/** @type {Function} */ send) => (/** @type {any[]} */ ...values) => {
     expectRun();
-    send(...values);
+    sendApart(sender, () => send(...values));
   };
   const { setTriggerValue, setStateValue } = component;
   return { ...component, setTriggerValue: noting(setTriggerValue), setStateValue: noting(setStateValue) };
