@@ -67,6 +67,8 @@ def test_twins_shows_the_similarity(name, measure, order):
     for head, twin in zip(range(32), nearest["Nearest"], strict=True):
         assert apart[head, NAMES.index(twin)] == near(apart[head].min())
     once = sorted((apart[i, j], (i, j)) for i in range(32) for j in range(i + 1, 32))[:5]
+    (clusters,) = (shown.value["Which"] for shown in app.table if "Which" in shown.value)
+    assert sorted(", ".join(clusters).split(", ")) == NAMES
     named = list(app.pills(key="nearest_pairs").options)
     assert [text.split(": ")[1] for text in named] == [
         format_number(max(distance, 0)) for distance, _ in once

@@ -46,6 +46,7 @@ def test_a_link_with_a_seed_opens_the_same_text_and_its_record(page):
     scene = page.scenes[-1]
     assert isinstance(scene, WrittenScene) and scene.record.text == expected.text
     assert scene.record == expected.record
+    assert page.calls[-1]["data"]["coming"]["position"] == len(scene.record.tokens)
     assert set(settings) | {"written"} <= set(app.query_params)
 
 
