@@ -8,7 +8,7 @@ from pathlib import Path
 
 import torch
 
-from mha_viz.core.metrics import LABELS, METRICS, Label, Metric, head_table, table
+from mha_viz.core.metrics import LABELS, METRICS, Label, Metric, TokenFacts, head_table, table
 from mha_viz.core.output_file import write_file
 
 PATH = Path(__file__).with_name("metrics.md")
@@ -89,7 +89,7 @@ def baseline(causal: bool) -> dict[str, float]:
     pattern = (sees / sees.sum(-1, keepdim=True))[None, None]
     ids = torch.arange(PERIOD).repeat(2)
     special = torch.arange(n) % (n - 1) == 0
-    table = head_table(pattern, ids=ids, is_special=special, causal=causal, period=PERIOD)
+    table = head_table(pattern, TokenFacts(ids, special, causal, period=PERIOD))
     return {key: float(values) for key, values in table.items()}
 
 

@@ -2,6 +2,7 @@
 
 from collections import deque
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -11,9 +12,10 @@ from torch import Tensor
 
 from mha_viz.core.attention.scoring import over_blocks
 from mha_viz.core.metrics import METRICS, Baseline, baselines, head_table
-from mha_viz.core.metrics.blocks import Texts
+from mha_viz.core.metrics.checks import TokenFacts
 from mha_viz.core.metrics.outputs import outputs_of, reduce_outputs
 from mha_viz.core.metrics.pairs import AllRows
+from mha_viz.core.metrics.reduction import texts_of
 from mha_viz.core.metrics.rotation import RotatedScores
 from mha_viz.core.metrics.row_sums import TextSums
 from mha_viz.core.metrics.table import UNSEEN, output_metrics
@@ -37,8 +39,8 @@ def measure(record: AttentionRecord) -> dict[str, Tensor]:
     if record.patterns.visible_keys(0, slice(0, 1)) is not None:
         table = _measured_by_rows(record)
     else:
-        about = _about(record) | {"allowed": allowed_keys(record), "sink": record.sink}
-        table = head_table(record.pattern, **about, z=record.z, W_O=record.W_O)
+        facts = replace(_record_facts(record), allowed=allowed_keys(record))
+        table = head_table(record.pattern, facts, sink=record.sink, z=record.z, W_O=record.W_O)
     return _without_places(record, table)
 
 
@@ -83,16 +85,8 @@ def text_sums(
     `keys` are the tokens of the key axis; `causal` and `merged` are as in a record; `has_sinks`:
     heads have learned a sink.
     """
-    about = {
-        name: tensor for name, tensor in _about_tokens(keys, merged).items() if tensor is not None
-    }
-    texts = Texts(
-        torch.tensor([n_queries]),
-        **{name: tensor[None] for name, tensor in about.items()},
-        causal=causal,
-        cross=n_queries != len(keys),
-    )
-    return TextSums(texts, has_sinks)
+    like = torch.zeros(()).expand(1, 1, n_queries, len(keys))  # takes no memory
+    return TextSums(texts_of(_token_facts(keys, causal, merged), like), has_sinks)
 
 
 def text_baselines(
@@ -105,9 +99,15 @@ def text_baselines(
     """
     allowed, layers = _masks(record)
     shape = torch.zeros(()).expand(record.shape)  # it alone counts, and takes no memory
-    about = _about(record) | {"allowed": allowed, "layers": layers, "value": record.value}
-    about |= {"parts": parts(record) if record.merged else None, "random": random}
-    table = baselines(shape, **about, W_O=record.W_O)
+    table = baselines(
+        shape,
+        replace(_record_facts(record), allowed=allowed),
+        layers=layers,
+        parts=parts(record) if record.merged else None,
+        value=record.value,
+        W_O=record.W_O,
+        random=random,
+    )
     return _without_places(record, table)
 
 
@@ -136,7 +136,7 @@ def _masks(record: AttentionRecord) -> tuple[Tensor | None, list[int] | None]:
 
 def rotation_null(record: AttentionRecord) -> RotatedScores:
     """Return what scores a metric with the keys of a record rotated."""
-    return RotatedScores(all_rows(record.patterns), distinct_masks(record), _about(record))
+    return RotatedScores(all_rows(record.patterns), distinct_masks(record), _record_facts(record))
 
 
 def head_similarity(
@@ -223,18 +223,15 @@ def as_distances(
     return apart.masked_fill(itself | (apart < _ROUNDING), 0.0)
 
 
-def _about(record: AttentionRecord) -> dict[str, Any]:
-    return _about_tokens(record.key_tokens, record.merged) | {"causal": record.causal}
+def _record_facts(record: AttentionRecord) -> TokenFacts:
+    return _token_facts(record.key_tokens, record.causal, record.merged)
 
 
-def _about_tokens(tokens: Sequence[Token], merged: bool) -> dict[str, Any]:
+def _token_facts(tokens: Sequence[Token], causal: bool, merged: bool) -> TokenFacts:
     special = torch.tensor([token.is_special for token in tokens])
-    ids = torch.tensor([token.id for token in tokens])
-    return {
-        # Words merged from several tokens have no id in common with anything.
-        "ids": None if merged else ids,
-        "is_special": special if bool(special.any()) else None,
-    }
+    # Words merged from several tokens have no id in common with anything.
+    ids = None if merged else torch.tensor([token.id for token in tokens])
+    return TokenFacts(ids, special if special.any() else None, causal)
 
 
 def _without_places(record: AttentionRecord, table: dict[str, Any]) -> dict[str, Any]:

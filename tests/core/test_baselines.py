@@ -19,7 +19,15 @@ from mha_viz.core.compare.chance import (
     untrained_band,
 )
 from mha_viz.core.measure import as_distances, head_similarity, measure, text_baselines
-from mha_viz.core.metrics import LABELS, METRICS, Baseline, baselines, head_labels, too_short
+from mha_viz.core.metrics import (
+    LABELS,
+    METRICS,
+    Baseline,
+    TokenFacts,
+    baselines,
+    head_labels,
+    too_short,
+)
 from mha_viz.core.metrics.baselines import offset_pattern, uniform_pattern
 from mha_viz.core.metrics.chance import RARE, beyond_chance, discoveries, rank_interval
 from mha_viz.core.metrics.parameters import diversity
@@ -47,7 +55,7 @@ def test_a_fixed_offset_looks_at_one_key_and_stays_inside() -> None:
 def test_what_heads_that_learned_nothing_score() -> None:
     ids = torch.arange(N) % 7
     special = torch.arange(N) >= N - 2
-    found = baselines(empty(), ids=ids, is_special=special, causal=True)
+    found = baselines(empty(), TokenFacts(ids, special, causal=True))
     harmonic = sum(1 / (q + 1) for q in range(N)) / N
     entropy = sum(math.log(q + 1) for q in range(N)) / N
     assert found["first_token"].uniform == near(harmonic)

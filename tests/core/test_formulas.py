@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from mha_viz.core.metrics import METRICS, head_table
+from mha_viz.core.metrics import METRICS, TokenFacts, head_table
 from tests.core import formulas_of_layers  # noqa: F401 - fills the tables, too
 from tests.core.formulas import FORMULAS, LATEX, Text
 
@@ -64,11 +64,11 @@ def test_every_formula_of_the_page_is_evaluated_here() -> None:
 def test_of_a_head(key: str, causal: bool) -> None:
     weights = A if not causal else pattern(True)
     text = Text(IDS.numpy(), SPECIAL.numpy(), sees(N, causal).numpy(), PERIOD)
-    about = dict(ids=IDS, is_special=SPECIAL, causal=causal, period=PERIOD, z=Z, W_O=list(W_O))
+    facts, about = TokenFacts(IDS, SPECIAL, causal, period=PERIOD), dict(z=Z, W_O=list(W_O))
     if key == "sink":
         weights = weights * random(LAYERS, HEADS, N, 1).sigmoid()
         about["sink"] = 1 - weights.sum(-1)
-    table = head_table(weights, **about)
+    table = head_table(weights, facts, **about)
     want = np.zeros((LAYERS, HEADS))
     for i, j in np.ndindex(*want.shape):
         if "outputs" in METRICS[key].needs:

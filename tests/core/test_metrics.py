@@ -30,8 +30,8 @@ def test_a_separator_is_no_word_that_occurs_again() -> None:
     ids, special = torch.tensor([5, 9, 5]), torch.tensor([True, False, True])
     with pytest.raises(ArgumentError, match="occurs twice"):
         position.duplicate_token(THREE, ids=ids, is_special=special)
-    assert "duplicate_token" in metrics.head_table(THREE, ids=ids)
-    assert "duplicate_token" not in metrics.head_table(THREE, ids=ids, is_special=special)
+    assert "duplicate_token" in metrics.head_table(THREE, metrics.TokenFacts(ids))
+    assert "duplicate_token" not in metrics.head_table(THREE, metrics.TokenFacts(ids, special))
     four = torch.tensor([5, 9, 9, 5])
     pattern = torch.full((1, 1, 4, 4), 0.25)
     pattern[..., 0, 3] = 1.0  # [SEP] to [SEP]

@@ -7,7 +7,7 @@ from torch import Tensor
 
 import mha_viz as mv
 from mha_viz.core import metrics
-from mha_viz.core.metrics import head_table
+from mha_viz.core.metrics import TokenFacts, head_table
 from mha_viz.errors import ArgumentError, ShapeError
 from tests.core.patterns import HEADS, KEYS, LAYERS, N, random_pattern
 from tests.core.records import make
@@ -22,8 +22,8 @@ PATTERN_METRICS = [
 
 def applied(pattern: Tensor, **extra: object) -> dict[str, Tensor]:
     n = pattern.shape[-1]
-    facts = {"ids": torch.arange(n) % 3, "is_special": torch.arange(n) < 1, "period": 3}
-    return metrics.head_table(pattern, **{**facts, **extra})
+    facts = TokenFacts(torch.arange(n) % 3, torch.arange(n) < 1, period=3)
+    return metrics.head_table(pattern, facts, **extra)
 
 
 @pytest.mark.parametrize("rows", [[2], [0, 6], list(range(N))])
@@ -55,16 +55,16 @@ def test_only_the_head_that_attends_to_nothing_is_not_defined() -> None:
 @pytest.mark.parametrize(
     ("shape", "facts", "met"),
     [
-        ((), {}, {"self", "neighbours"}),
-        ((), {"ids": torch.arange(N)}, {"self", "neighbours"}),  # no token occurs twice
-        ((1,), {}, {"self"}),
+        ((), TokenFacts(), {"self", "neighbours"}),
+        ((), TokenFacts(torch.arange(N)), {"self", "neighbours"}),  # no token occurs twice
+        ((1,), TokenFacts(), {"self"}),
         ((5, KEYS), applied, {"special"}),
     ],
     ids=("alone", "with ids", "one token", "cross-attention"),
 )
 def test_the_table_leaves_out_what_does_not_apply(shape, facts, met) -> None:
     pattern = random_pattern(*shape)
-    table = applied(pattern) if facts is applied else metrics.head_table(pattern, **facts)
+    table = applied(pattern) if facts is applied else metrics.head_table(pattern, facts)
     wanted = [key for key in PATTERN_METRICS if metrics.METRICS[key].needs <= met | {"allowed"}]
     assert list(table) == wanted
     assert {"entropy", "first_token"} <= table.keys() and "induction" not in table

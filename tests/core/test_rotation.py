@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from mha_viz.core.metrics import head_table
+from mha_viz.core.metrics import TokenFacts, head_table
 from mha_viz.core.metrics import rotation as rotating
 from mha_viz.core.metrics.pairs import AllRows
 from mha_viz.core.metrics.preference import N_ORDERS, key_preferences, other_orders
@@ -32,7 +32,7 @@ def masks(name: str) -> torch.Tensor:
 def scores(pattern: torch.Tensor, seen: torch.Tensor, **about: object) -> RotatedScores:
     masks = [([0, 1], seen[0])] if torch.equal(*seen) else [([0], seen[0]), ([1], seen[1])]
     rows = AllRows.of(pattern)
-    return RotatedScores(AllRows(N, 3, rows.rows), masks, about)
+    return RotatedScores(AllRows(N, 3, rows.rows), masks, TokenFacts(**about))
 
 
 @pytest.fixture(autouse=True)
@@ -64,7 +64,7 @@ def test_scores_are_the_metric_of_a_rotated_pattern(metric, mask):
     assert found.shape == (N_ROTATIONS, L, H)
     for rotation in range(N_ROTATIONS):
         rotated = by_hand(pattern, seen, rotation)
-        expected = head_table(rotated, allowed=seen, **about)[metric]
+        expected = head_table(rotated, TokenFacts(**about, allowed=seen))[metric]
         torch.testing.assert_close(found[rotation], expected.to(found), equal_nan=True)
 
 
@@ -118,7 +118,7 @@ def test_heads_that_prefer_keys_score_in_each_order_as_their_pattern_does(mask, 
         found = null.in_other_orders(everyone, metric)
         assert found.shape == (N_ORDERS, L, H)
         for order, preferred in enumerate(orders):
-            table = head_table(patterns(preferred), allowed=seen, **about)
+            table = head_table(patterns(preferred), TokenFacts(**about, allowed=seen))
             torch.testing.assert_close(found[order], table[metric], atol=1e-4, rtol=1e-4)
     assert null.in_other_orders(~everyone, "distance").isnan().all()
     monkeypatch.setattr(rotating, "_MOST_ROWS", 4)  # the first row is one of them

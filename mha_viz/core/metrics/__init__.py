@@ -2,6 +2,7 @@
 
 from mha_viz.core.metrics.baselines import Baseline as Baseline
 from mha_viz.core.metrics.baselines import baselines as baselines
+from mha_viz.core.metrics.checks import TokenFacts as TokenFacts
 from mha_viz.core.metrics.flow import attention_flow as attention_flow
 from mha_viz.core.metrics.flow import attention_rollout as attention_rollout
 from mha_viz.core.metrics.flow import value_weighted as value_weighted

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -10,11 +9,17 @@ from torch import Tensor
 
 from mha_viz.core.attention.checks import Array, Given, as_tensor
 from mha_viz.core.cancellation import check_cancelled
-from mha_viz.core.metrics.blocks import Visible
-from mha_viz.core.metrics.checks import Allowed, OutputMatrices, Pattern, allowed_keys
+from mha_viz.core.metrics.checks import (
+    NO_FACTS,
+    Allowed,
+    OutputMatrices,
+    Pattern,
+    TokenFacts,
+    allowed_keys,
+)
 from mha_viz.core.metrics.outputs import outputs_of, reduce_outputs
 from mha_viz.core.metrics.position import repeated_tokens
-from mha_viz.core.metrics.reduction import texts_of
+from mha_viz.core.metrics.reduction import check_facts
 from mha_viz.core.metrics.table import METRICS, head_table, output_metrics
 from mha_viz.errors import ArgumentError
 
@@ -83,11 +88,8 @@ def offset_pattern(n_query: int, n_key: int, offset: int) -> Float[Tensor, "1 1 
 
 def baselines(
     pattern: Pattern,
+    facts: TokenFacts = NO_FACTS,
     *,
-    ids: Given[Int[Array, "key"]] | None = None,
-    is_special: Given[Bool[Array, "key"]] | None = None,
-    causal: bool = False,
-    allowed: Allowed | None = None,
     layers: Sequence[int] | None = None,
     parts: tuple[Int[Tensor, "query"], Int[Tensor, "key"]] | None = None,
     value: Given[Float[Array, "layer kv_head key d_value"]] | None = None,
@@ -96,49 +98,53 @@ def baselines(
 ) -> dict[str, Baseline]:
     """Score uniform, fixed-offset and random heads by each metric that applies to this text.
 
-    The pattern's shape alone is looked at. `allowed`, bool (layer, query, key), hides more than
-    `causal` does: of tokens, even where words were merged; `layers` tells which of its masks each
-    layer has, where layers share them. `parts`, integers (query,) and (key,), tell how many tokens
-    each place was before words were merged; all are still heads of tokens, seen as the pattern is:
-    after merging. With `value` (layer, kv_head, key, d_value), what is read from each key, and
-    `W_O`, metrics of a head's output have a uniform and a fixed-offset baseline as well. `random`
-    is metric -> (layer, head) of the same architecture with random weights on this text.
+    Only the pattern's shape is read. `facts.allowed`, bool (mask, query, key), is of tokens, even
+    where words were merged; `layers` gives the mask of each layer, where layers share masks.
+    `parts`, integers (query,) and (key,), count the tokens that each word was merged from: the
+    heads of the baselines attend to tokens, and their weights are merged as the pattern's were.
+    With `value` (layer, kv_head, key, d_value), what is read from each key, and `W_O`, metrics of a
+    head's output have a uniform and a fixed-offset baseline as well. `random` is metric -> (layer,
+    head) of the same architecture with random weights on this text.
     """
     pattern = as_tensor("pattern", pattern)
     n_query, n_key = pattern.shape[-2:] if parts is None else (int(n.sum()) for n in parts)
-    masks = None if allowed is None else as_tensor("allowed", allowed)
-    masks = masks if masks is None or parts is None else allowed_words(masks, *parts)
-    about: dict[str, Any] = {"ids": ids, "is_special": is_special, "causal": causal}
-    about["allowed"] = masks
+    allowed = None if facts.allowed is None else as_tensor("allowed", facts.allowed)
     patterns = {
-        "uniform": uniform_pattern(n_query, n_key, causal=causal, allowed=allowed),
+        "uniform": uniform_pattern(n_query, n_key, causal=facts.causal, allowed=allowed),
         "offset": offset_pattern(n_query, n_key, -1),
     }
+    if allowed is not None and parts is not None:
+        allowed = allowed_words(allowed, *parts)
+    facts = replace(facts, allowed=allowed)
     scores: dict[str, dict[str, Tensor]] = {}
     for name, weights in patterns.items():
         check_cancelled()
         weights = weights if parts is None else _by_words(weights, *parts)
-        of_layers: dict[str, Tensor] = {}
+        table = _of_weights(weights, facts, layers)
         if value is not None and len(W_O):
-            of_layers = _of_outputs(weights, layers, as_tensor("value", value).float(), W_O)
-        if masks is not None:
-            weights = weights.expand(len(masks), -1, -1, -1)
-        of_masks = head_table(weights, **about)
-        if layers is not None:
-            of_masks = {key: values[list(layers)] for key, values in of_masks.items()}
-        for key, values in (of_masks | of_layers).items():
+            table |= _of_outputs(weights, layers, as_tensor("value", value).float(), W_O)
+        for key, values in table.items():
             rows = torch.full_like(values, _ROWS.get(key, 0) + pattern.shape[-2])
             scores.setdefault(key, {"rows": rows})[name] = values
     if "duplicate_token" in scores:
-        texts = texts_of(pattern, ids=ids, is_special=is_special, causal=causal)
-        alike = pattern[: 1 if masks is None else len(masks)]
-        visible = Visible.of(texts, allowed_keys(alike, causal, masks))
+        n_masks = 1 if allowed is None else len(allowed)
+        texts, visible = check_facts(facts, pattern[:n_masks])
         repeated = repeated_tokens(visible, texts)[:, None]
         scores["duplicate_token"]["rows"] = repeated if layers is None else repeated[list(layers)]
     for key, values in (random or {}).items():
         scores.setdefault(key, {})["random"] = values
     baseline_of = {key: _baseline(key, values) for key, values in scores.items()}
     return {key: baseline for key, baseline in baseline_of.items() if baseline != Baseline()}
+
+
+def _of_weights(
+    weights: Float[Tensor, "#mask 1 query key"], facts: TokenFacts, layers: Sequence[int] | None
+) -> dict[str, Float[Tensor, "layer 1"]]:
+    """Measure weights under each mask, and return the scores of each layer's own."""
+    if facts.allowed is not None:
+        weights = weights.expand(len(facts.allowed), -1, -1, -1)
+    table = head_table(weights, facts)
+    return table if layers is None else {key: table[key][list(layers)] for key in table}
 
 
 def _of_outputs(

@@ -7,10 +7,11 @@ or kind is refused with ShapeError or DTypeError; some metrics raise ArgumentErr
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
-from jaxtyping import Bool, Float, Shaped
+from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor
 
 from mha_viz.core.attention.checks import Array, Given, as_tensor
@@ -20,6 +21,21 @@ Pattern = Given[Float[Array, "layer head query key"]]
 HeadVectors = Given[Float[Array, "layer head query d_head"]]
 Allowed = Given[Bool[Array, "#layer query key"] | Bool[Array, "query key"]]
 OutputMatrices = Given[Sequence[Float[Array, "head d_head d_model"]]]  # one for each layer
+
+
+@dataclass(frozen=True, eq=False)
+class TokenFacts:
+    """The facts about a text's tokens that metrics of a pattern are made of."""
+
+    ids: Given[Int[Array, "key"]] | None = None  # token ids; None: unknown
+    is_special: Given[Bool[Array, "key"]] | None = None  # None: no token is special
+    causal: bool = False  # query q sees keys 0 to q
+    allowed: Allowed | None = None  # the keys that each query sees; takes the place of `causal`
+    period: int | None = None  # tokens in one copy, where the text is a sequence repeated once
+    start: int = 0  # tokens before the first copy
+
+
+NO_FACTS = TokenFacts()
 
 
 def check_pattern(pattern: Pattern) -> tuple[Float[Tensor, "layer head query key"], torch.dtype]:

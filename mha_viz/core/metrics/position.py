@@ -1,14 +1,12 @@
 """Metrics of where a head looks: how far, at which neighbour, one copy back, at which tokens."""
 
-from typing import Any
-
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from mha_viz.core.attention.checks import Array, Given
 from mha_viz.core.metrics.blocks import RowBlock, Texts, Visible
-from mha_viz.core.metrics.checks import Allowed, Pattern, check_self_attention
+from mha_viz.core.metrics.checks import Allowed, Pattern, TokenFacts, check_self_attention
 from mha_viz.core.metrics.head_sums import Reduction, Total, row_mean
 from mha_viz.core.metrics.reduction import reduced
 from mha_viz.errors import ArgumentError
@@ -120,7 +118,7 @@ def induction(pattern: Pattern, *, period: int, start: int = 0) -> Float[Tensor,
             "expected period >= 2, start >= 0 and start + 2 * period within the text's "
             f"{pattern.shape[-1]} tokens, got period {period} and start {start}"
         )
-    return reduced(induction, pattern, period=period, start=start)
+    return reduced(induction, pattern, TokenFacts(period=period, start=start))
 
 
 def _have_special(texts: Texts) -> Tensor:
@@ -141,7 +139,7 @@ def special_token(
     >>> special_token(torch.tensor([[[[0.5, 0.5]]]]), is_special=torch.tensor([True, False]))
     tensor([[0.5000]])
     """
-    return reduced(special_token, pattern, is_special=is_special)
+    return reduced(special_token, pattern, TokenFacts(is_special=is_special))
 
 
 @row_mean(lambda block: block.on_special[..., 1:], defined=_have_special)
@@ -159,7 +157,7 @@ def separator_token(
     >>> separator_token(torch.tensor([[[[0.5, 0.5]]]]), is_special=torch.tensor([True, True]))
     tensor([[0.5000]])
     """
-    return reduced(separator_token, pattern, is_special=is_special)
+    return reduced(separator_token, pattern, TokenFacts(is_special=is_special))
 
 
 _sink = row_mean(lambda block: block.sink_mass, of_idle=True)
@@ -227,8 +225,7 @@ def duplicate_token(
     tensor([[0.6250]])
     """
     check_self_attention(pattern)
-    about: dict[str, Any] = {"causal": causal, "allowed": allowed, "is_special": is_special}
-    return reduced(duplicate_token, pattern, ids=ids, **about)
+    return reduced(duplicate_token, pattern, TokenFacts(ids, is_special, causal, allowed))
 
 
 def repeated_tokens(visible: Visible, texts: Texts) -> Float[Tensor, "#batch"]:

@@ -4,13 +4,20 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float
 from torch import Tensor
 
 from mha_viz.core.attention.checks import Array, Given, as_tensor
 from mha_viz.core.cancellation import check_cancelled
 from mha_viz.core.metrics.blocks import RowBlock, Texts, Visible
-from mha_viz.core.metrics.checks import Allowed, Pattern, allowed_keys, check_pattern, check_per_key
+from mha_viz.core.metrics.checks import (
+    NO_FACTS,
+    Pattern,
+    TokenFacts,
+    allowed_keys,
+    check_pattern,
+    check_per_key,
+)
 from mha_viz.core.metrics.head_sums import HeadSums, Reduction
 from mha_viz.core.threads import in_threads, part_size
 from mha_viz.errors import DTypeError, ShapeError
@@ -74,49 +81,41 @@ def reduce_pattern(
 def reduced(
     function: Callable[..., Any] | Reduction,
     pattern: Pattern,
+    facts: TokenFacts = NO_FACTS,
     *,
-    causal: bool = False,
-    allowed: Allowed | None = None,
-    ids: Given[Int[Array, "key"]] | None = None,
-    is_special: Given[Bool[Array, "key"]] | None = None,
     sink: Given[Float[Array, "layer head query"]] | None = None,
-    period: int | None = None,
-    start: int = 0,
     **settings: Any,
 ) -> Float[Tensor, "layer head"]:
     """Compute a metric of a whole pattern by a reduction, or by that of a public function."""
     pattern, _ = check_pattern(pattern)
-    about = {"causal": causal, "period": period, "start": start}
-    texts = texts_of(pattern, ids=ids, is_special=is_special, **about)
-    visible = Visible.of(texts, allowed_keys(pattern, causal, allowed))
+    texts, visible = check_facts(facts, pattern)
     tied = function if isinstance(function, Reduction) else function.__dict__["reduction"]
-
     sinks = check_sink(sink, pattern)
     options: dict[str, Any] = {"checked": True, "raw": True, **settings}
     return reduce_pattern(pattern, texts, visible, {"": tied}, sinks, **options)[""]
 
 
-def texts_of(
-    pattern: Tensor,
-    *,
-    ids: Given[Int[Array, "key"]] | None = None,
-    is_special: Given[Bool[Array, "key"]] | None = None,
-    **about: Any,
-) -> Texts:
-    """Check what is said of the text of a record, and return it for all its layers."""
+def check_facts(facts: TokenFacts, pattern: Tensor) -> tuple[Texts, Visible]:
+    """Check the facts about a pattern's tokens; return its text, and what each query sees."""
+    texts = texts_of(facts, pattern)
+    return texts, Visible.of(texts, allowed_keys(pattern, facts.causal, facts.allowed))
+
+
+def texts_of(facts: TokenFacts, pattern: Tensor) -> Texts:
+    """Return the text of a pattern (layer, head, query, key), which all its layers have."""
     n_query, n_key = pattern.shape[-2:]
-    about["cross"] = about.get("cross", False) or n_query != n_key
-    if ids is not None:
-        ids = check_per_key("ids", ids, pattern)
+    ids = special = None
+    if facts.ids is not None:
+        ids = check_per_key("ids", facts.ids, pattern)[None].to(pattern.device)
         if ids.is_floating_point() or ids.dtype == torch.bool:
             raise DTypeError(f"ids must be integers, got {ids.dtype}")
-        about["ids"] = ids[None].to(pattern.device)
-    if is_special is not None:
-        special = check_per_key("is_special", is_special, pattern)
+    if facts.is_special is not None:
+        special = check_per_key("is_special", facts.is_special, pattern)[None].to(pattern.device)
         if special.dtype != torch.bool:
             raise DTypeError(f"is_special must be bool, got {special.dtype}")
-        about["is_special"] = special[None].to(pattern.device)
-    return Texts(torch.tensor([n_query], device=pattern.device), **about)
+    lengths = torch.tensor([n_query], device=pattern.device)
+    more = (facts.causal, n_query != n_key, facts.period, facts.start)
+    return Texts(lengths, ids, special, *more)
 
 
 def check_sink(

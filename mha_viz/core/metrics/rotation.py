@@ -1,9 +1,8 @@
 """The scores that heads reach by chance: their own weights, moved to other keys."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -11,6 +10,7 @@ from torch import Tensor
 
 from mha_viz.core.cancellation import check_cancelled
 from mha_viz.core.metrics.chance import RATE
+from mha_viz.core.metrics.checks import NO_FACTS, TokenFacts
 from mha_viz.core.metrics.pairs import AllRows
 from mha_viz.core.metrics.preference import (
     N_ORDERS,
@@ -43,8 +43,7 @@ class RotatedScores:
     rows: AllRows  # the weights
     # layers and the keys that their queries may see, (query, key), of each different mask
     masks: Sequence[tuple[list[int], KeyMask]]
-    # `ids` and `is_special` as for `head_table`, where they are known
-    about: Mapping[str, Any] = field(default_factory=dict)
+    facts: TokenFacts = NO_FACTS
 
     def __call__(
         self, heads: Bool[Tensor, "layer head"], metric: str, least: float = -torch.inf
@@ -60,7 +59,7 @@ class RotatedScores:
         heads = heads & (strongest > 0).any(-1)
         for layers, mask in self.masks:
             check_cancelled()
-            weight = _weight(metric, mask, self.about)
+            weight = _weight(metric, self.facts, mask)
             if weight is None:
                 continue
             # A row gives a key no more than its largest weight, wherever that stands.
@@ -85,7 +84,7 @@ class RotatedScores:
         scores = torch.full((N_ORDERS, heads.numel()), torch.nan)
         for layers, mask in self.masks:
             check_cancelled()
-            weight = _weight(metric, mask, self.about)
+            weight = _weight(metric, self.facts, mask)
             if weight is None:
                 continue
             within = torch.isin(torch.arange(len(heads)), torch.tensor(layers))[:, None]
@@ -187,13 +186,13 @@ def beyond_orders(n_found: int, by_order: Int[Tensor, "order"], most: float) -> 
     return n_found > int(by_order.max()) and float(as_many) <= most
 
 
-def _weight(metric: str, visible: KeyMask, about: Mapping[str, Any]) -> Counts | None:
+def _weight(metric: str, facts: TokenFacts, visible: KeyMask) -> Counts | None:
     """Return what each weight counts in a metric that is linear in them: its gradient."""
     with torch.inference_mode(False), torch.enable_grad():
         uniform = (visible / visible.sum(-1, keepdim=True).clamp(min=1))[
             None, None
         ].requires_grad_()
-        table = head_table(uniform, allowed=visible, only=(metric,), **about)
+        table = head_table(uniform, replace(facts, allowed=visible), only=(metric,))
         if metric not in table:
             return None
         (gradient,) = torch.autograd.grad(table[metric].sum(), uniform)

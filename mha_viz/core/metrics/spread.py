@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from mha_viz.core.metrics.blocks import LEAST, RowBlock, Texts, scaled_entropy
-from mha_viz.core.metrics.checks import Allowed, Pattern, exact
+from mha_viz.core.metrics.checks import Allowed, Pattern, TokenFacts, exact
 from mha_viz.core.metrics.head_sums import Reduction, Total, row_mean
 from mha_viz.core.metrics.reduction import reduced
 from mha_viz.errors import ArgumentError
@@ -72,7 +72,7 @@ def normalized_entropy(
     >>> normalized_entropy(torch.tensor([[[[1.0, 0.0], [0.5, 0.5]]]]), causal=True)
     tensor([[0.5000]])
     """
-    return reduced(normalized_entropy, pattern, causal=causal, allowed=allowed)
+    return reduced(normalized_entropy, pattern, TokenFacts(causal=causal, allowed=allowed))
 
 
 def _rows_and_keys(block: RowBlock) -> tuple[Total, Total, Tensor]:

@@ -11,17 +11,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float
 from torch import Tensor
 
 from mha_viz.core.attention.checks import Array, Given
-from mha_viz.core.metrics.blocks import Visible
 from mha_viz.core.metrics.checks import (
-    Allowed,
+    NO_FACTS,
     HeadVectors,
     OutputMatrices,
     Pattern,
-    allowed_keys,
+    TokenFacts,
     check_pattern,
 )
 from mha_viz.core.metrics.head_sums import Reduction, row_mean
@@ -35,7 +34,7 @@ from mha_viz.core.metrics.metric import (
     text_facts,
 )
 from mha_viz.core.metrics.outputs import Outputs, outputs_of, reduce_outputs
-from mha_viz.core.metrics.reduction import check_sink, reduce_pattern, reduced, texts_of
+from mha_viz.core.metrics.reduction import check_facts, check_sink, reduce_pattern, reduced
 from mha_viz.errors import ArgumentError, ShapeError
 
 if TYPE_CHECKING:
@@ -80,12 +79,8 @@ BUILT_IN = frozenset(METRICS)  # all others are somebody's own
 
 def head_table(
     pattern: Pattern,
+    facts: TokenFacts = NO_FACTS,
     *,
-    ids: Given[Int[Array, "key"]] | None = None,
-    is_special: Given[Bool[Array, "key"]] | None = None,
-    causal: bool = False,
-    allowed: Allowed | None = None,
-    period: int | None = None,
     sink: Given[Float[Array, "layer head query"]] | None = None,
     z: HeadVectors | None = None,
     W_O: OutputMatrices = (),
@@ -97,11 +92,9 @@ def head_table(
     cross-attention, neighbours of a single token, repetitions where no token repeats. Of a head
     that attends to nothing, what is made of its pattern is NaN (not defined).
 
-    `ids` are integers (key,), `is_special` bool (key,); `allowed`, bool (query, key) or (layer,
-    query, key), hides more than `causal` does and takes its place. `period`: the text is two copies
-    of so many tokens. `sink` (layer, head, query) is the share of each row that went to a learned
-    sink. With `z` and `W_O` what a head writes is measured, too. `only` are keys of metrics, where
-    not all are to be computed. Returns metric key -> (layer, head).
+    `sink` (layer, head, query) is the share of each row that went to a learned sink. With `z` and
+    `W_O` what a head writes is measured, too. `only` are keys of metrics, where not all are to be
+    computed. Returns metric key -> (layer, head).
 
     >>> import torch
     >>> table = head_table(torch.eye(2).reshape(1, 1, 2, 2))
@@ -109,8 +102,7 @@ def head_table(
     (tensor([[1.]]), False)
     """
     pattern, _ = check_pattern(pattern)
-    texts = texts_of(pattern, ids=ids, is_special=is_special, causal=causal, period=period)
-    visible = Visible.of(texts, allowed_keys(pattern, causal, allowed))
+    texts, visible = check_facts(facts, pattern)
     needs = text_facts(texts).keys() | {"allowed"}
     if visible.repeats is not None and visible.repeats.any():
         needs.add("repeats")
@@ -241,7 +233,7 @@ def _of_pattern(of_rows: Callable[..., Tensor]) -> Callable[..., Tensor]:
     @reduction
     @functools.wraps(of_rows)
     def of_pattern(pattern: Tensor, **about: Any) -> Tensor:
-        return reduced(reduction, pattern, **about)
+        return reduced(reduction, pattern, TokenFacts(**about))
 
     return of_pattern
 
