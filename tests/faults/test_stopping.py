@@ -68,13 +68,13 @@ def test_an_order_to_stop_in_the_midst_of_everything(tmp_path, orders):
     env = {"TMPDIR": str(temporary), "HF_HUB_CACHE": str(tmp_path / "hub")}
     with contextlib.ExitStack() as open_pages:
         port, ask = open_pages.enter_context(served(tmp_path, **env))
-        studies, prunes, loads = (open_pages.enter_context(Visit(port)) for _ in range(3))
-        assert loads.show("why", why="test", test="importance") == []  # so that it opens at once
+        studies, trains, loads = (open_pages.enter_context(Visit(port)) for _ in range(3))
+        assert loads.show("many_texts") == []  # so that it opens at once
         studies.go("many_texts", "joined=1")  # that of single sentences was made beforehand
         studies.wait_for(is_bar)
-        prunes.go("why", "why=test&test=importance&model=tiny-gpt2&text=The+old+dog+slept.")
-        prunes.click("Prune")
-        prunes.wait_for(is_bar)
+        trains.go("lab-two-places")  # whose training has a process, however fast the machine is
+        trains.click("Run it yourself")
+        trains.wait_for(is_bar)
         server = int(ask("import os; answer = os.getpid()"))
         loads.go("", "model=a/model")
         begun = wait_for(lambda: children(server), "processes that the server starts")
