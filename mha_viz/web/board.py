@@ -75,7 +75,10 @@ def board_payload(heads: Sequence[BoardHead], axes: BoardAxes) -> bytes:
             codes = _pooled(_codes(head, *axis_positions), pool)
             panel |= {"rows": codes.shape[0], "cols": codes.shape[1]}
             panel |= _labels(head.record, *axis_positions, pool)
-            panel["masked"] = bool((_codes_seen(codes, panel) == 0).any())
+            has_token = (
+                [bool(label) for label in panel[f"{axis}_labels"]] for axis in ("query", "key")
+            )
+            panel["masked"] = bool((codes[np.ix_(*has_token)] == 0).any())
             body.append(codes.tobytes())
         panels.append(panel)
     return pack({"kind": "board", "panels": panels, "pool": pool}, b"".join(body))
@@ -127,11 +130,3 @@ def _labels(record: AttentionRecord, queries: Places, keys: Places, side: int) -
         labels[f"{axis}_labels"] = [" … ".join(names) for names in ends]
         labels[f"{axis}_special"] = [int(all(t.is_special for t in cell)) for cell in cells]
     return labels
-
-
-def _codes_seen(codes: NDArray[np.uint8], panel: dict[str, Any]) -> NDArray[np.uint8]:
-    """Return the codes of places that the text has."""
-    rows, columns = (
-        [bool(label) for label in panel[f"{axis}_labels"]] for axis in ("query", "key")
-    )
-    return codes[np.ix_(rows, columns)]

@@ -32,7 +32,6 @@ from mha_viz.web.board import MAX_PLACES, BoardAxes, board_payload, verdict_payl
 from mha_viz.web.payload import unpack
 
 WAITING = "Comparing the heads …"
-_MOVES = ("left", "right")
 
 
 def draw(first: Scene, view: Compare) -> None:

@@ -168,17 +168,14 @@ def _rows(record: AttentionRecord) -> list[Row]:
     )
     rows = []
     for layer, (of_sum, sum_of) in enumerate(variance):
-        holds = _at_most(of_sum, sum_of) if z.shape[-2] > 1 else None  # one token does not vary
+        # One head's variance may exceed itself by its last bit. One token does not vary.
+        bound = sum_of * (1 + measures.ROUNDING)
+        holds = of_sum <= bound if z.shape[-2] > 1 else None
         rows.append(_row("Var(Σ heads) ≤ Σ Var(head)", layer, of_sum, sum_of, holds))
     for layer, (of_sum, sum_of) in enumerate(norm):
         holds = abs(of_sum - sum_of) <= CLOSE * sum_of
         rows.append(_row("E‖Σ heads‖² = d_model", layer, of_sum, sum_of, holds))
     return rows
-
-
-def _at_most(value: float, bound: float) -> bool:
-    """Compare up to rounding: one head's variance may exceed itself by its last bit."""
-    return value <= bound * (1 + measures.ROUNDING)
 
 
 def _row(text: str, layer: int, value: float, bound: float, holds: bool | None) -> Row:

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from mha_viz.core.amounts import true_minus
-from mha_viz.core.metrics import LABELS, METRICS, EarnedLabel
+from mha_viz.core.metrics import LABELS, METRICS
 from mha_viz.reports.report import Report
 from mha_viz.ui.heads import TEXTS
 from mha_viz.ui.run import memory, reporting
@@ -41,7 +41,10 @@ def head_numbers(
     return {
         "rows": [*_metric_rows(scene, report, head, among), *_induction_rows(report, head)],
         "baselines": list(words.BASELINE_NAMES.values()),
-        "labels": [_label_row(earned) for earned in report.labels[layer][index]],
+        "labels": [
+            {"title": earned.label.title, "meaning": earned.label.meaning, "why": earned.why}
+            for earned in report.labels[layer][index]
+        ],
         "withheld": [label.title for label in report.withheld[layer][index]],
         "too_short": [label.title for label in report.too_short(layer)],
         "texts": "" if among is None else among.texts,
@@ -49,10 +52,6 @@ def head_numbers(
         "unusual": "" if among is None else _unusual_line(among, report, head),
         "notes": notes,
     }
-
-
-def _label_row(earned: EarnedLabel) -> dict[str, str]:
-    return {"title": earned.label.title, "meaning": earned.label.meaning, "why": earned.why}
 
 
 def _metric_rows(

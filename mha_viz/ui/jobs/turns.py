@@ -74,7 +74,9 @@ class Lane:
             self._grant()
         try:
             while not turn.granted.wait(POLL_SECONDS):
-                on_progress(self._before(turn))
+                with self._lock:
+                    before = self._queue.index(turn) if turn in self._queue else 0
+                on_progress(before)
         except BaseException:  # Streamlit ends a run by what is no Exception
             self._give_up(turn)
             raise
@@ -113,10 +115,6 @@ class Lane:
                 self._queue.remove(turn)
                 self._running[turn.who] += 1
                 turn.granted.set()
-
-    def _before(self, turn: _Request) -> int:
-        with self._lock:
-            return self._queue.index(turn) if turn in self._queue else 0
 
     def _give_up(self, turn: _Request) -> None:
         with self._lock:

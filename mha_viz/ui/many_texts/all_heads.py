@@ -43,7 +43,10 @@ def draw(study: Study, view: ManyTexts) -> None:
     """Draw all heads beside the table of labels; behind folds their spread and their pairs."""
     _controls(study, view)
     look.beside(2, partial(_picture, study, view), partial(_labels, study, view))
-    spread = partial(_spread, study, view)
+
+    def spread() -> None:
+        show(figures.quantiles(study, view.metric, view.chosen), "quantiles", words.choose)
+
     lazy_sections.in_expander("Spread over texts", "fold-spread", spread)
     if study.pair_measures:
         draw_pairs = partial(_pairs, study, view)
@@ -155,11 +158,6 @@ def _no_label(study: Study, is_selected: bool) -> str:
         return f"Too few texts to say: a label takes {MIN_UNITS} independent units."
     who = "None of these heads" if is_selected else "No head of this model"
     return f"{who} earns a label on these texts."
-
-
-def _spread(study: Study, view: ManyTexts) -> None:
-    figure = figures.quantiles(study, view.metric, view.chosen)
-    show(figure, "quantiles", words.choose)
 
 
 def _pairs(study: Study, view: ManyTexts) -> None:

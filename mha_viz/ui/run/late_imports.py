@@ -14,18 +14,6 @@ _WAKING = "Waking up: loading torch and transformers (once) …"
 PAINT_SECONDS = 0.5  # seconds in which a browser paints what it was sent, undisturbed
 
 
-def _import_torch() -> None:
-    """Import what the first picture takes, in some 2 s."""
-    import pandas  # noqa: F401
-
-    import mha_viz.reports.stored_run  # noqa: F401
-
-
-def _import_transformers() -> None:
-    """Import what loads a model, in some 4 s."""
-    import mha_viz.checkpoints.loading  # noqa: F401
-
-
 class LateImports:
     """The heavy libraries, imported one after another in a thread of their own.
 
@@ -47,13 +35,16 @@ class LateImports:
     def _load(self) -> None:
         try:
             with _without_collection():
-                _import_torch()
+                import pandas  # noqa: F401
+
+                import mha_viz.reports.stored_run  # with torch, in some 2 s
+
                 gc.freeze()  # what they hold stays. No later: visitors' things come and go
             self.torch.set_result(None)
             self.drawn.wait()
             self.needed.wait(PAINT_SECONDS)
             with self.turn, _without_collection():
-                _import_transformers()
+                import mha_viz.checkpoints.loading  # noqa: F401 - with transformers, in some 4 s
             self.transformers.set_result(None)
             if self.more is not None:
                 with self.turn, _without_collection():

@@ -47,7 +47,9 @@ def by_position(view: V, numbers: Sequence[int]) -> V:
 def _mapped(view: V, of_layer: Callable[[int], int]) -> V:
     """Return a view with other numbers for the layers that its heads name; -1 stays."""
     names = {field.name for field in fields(view)}  # type: ignore[arg-type]
-    layers = _LAYERS if _is_of_one_model(view) else _LAYERS[:1]
+    model, other = getattr(view, "model", ""), getattr(view, "model_b", "")
+    is_of_one_model = other.removesuffix(UNTRAINED) in ("", model, "untrained")
+    layers = _LAYERS if is_of_one_model else _LAYERS[:1]
     changed: dict[str, Any] = {}
     for name in names.intersection(layers):
         layer = getattr(view, name)
@@ -55,9 +57,3 @@ def _mapped(view: V, of_layer: Callable[[int], int]) -> V:
     for name in names.intersection(_HEADS):
         changed[name] = tuple((of_layer(layer), head) for layer, head in getattr(view, name))
     return replace(view, **changed)  # type: ignore[type-var]
-
-
-def _is_of_one_model(view: object) -> bool:
-    """Return whether the second head of a pair is of the model of the first."""
-    model, other = getattr(view, "model", ""), getattr(view, "model_b", "")
-    return other.removesuffix(UNTRAINED) in ("", model, "untrained")
