@@ -9,10 +9,10 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator
 from dataclasses import replace
 from functools import cache, partial
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import psutil
 
@@ -21,15 +21,59 @@ from mha_viz.core.reprs import count
 from mha_viz.errors import JobError
 from mha_viz.ui.jobs.calls import Cancelled
 from mha_viz.ui.jobs.child_process import start_timer
-from mha_viz.ui.jobs.fair_queue import FairQueue
 from mha_viz.ui.jobs.process import NoProcessError, Workers
 from mha_viz.ui.jobs.ticket import Job, OnProgress, Ticket, Waiting, Work
 from mha_viz.ui.jobs.turns import turns
 from mha_viz.ui.operating.settings import Settings, settings
 
+T = TypeVar("T")
 FOR_EVER = threading.TIMEOUT_MAX
 PATIENT_TURN_SECONDS = 5.0  # of patient work before it yields to other work
 USUAL_SECONDS = 30.0  # expected of a job of unknown length
+
+
+class FairQueue(Generic[T]):
+    """Waiting things in the order of their turns.
+
+    Every request of a session goes one round later than its last one. So the first of each session
+    come before the second of any, in the order of arrival, and nobody waits for ever: who comes
+    later begins no earlier than in the round that has its turn.
+
+    >>> order = FairQueue()
+    >>> for request, session in ("a1", "a"), ("a2", "a"), ("a3", "a"), ("b1", "b"), ("c1", "c"):
+    ...     order.add(request, session)
+    >>> list(order)
+    ['a1', 'b1', 'c1', 'a2', 'a3']
+    """
+
+    def __init__(self) -> None:
+        self._round = 0  # that has its turn
+        self._had: dict[str, int] = {}  # session -> the round of its latest turn
+        self._waits: dict[T, tuple[int, str]] = {}  # in the order of arrival
+
+    def add(self, item: T, session: str) -> None:
+        """Add a thing, or give one that waits another session's turn if it is sooner."""
+        turns = [turn for turn, who in self._waits.values() if who == session]
+        turn = max(self._round, *(1 + before for before in (self._had.get(session, -1), *turns)))
+        if item not in self._waits or turn < self._waits[item][0]:
+            self._waits[item] = (turn, session)
+
+    def take(self, item: T) -> None:
+        """Remove a thing whose turn has come."""
+        turn, session = self._waits.pop(item)
+        self._round, self._had[session] = max(self._round, turn), turn
+        # Whose latest turn was in an earlier round is as good as new.
+        self._had = {who: turn for who, turn in self._had.items() if turn >= self._round}
+
+    def remove(self, item: T) -> None:
+        """Remove a thing that waits no more."""
+        self._waits.pop(item)
+
+    def __iter__(self) -> Iterator[T]:
+        return iter(sorted(self._waits, key=lambda item: self._waits[item][0]))
+
+    def __len__(self) -> int:
+        return len(self._waits)
 
 
 class Jobs:

@@ -10,8 +10,7 @@ from mha_viz.errors import JobError
 from mha_viz.ui.jobs import child_process
 from mha_viz.ui.jobs import heavy_queue as lane
 from mha_viz.ui.jobs.calls import Call, import_for
-from mha_viz.ui.jobs.fair_queue import FairQueue
-from mha_viz.ui.jobs.heavy_queue import Jobs
+from mha_viz.ui.jobs.heavy_queue import FairQueue, Jobs
 from mha_viz.ui.jobs.ticket import SHORT_SECONDS, Work
 from mha_viz.ui.operating.settings import Settings
 
