@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from mha_viz.core import names
 from mha_viz.ui.state import views
-from mha_viz.ui.state.link_values import MAX_PINS, Pin, written
+from mha_viz.ui.state.link_values import MAX_PINS, MAX_URL_TEXT, Pin, written
 from mha_viz.ui.state.links import from_params, to_params, validate_choices
 from mha_viz.ui.state.views import BENCH, DEFAULT, View
 
@@ -138,7 +138,7 @@ def test_unknown_parameters_are_ignored():
 
 
 def test_a_text_of_a_link_is_cut_where_none_of_ours_is_as_long():
-    assert len(from_params({"text": "x" * 10**6})[0].text) <= 4 * views.MAX_URL_TEXT
+    assert len(from_params({"text": "x" * 10**6})[0].text) <= 4 * MAX_URL_TEXT
 
 
 @given(st.dictionaries(st.sampled_from(sorted(views.NAMES)), st.text()))

@@ -10,6 +10,7 @@ import streamlit as st
 from mha_viz.learn.frame.contents import Lab
 from mha_viz.ui.state import selection, views
 from mha_viz.ui.state.faults import guarded
+from mha_viz.ui.state.link_values import integer, real, written
 from mha_viz.ui.state.session import from_browser, session
 from mha_viz.ui.widgets.components.component import validate_step
 from mha_viz.web.browser import component_script, style
@@ -92,7 +93,7 @@ class Choices:
         self, name: str, label: str, low: int, high: int, default: int, **look: Unpack[Look]
     ) -> int:
         """Let a whole number from `low` to `high` be typed; other arguments as for `slide`."""
-        read = views.integer(low, high)
+        read = integer(low, high)
         return self._bound(name, default, read, st.number_input, label, low, high, **look)
 
     def amount(
@@ -107,7 +108,7 @@ class Choices:
         **look: Unpack[Look],
     ) -> N:
         """Draw a slider from `low` to `high`, in steps; other arguments as for `slide`."""
-        reads: Callable[..., Any] = views.integer if isinstance(low, int) else views.real
+        reads: Callable[..., Any] = integer if isinstance(low, int) else real
         read = reads(low, high)
         return self._bound(name, default, read, st.slider, label, low, high, step=step, **look)
 
@@ -137,7 +138,7 @@ class Choices:
             width: in pixels.
         """
         first, last, step = positions[0], positions[-1], positions.step
-        value = min(self.get(name, default, views.integer(first, most)) // step * step, last)
+        value = min(self.get(name, default, integer(first, most)) // step * step, last)
         # With the end in its key: to Streamlit, a slider with another end is another slider.
         key, take = self.key(f"{name}-{last}"), partial(self.set, name)
         shown: dict[str, Any] = {"value": value, "take": take, "width": width}
@@ -276,7 +277,7 @@ def _params(stored: _Stored) -> dict[str, str]:
 def _written(value: Any, default: Any) -> str:
     """Write a choice for a link; of a matrix only the numbers that are not the default's."""
     if not isinstance(value, tuple):
-        return views.written(value)
+        return written(value)
     rows = [
         ",".join(
             "" if number == usual else f"{number:g}" for number, usual in zip(*pair, strict=True)
@@ -288,7 +289,7 @@ def _written(value: Any, default: Any) -> str:
 
 def among(options: Sequence[T]) -> Callable[[str], T]:
     """Return a reader of one of these values."""
-    by_text: dict[Hashable, T] = {views.written(option): option for option in options}
+    by_text: dict[Hashable, T] = {written(option): option for option in options}
 
     def read(raw: str) -> T:
         if raw not in by_text:
@@ -307,7 +308,7 @@ def numbers(default: Numbers, low: float, high: float) -> Callable[[str], Number
         low: the least number.
         high: the largest one.
     """
-    number = views.real(low, high)
+    number = real(low, high)
 
     def row(raw: str, usual: tuple[float, ...]) -> tuple[float, ...]:
         typed = raw.split(",")

@@ -9,8 +9,8 @@ from mha_viz.learn.start import numbers, story
 from mha_viz.reports.report import KEEP, report
 from mha_viz.ui.pages import FIRST
 from mha_viz.ui.run import memory
-from mha_viz.ui.state import views
 from mha_viz.ui.state.faults import guarded
+from mha_viz.ui.state.link_values import integer
 from mha_viz.ui.state.session import from_browser, session
 from mha_viz.ui.widgets.components.component import LateComponent, validate_step
 
@@ -39,7 +39,7 @@ def draw(choices: Choices) -> None:
 
     payload = memory.cache().get(("start", text), make, len)
     n_steps, key = len(story.STEPS), choices.key("picture")
-    choices.get("step", 1, views.integer(1, n_steps))  # the browser reads it in the address
+    choices.get("step", 1, integer(1, n_steps))  # the browser reads it in the address
 
     @guarded
     def go() -> None:

@@ -20,7 +20,7 @@ from mha_viz.ui.run.page_lock import yield_slot
 from mha_viz.ui.run.scene import Scene
 from mha_viz.ui.state import allowed, links, selection, views
 from mha_viz.ui.state.layer_numbers import chosen_pin
-from mha_viz.ui.state.link_values import MAX_PINS, MAX_URL_TEXT, UNTRAINED, Pin
+from mha_viz.ui.state.link_values import MAX_PINS, MAX_URL_TEXT, UNTRAINED, Pin, written
 from mha_viz.ui.state.session import session
 from mha_viz.ui.state.views import Compare
 from mha_viz.ui.widgets.components.board import Edit, board
@@ -257,7 +257,7 @@ def _files(view: Compare, drawn: Sequence[Panel]) -> None:
     title = view.board or " and ".join(panel.name for panel in drawn[:2])
     name = downloads.safe_name(title, "board")
     source = "; ".join(words.source(panel.scene.record, panel.name) for panel in drawn)
-    is_long = links.is_long("pins", views.written(view.pins))
+    is_long = links.is_long("pins", written(view.pins))
     link = "" if is_long else downloads.link(selection.of(views.View))
     cards = [_card(panel) for panel in drawn]
 

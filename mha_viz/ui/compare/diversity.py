@@ -25,6 +25,7 @@ from mha_viz.ui.state.views import Compare
 from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.exports import downloads, figures
 from mha_viz.ui.widgets.messages import words
+from mha_viz.ui.widgets.messages.notices import number_columns
 from mha_viz.ui.widgets.messages.texts import KeyedTexts
 
 Row = tuple[str, str, str, str, str]  # statement, verdict, layer, both sides
@@ -154,7 +155,7 @@ def _statements(scene: Scene, rows: list[Row]) -> None:
     st.header(name, anchor=False)
     # the verdict stands where a phone shows it
     table = pd.DataFrame(rows, columns=["Statement", "Here", "Layer", "Left", "Right"])
-    st.dataframe(table, hide_index=True, column_config=words.number_columns(table))
+    st.dataframe(table, hide_index=True, column_config=number_columns(table))
     st.caption(TEXTS("diversity.statements", close=CLOSE))
     source = words.settings(scene, "outputs without the bias b_O")
     downloads.table_file(table, key="statements", name=name, caption=source)

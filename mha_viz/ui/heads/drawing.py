@@ -17,14 +17,11 @@ from mha_viz.core.metrics import LABELS, METRICS
 from mha_viz.core.record.views import weight_among
 from mha_viz.ui.heads import TEXTS, WORDS, payloads
 from mha_viz.ui.heads.tokenization import pieces_line
-from mha_viz.ui.heads.tokenization import text_notes as text_notes
 from mha_viz.ui.operating.streamlit_run import is_partial
 from mha_viz.ui.run import late_imports, memory, reporting
 from mha_viz.ui.run.page_lock import yield_slot
 from mha_viz.ui.run.ready import fragment
-from mha_viz.ui.run.scene import Facts, Scene, displayed_record, extent, is_head
-from mha_viz.ui.run.scene import compute as compute
-from mha_viz.ui.run.scene import fit_head as fit_head
+from mha_viz.ui.run.scene import Facts, Scene, displayed_record, extent, fit_head, is_head
 from mha_viz.ui.state import selection
 from mha_viz.ui.state.layer_numbers import chosen_pin
 from mha_viz.ui.state.link_values import unique_pins
@@ -44,7 +41,12 @@ from mha_viz.ui.widgets.components.workbench import exact_requests, workbench
 from mha_viz.ui.widgets.controls import choosing, lazy_sections
 from mha_viz.ui.widgets.exports import downloads
 from mha_viz.ui.widgets.messages import words
-from mha_viz.ui.widgets.messages.notices import continue_on_error, plain, stop_on_error
+from mha_viz.ui.widgets.messages.notices import (
+    continue_on_error,
+    number_columns,
+    plain,
+    stop_on_error,
+)
 from mha_viz.web.head_details import has_values, has_vectors
 from mha_viz.web.payload import finite
 
@@ -342,7 +344,7 @@ def _table(scene: Scene, view: HeadsView) -> None:
     columns = {_title(key): values for key, values in facts.items()}
     table = words.head_values(scene, columns)
     table.insert(1, "Labels", titles)
-    shown = {"Head": st.column_config.Column(pinned=True), **words.number_columns(table)}
+    shown = {"Head": st.column_config.Column(pinned=True), **number_columns(table)}
     st.dataframe(table, hide_index=True, placeholder=words.UNDEFINED, column_config=shown)
     source = words.source(scene.record)
     downloads.table_file(table, key="heads-table", name="All heads", caption=source)

@@ -23,6 +23,7 @@ from mha_viz.ui.state.views import Shared
 from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.exports import downloads, figures
 from mha_viz.ui.widgets.messages import progress, words
+from mha_viz.ui.widgets.messages.notices import notes, number_columns
 from mha_viz.ui.widgets.messages.words import format_number, plain
 
 T = TypeVar("T")
@@ -51,7 +52,7 @@ def draw(view: Shared, text_tokens: Sequence[Token], source: str) -> None:
         drawn = circuit, name, source
         look.beside([2, 3], partial(_token_pairs, *drawn), partial(_directions, *drawn))
     st.caption(TEXTS("head_words.tells", n=N_RANDOM))
-    words.notes(vocabulary.notes)
+    notes(vocabulary.notes)
 
 
 def of_weights(
@@ -138,7 +139,7 @@ def _wrapped(table: pd.DataFrame, key: str) -> None:
 
 
 def _sortable(table: pd.DataFrame, key: str) -> None:
-    form = words.number_columns(table)
+    form = number_columns(table)
     st.dataframe(table, hide_index=True, column_config=form, key=key)
 
 

@@ -54,7 +54,8 @@ def bar_and_scene(
     with notices.stop_on_error(fault), work:
         allowed.check_text(selection.current().source)
         late_imports.await_torch()
-        from mha_viz.ui.heads import drawing
+        from mha_viz.ui.heads import drawing, tokenization
+        from mha_viz.ui.run.scene import compute, fit_head
 
         view = selection.current()
         model = drawing.known_model(view)
@@ -67,14 +68,14 @@ def bar_and_scene(
             view = replace(view, text=DEFAULT.text, pair="", part=model.parts[0])
         with bar.model_facts:
             drawing.model_facts(model, view.dtype)
-        scene = drawing.compute(view)
+        scene = compute(view)
         notices.clear_next(2)  # how far a run was that was given up, and its button
-        drawing.fit_head(scene, selection.of(HeadsView))
+        fit_head(scene, selection.of(HeadsView))
         if fit is not None and has_sentence:
             fit(scene)
     with warnings:
         drawing.model_notes(model)
-        drawing.text_notes(scene.record)
+        tokenization.text_notes(scene.record)
         session().shown_problems = notices.problems()
         notices.clear_next(_WARNINGS)
     return bar, scene

@@ -8,11 +8,7 @@ from typing import Any, TypeVar
 
 from mha_viz.core import names
 from mha_viz.ui.state import link_values as read
-from mha_viz.ui.state.link_values import MAX_URL_TEXT as MAX_URL_TEXT
 from mha_viz.ui.state.link_values import Pin
-from mha_viz.ui.state.link_values import integer as integer
-from mha_viz.ui.state.link_values import real as real
-from mha_viz.ui.state.link_values import written as written
 
 MAX_HEADS = 8
 MAX_CLUSTERS = 12

@@ -15,7 +15,7 @@ from mha_viz.ui.state.views import THROUGH, TITLES, Why
 from mha_viz.ui.why import TEXTS, edges, effects, pairs, targets, tasks
 from mha_viz.ui.widgets.controls import choosing, lazy_sections
 from mha_viz.ui.widgets.messages import words
-from mha_viz.ui.widgets.messages.notices import continue_on_error
+from mha_viz.ui.widgets.messages.notices import continue_on_error, notes, number_columns
 
 
 def draw(scene: Scene, view: Why) -> None:
@@ -70,7 +70,7 @@ def _by_weights(scene: Scene, view: Why) -> None:
         _pair(pairs.shown_pair(view, zscore, n_heads), kinds)
         label = "**Furthest from chance (z)**"
         pairs.chips(view, "most_composed", label, zscore, n_heads)
-        words.notes(kinds[kind].notes)
+        notes(kinds[kind].notes)
         st.caption(TEXTS("composition.chance"))
     st.header("Who copies", anchor=False)
     with continue_on_error():
@@ -97,7 +97,7 @@ def _copying(scene: Scene, view: Why) -> None:
 def _favoured(view: Why) -> None:
     favoured = of_weights(view.checkpoint, favoured_pairs, *view.chosen, size=20_000)
     pairs = favoured.pairs[["source", "destination", "strength"]]
-    st.dataframe(pairs, hide_index=True, column_config=words.number_columns(pairs))
+    st.dataframe(pairs, hide_index=True, column_config=number_columns(pairs))
     error = "" if favoured.exact else f" ± {format_share(favoured.copied_error, 1)}"
     st.caption(TEXTS("composition.favoured", favoured=favoured, error=error))
 

@@ -31,6 +31,7 @@ from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.controls import choosing
 from mha_viz.ui.widgets.exports import figures
 from mha_viz.ui.widgets.messages import progress, words
+from mha_viz.ui.widgets.messages.notices import notes
 
 AT_ONCE_SECONDS = 10.0  # longer estimates begin on request
 N_TEXTS = 4  # examples over which a head's mean is taken where no other text is typed
@@ -157,7 +158,7 @@ def say_clean(result: PathEffects | PatchingMap) -> None:
     behaviour = words.plain(f"{BEHAVIOURS[result.metric]}{token}{less}")
     over = f", a mean over {result.n_pairs} pairs" if _of_task(result) else ""
     st.markdown(f"Clean, the {behaviour} is **{words.format_number(result.clean)}**{over}.")
-    words.notes(result.notes)
+    notes(result.notes)
 
 
 def _of_task(result: object) -> TypeGuard[PathEffects]:

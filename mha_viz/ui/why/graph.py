@@ -23,7 +23,7 @@ from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.components import flow_graph as graphs
 from mha_viz.ui.widgets.controls import choosing
 from mha_viz.ui.widgets.messages import words
-from mha_viz.ui.widgets.messages.notices import continue_on_error
+from mha_viz.ui.widgets.messages.notices import continue_on_error, notes
 
 FINEST = 0.005  # the least share of a state that the slider can bring in
 MAX_PINS = 24
@@ -50,7 +50,7 @@ def draw_state(scene: Scene, view: Why, position: int) -> None:
     measure, size = view.flow, 2_000_000
     flow = targets.of_text(scene, graph_of, position, FINEST, measure=measure, size=size)
     graphs.flow_graph(flow, key="flow_graph", dark=look.dark(), on_choose=_choose_edge)
-    words.notes(flow.notes)
+    notes(flow.notes)
 
 
 def controls_of_signed() -> None:
@@ -86,7 +86,7 @@ def _signed(
             on_choose=_choose_edge,
             on_pin=lambda node: None if saved else _toggle(_members(computed, node, view, labels)),
         )
-        words.notes(drawn.notes)
+        notes(drawn.notes)
     if pins:  # a click on one takes its pin away
         offered = {name: f"{name} ✕" for name in pins} | {"": "Clear all pins"}
         label, names = TEXTS("graph.pinned"), {name: (name,) for name in pins} | {"": pins}

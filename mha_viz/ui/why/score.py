@@ -28,6 +28,7 @@ from mha_viz.ui.widgets.components.head_grid import draw_heads
 from mha_viz.ui.widgets.controls import choosing
 from mha_viz.ui.widgets.exports import figures
 from mha_viz.ui.widgets.messages import words
+from mha_viz.ui.widgets.messages.notices import notes, number_columns
 from mha_viz.web.payload import MAP_FACTS, map_payload
 from mha_viz.web.theme import format_number, format_weight
 
@@ -188,7 +189,7 @@ def _draw_map(scene: Scene, view: Why) -> None:
         draw_heads(_map, payload, settings, key="query_key_map", **choose)
     _best(maps, view)
     _explain(scene, maps, view.chosen)
-    words.notes(maps.notes)
+    notes(maps.notes)
 
 
 def _best(maps: QueryKeyMap, view: Why) -> None:
@@ -212,7 +213,7 @@ def _explain(scene: Scene, maps: QueryKeyMap, chosen: tuple[int, int]) -> None:
 
     def tables() -> None:
         for name, table in (("heads", maps.table()), ("points", points)):
-            key, columns = f"query_key_map-{name}", words.number_columns(table)
+            key, columns = f"query_key_map-{name}", number_columns(table)
             st.dataframe(table, hide_index=True, key=key, placeholder="–", column_config=columns)
 
     figures.explain(

@@ -20,7 +20,8 @@ from mha_viz.plots.bars import signed_rows
 from mha_viz.prediction.replay import OnProgress
 from mha_viz.ui.run.scene import Scene, is_head
 from mha_viz.ui.state import selection
-from mha_viz.ui.state.views import MAX_TESTED, MAX_URL_TEXT, TITLES, Why
+from mha_viz.ui.state.link_values import MAX_URL_TEXT
+from mha_viz.ui.state.views import MAX_TESTED, TITLES, Why
 from mha_viz.ui.why import TEXTS, importance, pruning, tasks
 from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.controls import choosing

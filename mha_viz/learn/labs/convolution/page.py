@@ -21,7 +21,8 @@ from mha_viz.learn.labs.convolution.learning import Learned
 from mha_viz.learn.labs.convolution.numbers import STORED, Kernel, Output, Picture, Pixel
 from mha_viz.plots.curves import ticks
 from mha_viz.plots.pictures import picture_cells, tile_cells
-from mha_viz.ui.state import allowed, views
+from mha_viz.ui.state import allowed
+from mha_viz.ui.state.link_values import integer
 from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.components.number_table import number_tables
 from mha_viz.ui.widgets.messages.notices import plain
@@ -97,7 +98,7 @@ def _setup(choices: Choices) -> Setup:
     with layout.row():
         numbers, preset = _kernel(choices, size, colour)
         border = TEXTS.choose(choices, "border")
-    read = views.integer(0, convolution.MAX_SIDE - 1)  # a click, a slider or a link chooses a pixel
+    read = integer(0, convolution.MAX_SIDE - 1)  # a click, a slider or a link chooses a pixel
     row = min(choices.get("row", rows // 2, read), rows - 1)
     column = min(choices.get("column", columns // 2, read), columns - 1)
     about += f"; {preset}, {size} x {size}; outside: {border}"

@@ -23,6 +23,7 @@ from mha_viz.ui.heads import picking
 from mha_viz.ui.run import heavy, memory
 from mha_viz.ui.state import allowed, links, selection, views
 from mha_viz.ui.state.faults import guarded
+from mha_viz.ui.state.link_values import integer
 from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.exports import figures
 from mha_viz.ui.widgets.messages import words
@@ -223,7 +224,7 @@ def _chosen(choices: Choices, choice: str, finding: lab.Finding) -> tuple[int, i
     def read(raw: str) -> str:
         if raw != BEST:
             layer, head = raw.split(".")
-            views.integer(0, 9_999)(layer), views.integer(0, 9_999)(head)
+            integer(0, 9_999)(layer), integer(0, 9_999)(head)
         return raw
 
     chosen = choices.get(choice, BEST, read)

@@ -18,10 +18,8 @@ from mha_viz.ui.run.scene import Scene
 from mha_viz.ui.state import selection
 from mha_viz.ui.state.faults import guarded
 from mha_viz.ui.state.session import from_browser, session
-from mha_viz.ui.widgets.messages.notices import notes as notes
-from mha_viz.ui.widgets.messages.notices import number_columns as number_columns
+from mha_viz.ui.widgets.messages.notices import number_columns, readable
 from mha_viz.ui.widgets.messages.notices import plain as plain
-from mha_viz.ui.widgets.messages.notices import readable as readable
 from mha_viz.web import labels
 from mha_viz.web.theme import format_number as format_number
 
