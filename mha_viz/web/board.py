@@ -93,7 +93,7 @@ def verdict_payload(
 
 
 def _codes(head: BoardHead, queries: Places, keys: Places) -> NDArray[np.uint8]:
-    """Return a head's codes on the axes, which are 0 where there is nothing to be seen."""
+    """Return a head's codes on the axes; 0 marks what cannot be seen."""
     assert head.record is not None
     weights = aligned(head.record.head(*head.head), queries, keys)
     visible = aligned(visible_keys(head.record, head.head[0]).float(), queries, keys) == 1

@@ -110,7 +110,7 @@ def _without_export(module: str) -> tuple[str, str]:
 
 
 def _observed(module: str) -> str:
-    """Return a module whose component marks its element as painted and notes the runs it causes."""
+    """Return a module whose component marks its painted element and notes its runs."""
     inside, function = _without_export(module)
     return f"""{inside}
 export default function observedComponent(component) {{

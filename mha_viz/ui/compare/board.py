@@ -82,7 +82,7 @@ def draw(first: Scene, view: Compare) -> None:
 
 
 def _adders(first: Scene, view: Compare, pins: tuple[Pin, ...]) -> None:
-    """Draw what chooses the first head and what adds the next one, each with one choice."""
+    """Draw one control that replaces the first head and one that adds a head."""
     if not view.pins:
         choosing.head_menus(first.record.n_layers, first.record.n_heads)
     choosing.menu("scale", "Colour scale", views.SCALES, width=140)
@@ -182,7 +182,7 @@ def _labels(panel: Panel) -> str:
 
 
 def _cells(pairs: Sequence[tuple[int, int]], axes: BoardAxes) -> list[list[int]]:
-    """Return pairs of tokens of the first text by their places on the axes."""
+    """Return pairs of tokens as cells of the board: their indices on its axes."""
     queries, keys = axes.queries[0], axes.keys[0]
     pool = max(1, *(-(-len(axis) // MAX_PLACES) for axis in (queries, keys)))
     return [[queries.index(q) // pool, keys.index(k) // pool] for q, k in pairs]
@@ -243,7 +243,7 @@ def _weights(drawn: Sequence[Panel]) -> pd.DataFrame:
 
 
 def _names(positions: Sequence[int | None], side: int, drawn: Sequence[Panel]) -> str:
-    """Name a place of an axis by the different tokens that the texts have there."""
+    """Name a position of an axis by the different tokens that the texts have there."""
     labels = [
         (panel.scene.record.key_labels if side else panel.scene.record.labels)[position]
         for panel, position in zip(drawn, positions, strict=True)
@@ -278,7 +278,6 @@ def _files(view: Compare, drawn: Sequence[Panel]) -> None:
 
 
 def _card(panel: Panel) -> HeadCard:
-    """Return what is said of a head, and its metrics."""
     report, head = panel.report(), panel.drawn()
     number = panel.pin.layer, panel.pin.head
     sentence = describe(panel.scene.record, number, report=report).sentences[0].text

@@ -263,7 +263,6 @@ def _note(spreads: float, p: float, beyond: bool) -> str:
 
 
 def _measures(pair: Pair) -> None:
-    """Draw what every measure says about two heads of one run."""
     record = pair.records[0]
     i, j = (layer * record.n_heads + head for layer, head in (pair.a.head, pair.b.head))
     measured = record.compare(pair.a.head, pair.b.head)

@@ -101,7 +101,7 @@ def _second_pin(first: Scene, view: Compare) -> Pin:
 
 
 def _panel(letter: str, pin: Pin, view: Compare) -> Panel:
-    """Run a panel's text; what cannot be run says why."""
+    """Run a panel's text; where it cannot be run, the panel says why."""
     fields: dict[str, Any] = dict(zip(Pin._fields[:-1], pin, strict=False))
     view = replace(view, **fields, query=-1, key=-1, layer_numbers=(), model_b="")
     base = pin.model.removesuffix(UNTRAINED)

@@ -98,7 +98,6 @@ def draw(first: Scene, view: Compare) -> None:
 def _controls(
     first: Scene, second: Scene, view: Compare, names: Sequence[str], name: str
 ) -> Compare:
-    """Draw the choice of the other model, of the measure and of the head."""
     written = first.record.z is not None and second.record.z is not None
     offered_measures = [key for key in MATCH_MEASURES if written or PAIR_MEASURES[key] == "pattern"]
     measures = {key: METRICS[key].title for key in offered_measures}

@@ -185,7 +185,7 @@ def _heads(scene: Scene, urls: downloads.Urls, in_motion: bool) -> None:
 
 @fragment
 def _exact(scene: Scene, payload: bytes) -> None:
-    """Send exact weights of what is shown; the browser can run it alone, for what is new to it."""
+    """Send the exact weights of the shown axes; runs alone where the browser requests it."""
     with stop_on_error(), st.container(gap=None):  # what comes and goes takes no room
         exact_requests(key="bench-requests", take=_take)
         view = fit_grid(scene, fit_head(scene, selection.of(HeadsView)))
@@ -199,7 +199,7 @@ def _exact(scene: Scene, payload: bytes) -> None:
 def _late(
     scene: Scene, payload: bytes, view: HeadsView, corpus: ManyTexts, in_motion: bool
 ) -> Iterator[bytes]:
-    """Yield what takes longer than the pass, or depends on the chosen head."""
+    """Yield payloads that take longer than the pass, or depend on the chosen head."""
     if not in_motion and scene.is_long:
         yield payloads.metrics(scene, payload)
     if view.off or _predicts(scene, view):
@@ -256,7 +256,7 @@ def _take(choices: dict[str, Choice]) -> None:
 
 
 def _follow_bench(view: HeadsView) -> None:
-    """Do what the workbench asked for beside choices: open another page, or add a baseline."""
+    """Open the page, or add the random baseline, that the workbench requested."""
     page, session().leads_to = session().leads_to, ""
     if session().wants_random:
         session().wants_random = False

@@ -106,7 +106,6 @@ def _predict_clicked(position: object) -> None:
 
 
 def _continuations(scene: Scene, model: AttentionModel, change: Intervention | None) -> None:
-    """Draw both continuations side by side, where asked for."""
     n = min(MAX_NEW_TOKENS, allowed.most_written())
     if not st.toggle(f"Continue the text for {n} tokens", key="ask_goes_on"):
         return

@@ -142,7 +142,7 @@ def labels(scene: Scene, payload: bytes, view: Shared) -> bytes:
 
 
 def _finding(scene: Scene, report: Report) -> dict[str, Any]:
-    """Return the clearest thing on this text; `head` is a number, layer * heads + head."""
+    """Return the clearest finding on this text; `head` is layer * n_heads + head."""
     finding = clearest(report)
     number = (
         None if finding.head is None else finding.head[0] * scene.record.n_heads + finding.head[1]

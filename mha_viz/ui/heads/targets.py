@@ -25,7 +25,6 @@ def is_language_model(model: AttentionModel) -> bool:
 
 
 def _has_positions(model: AttentionModel) -> bool:
-    """Return whether a model predicts at single tokens."""
     return objective(model.network) not in (*OF_TEXTS, "answer")
 
 

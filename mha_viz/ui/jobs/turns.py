@@ -21,7 +21,7 @@ ADDRESS_DELAY_SECONDS = 1.0  # added to each further run of one address
 
 
 def _nothing(before: int) -> None:
-    """Ignore the number of those who come first."""
+    """Ignore the number of requests that come first."""
 
 
 @dataclass(order=True)

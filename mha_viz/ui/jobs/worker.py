@@ -76,7 +76,7 @@ def _listen() -> None:
 
 
 def _lower_priority() -> None:
-    """Take what processors others leave; where memory runs out, the system ends this one first."""
+    """Yield the processor to others; where memory runs out, the system ends this process first."""
     with suppress(AttributeError, OSError):  # Windows knows neither
         os.nice(NICE)
     with suppress(OSError):
@@ -84,7 +84,7 @@ def _lower_priority() -> None:
 
 
 def _limit(n_bytes: int) -> None:
-    """Hold this process to so much memory beyond what it has."""
+    """Limit this process's memory to what it has now and so many bytes more."""
     try:
         import resource
     except ImportError:  # Windows

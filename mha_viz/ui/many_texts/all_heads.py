@@ -125,7 +125,6 @@ def _colour(study: Study, view: ManyTexts) -> tuple[Measure, str]:
 
 
 def _select(heads: Sequence[Any]) -> None:
-    """Make the heads within a lasso the selected ones."""
     pairs = {tuple(head) for head in heads if isinstance(head, list) and len(head) == 2}
     selection.change(lasso=tuple(sorted(pairs)))
 

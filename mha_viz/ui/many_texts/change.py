@@ -35,7 +35,6 @@ def draw(study: Study, view: ManyTexts) -> None:
 
 
 def _titles(steps: pd.DataFrame) -> dict[str, str]:
-    """Return the metrics and labels of a training run, and their titles."""
     titles = {key: metric.title for key, metric in METRICS.items()}
     titles |= {LABEL + key: f"Label: {label.title}" for key, label in LABELS.items()}
     return {key: title for key, title in titles.items() if key in set(steps["name"])}

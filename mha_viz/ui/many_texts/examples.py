@@ -48,7 +48,7 @@ def draw(study: Study, view: ManyTexts, link: Callable[..., str]) -> None:
 
 
 def _about(row: Mapping[Hashable, Any], matched: bool) -> str:
-    """Say how much a text scores, and what texts of its length do."""
+    """Write a text's score beside the scores of texts of its length."""
     ends = sorted({row["class_from"], row["class_to"]})
     compared = f"texts of {' to '.join(map(str, ends))} tokens" if matched else "all texts"
     mean = f"mean of {compared}: {words.format_number(row['class_mean'])}"

@@ -61,7 +61,7 @@ def _pair_controls(study: Study) -> None:
 
 
 def _grammar_controls(study: Study) -> None:
-    """Draw what can be searched in a treebank only."""
+    """Draw the controls that need a treebank."""
     offered = {"": "any part of speech"} | {part: part for part in PARTS}
     for name, label in (("from_upos", "Part that looks"), ("to_upos", "Part looked at")):
         choosing.menu(name, label, offered)
@@ -70,7 +70,6 @@ def _grammar_controls(study: Study) -> None:
 
 
 def _pairs(study: Study, view: ManyTexts) -> None:
-    """Draw the pairs of tokens that the search finds, each in its sentence."""
     relation, direction = split_arc(view.along)
     layer, head = (None, None) if view.any_head else view.chosen
     matches = study.search(

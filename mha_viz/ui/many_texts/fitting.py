@@ -73,7 +73,7 @@ def _measured(study: Study, view: ManyTexts) -> ManyTexts:
 
 
 def _first(wanted: Collection[str], offered: Collection[str]) -> str:
-    """Return the first of some keys that is known."""
+    """Return the first wanted key that is offered."""
     return next(key for key in (*wanted, *offered) if key in offered)
 
 

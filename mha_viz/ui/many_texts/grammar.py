@@ -40,7 +40,6 @@ def draw(study: Study, view: ManyTexts) -> None:
 
 
 def _best(study: Study, view: ManyTexts) -> None:
-    """Draw the table of best heads."""
     choosing.segments("question", "Question", QUESTIONS, label_visibility="collapsed")
     by = view.question
     best = measures.best_heads(study, by)

@@ -94,7 +94,7 @@ def _atlas(study: Study, view: ManyTexts) -> None:
 
 
 def _summary(study: Study, view: ManyTexts) -> None:
-    """Say what was studied and what it shows, and what was skipped, left out or cut."""
+    """Write what was studied, its results, and what was skipped or cut."""
     of = f"**{describe(study, view)}**, {study.n_tokens:,} tokens, {plain(view.model)}."
     how = f"Numbers are means over texts; a 95 % interval takes {study.unit_note}."
     few = ""
@@ -129,7 +129,6 @@ def _labels(study: Study) -> str:
 
 
 def _best_relations(study: Study) -> str:
-    """Say how many relations of the gold trees have a head that beats its baselines."""
     if not study.has_trees or (best := measures.best_heads(study, "relations")).empty:
         return ""
     return answer(best, "relations", study.layer_numbers)

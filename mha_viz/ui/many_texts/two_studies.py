@@ -70,7 +70,7 @@ def draw(study: Study, view: ManyTexts) -> None:
 
 
 def _choose_what(study: Study, other: Study, view: ManyTexts) -> str:
-    """Offer what both studies can be compared by; return what is chosen."""
+    """Draw the menu of what both studies can be compared by; return the choice."""
     alike = (study.n_layers, study.n_heads) == (other.n_layers, other.n_heads)
     trees = study.has_trees and other.has_trees
     offered = {
@@ -93,7 +93,7 @@ def controls(study: Study, view: ManyTexts) -> None:
 
 
 def _models(view: ManyTexts) -> dict[str, str]:
-    """Return the models to compare with, which have as many layers and heads."""
+    """Return the models with as many layers and heads, which can be compared."""
     models = {info.name: info for info in allowed.models()}
     for name in session().typed_models or ():
         try:
@@ -122,7 +122,7 @@ def _by_metric(study: Study, view: ManyTexts, differences: pd.DataFrame) -> None
 
 
 def _table(study: Study, view: ManyTexts, by: str, differences: pd.DataFrame) -> None:
-    """Draw what differs in more than single heads' metrics, the surest first."""
+    """Draw the table of differences, the surest first."""
     if differences.empty:
         st.info("Nothing can be said: no head was asked the same on both.")
         return

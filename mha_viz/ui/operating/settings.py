@@ -155,7 +155,7 @@ def _field_named(key: str, by_name: Mapping[str, Field[Any]], shown: str) -> Fie
 
 
 def _parsed(choice: Field[Any], raw: str) -> object:
-    """Read a value of the environment as a file would have it, or keep it as it is."""
+    """Read a value of the environment as a file would have it; an unreadable one stays text."""
     if choice.type is bool:
         return _SWITCHES.get(raw.lower(), raw)
     if choice.name in _LISTS:
@@ -170,7 +170,7 @@ def _parsed(choice: Field[Any], raw: str) -> object:
 
 
 def _checked(choice: Field[Any], value: Any, shown: str) -> Any:
-    """Return the value that a setting takes, of that in the file or environment, called `shown`."""
+    """Return a valid value of a setting, which the file or environment calls `shown`."""
     expected, fits, value = _compared(choice, value)
     if not fits:
         raise SettingsError(f"{shown}: expected {expected}, got {str(value)[:80]!r}.")
@@ -178,7 +178,7 @@ def _checked(choice: Field[Any], value: Any, shown: str) -> Any:
 
 
 def _compared(choice: Field[Any], value: Any) -> tuple[str, bool, Any]:
-    """Return what a setting takes, whether a value is that, and the value as it is kept."""
+    """Return what a setting accepts, whether the value is valid, and the value to store."""
     if choice.type is bool:
         return "true or false (in the environment 1 or 0)", isinstance(value, bool), value
     if choice.name in _LISTS:
@@ -199,7 +199,7 @@ def _compared(choice: Field[Any], value: Any) -> tuple[str, bool, Any]:
 
 
 def _is_network(value: str) -> bool:
-    """Return whether a value is an address or a network; none of half the internet is a proxy's."""
+    """Return whether a value is an address or a network that is no larger than a proxy's."""
     with suppress(ValueError):
         network = ip_network(value, strict=False)
         return network.prefixlen >= _WIDEST[network.version]

@@ -184,7 +184,7 @@ def _compare_with_chance(scene: Scene, measure: str, with_random: bool) -> Chanc
 
 
 def _untrained(scene: Scene, measure: str) -> tuple[Band | None, int]:
-    """Return where pairs of heads with random weights lie, and how many are beyond chance."""
+    """Return the range of pairs of heads with random weights, and the number beyond chance."""
     model = memory.untrained_copy(scene.model, scene.device, scene.dtype)
     if model is None or model.backend != "mha_viz":
         return None, 0

@@ -163,7 +163,7 @@ def other(view: Shared) -> Scene:
 
 
 def _run_once(side: str, scene: Scene) -> Scene:
-    """Run a scene, unless somebody has stopped it before it was there."""
+    """Run a scene, unless somebody has stopped it before it began."""
     if session().scenes.get(side) != scene and session().stopped == scene:
         # The text stays, and waits to be run again or changed.
         st.info("Stopped. Change the text, or run it again.", icon=":material/stop_circle:")

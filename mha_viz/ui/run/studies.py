@@ -163,7 +163,7 @@ class Studies:
         return self._folder / f"{key}.json"
 
     def _use(self, key: str, owner: str, **about: str | None) -> None:
-        """Note that a study or texts are used, and at first what they are and who brought them."""
+        """Note that a study or texts are used; the first time with their facts and owner."""
         path, now = self._about(key), time.time_ns()
         if not path.is_file():
             write_file(path, json.dumps({"owner": owner, **about}).encode())
@@ -171,7 +171,7 @@ class Studies:
             os.utime(path, ns=(now, now))
 
     def _uses(self, is_own: bool) -> dict[str, dict[str, str]]:
-        """Return what is said of all texts of visitors, or of all studies; the last used last."""
+        """Return the stored facts of all visitors' texts, or of all studies; the last used last."""
         dated = []
         for path in self._folder.glob("*.json"):
             with suppress(OSError, ValueError):  # another server deletes it
@@ -181,7 +181,7 @@ class Studies:
         return {key: about for _, key, about in sorted(dated, key=lambda entry: entry[:2])}
 
     def _texts(self, key: str) -> OwnTexts | None:
-        """Return the texts of a key, which may be anything; None where they are not kept."""
+        """Return the texts of a key, which may be any string; None where they are gone."""
         if not key:
             return _OF_SAMPLE
         try:
@@ -210,7 +210,7 @@ class Studies:
 
 
 def _oldest_of_largest_owner(owners: dict[str, str], free: Collection[str]) -> list[str]:
-    """Return what is too much of what is kept, the oldest first, by its owners."""
+    """Return the keys to delete: the oldest of whichever owner has the most."""
     counts, deleted = Counter(owners.values()), list[str]()
     waiting = [key for key in owners if key in free]
     too_many = len(owners) - (settings().max_studies or KEPT)
@@ -223,7 +223,7 @@ def _oldest_of_largest_owner(owners: dict[str, str], free: Collection[str]) -> l
 
 
 def _visitor() -> str:
-    """Return the address, or the session, that the page which runs belongs to."""
+    """Return the address, or else the session, of the page that runs."""
     return streamlit_run.visitor_address() or heavy.session()
 
 

@@ -132,7 +132,7 @@ def _write(writer: _Writer, scene: WrittenScene, model: AttentionModel) -> Shown
 
 
 def _n_matching(writing: Writing, chosen: dict[int, int], most: int) -> int:
-    """Count the leading tokens, at most so many, that are as they should be."""
+    """Count the leading tokens, at most `most`, that match the chosen branches."""
     for i, token in enumerate(writing.written[:most]):
         branch = chosen.get(token.position)
         if token.branched != (branch is not None) or (branch is not None and token.id != branch):

@@ -127,7 +127,7 @@ def _gauges() -> Iterator[tuple[str, str, float]]:
 
 
 def _of_lanes(gauge: Callable[..., Any]) -> Iterator[Any]:
-    """Return the figures of lanes by name; all of the same name in one family."""
+    """Yield the figures of all lanes, one metric family a name."""
     lane_numbers = {lane: dict(tell()) for lane, tell in LANES.items()}
     for name in sorted({name for numbers in lane_numbers.values() for name in numbers}):
         family = gauge(f"mha_viz_lane_{name}", f"Of each lane of work: {name}.", labels=["lane"])

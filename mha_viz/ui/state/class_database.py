@@ -157,6 +157,5 @@ def _readable() -> Iterator[None]:
 
 
 def _is_busy(error: sqlite3.Error) -> bool:
-    """Return whether another connection holds what was wanted."""
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     return code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)

@@ -129,7 +129,7 @@ def from_params(
 
 
 def _with_present_names(params: Mapping[str, str]) -> Mapping[str, str]:
-    """Return the parameters that show today what an older link shows."""
+    """Return an older link's parameters under their present names."""
     section = params.get("section", "")
     shown = FORMER_SHOWS.get(params.get("show", ""), {}) | FORMER_SECTIONS.get(section, {})
     circuit = params.get("circuit", "")

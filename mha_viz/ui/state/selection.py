@@ -163,7 +163,7 @@ def share_params() -> dict[str, str]:
 
 
 def _leads_here(written: Mapping[str, str], params: Mapping[str, str], view: bool) -> bool:
-    """Return whether an address leads to the same page as these parameters."""
+    """Return whether an address and these parameters lead to the same page."""
     if written == params or not view:
         return written == params
     foreign = {name: value for name, value in written.items() if name not in NAMES | FORMER_NAMES}
@@ -172,7 +172,7 @@ def _leads_here(written: Mapping[str, str], params: Mapping[str, str], view: boo
 
 
 def _opened(view: View) -> View:
-    """Return a view of a link as the page shows it; a head that is not named is the chosen one."""
+    """Return a link's view as the page shows it; where it names no head, the chosen one."""
     shown = _session_view()
     layer, head = session().auto_head or shown.chosen
     if min(view.chosen) < 0:
@@ -183,7 +183,7 @@ def _opened(view: View) -> View:
 
 
 def _remember(params: dict[str, str], written: Mapping[str, str] | None = None) -> None:
-    """Keep what an address of this page, the present one, shows: it may say less."""
+    """Store what the present address shows, which may say less than the view."""
     states = st.session_state.setdefault("addresses", LRUCache(MAX_ADDRESSES))
     states[_address_key(written)] = _PageState(st.session_state.get("view"), params)
 

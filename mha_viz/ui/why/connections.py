@@ -39,7 +39,6 @@ def draw(scene: Scene, view: Why) -> None:
 
 
 def _switches() -> None:
-    """Draw the choices of the matrix, and of what the later head of its pairs reads into."""
     titles = TITLES["connections"]
     choosing.segments("connections", "Connections", titles, label_visibility="collapsed")
     inputs = {name: title.removeprefix("its ") for name, title in THROUGH.items()}

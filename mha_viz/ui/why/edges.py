@@ -77,7 +77,7 @@ def draw(scene: Scene, view: Why, chosen: tasks.Chosen) -> None:
 
 
 def _check(view: Why, task: Task) -> None:
-    """Raise AttentionUnavailableError, before anyone begins, for a family whose edges differ."""
+    """Raise AttentionUnavailableError for a family whose edges differ."""
     model, pair = memory.model(*view.checkpoint), task.examples[:1]
 
     def refusal() -> str:
@@ -135,7 +135,7 @@ def _graph(
     caption: str,
     by_position: pd.DataFrame | None = None,
 ) -> None:
-    """Draw edges by layer; by position, too, where their parts there are given."""
+    """Draw edges by layer, and by position where `by_position` has values."""
     texts = TEXTS.figure(f"figures.{figure}", n=len(rows))
     names, columns = ["sender", "receiver", "score"], list[str]()
     if by_position is not None:

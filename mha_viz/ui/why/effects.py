@@ -119,7 +119,7 @@ def _draw(scene: Scene, view: Why, of: PathSettings | PathEffects, paths: PathEf
 
 
 def _paths(scene: Scene, view: Why, of: PathSettings | tasks.Chosen) -> PathEffects | None:
-    """Return all estimates, computed once; None until they are requested of long work."""
+    """Return all estimates, computed once; None until a button requests long work."""
     model, chosen = targets.model(scene), None if isinstance(of, PathSettings) else of
     source = (scene.key, of) if chosen is None else (view.checkpoint, chosen.source, view.behaviour)
     key, estimates = (source, view.way), progress.results("paths")
@@ -204,7 +204,7 @@ def _caption(scene: Scene, view: Why, paths: PathEffects) -> str:
 
 
 def _pair(scene: Scene, view: Why, settings: PathSettings | PathEffects, pair: pairs.Pair) -> None:
-    """Draw the numbers of one pair of heads: of the text, or as they were paths over a task."""
+    """Draw the numbers of one pair of heads: of the text, or of a task."""
     st.header(pairs.named(pair), anchor=False)
     sender, (layer, head) = pair
     input_index = list(THROUGH).index(view.through)

@@ -102,7 +102,7 @@ class _Outcome(NamedTuple):
 
 
 def _outcome(scene: Scene, model: AttentionModel, view: Why) -> _Outcome:
-    """Return what importance is measured for: the tracked class or token, if one is chosen."""
+    """Return the outcome to measure: the tracked class or token, if one is chosen."""
     kind, tokens = objective(model.network), scene.record.tokens
     if kind == "regression":
         return _Outcome(None, NUMBER)

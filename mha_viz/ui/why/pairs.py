@@ -50,7 +50,6 @@ def fit_pair(view: Why, values: NDArray[np.floating], n_heads: int) -> Why:
 
 
 def _largest(values: NDArray[np.floating], n_heads: int) -> list[Pair]:
-    """Rank the pairs with the largest numbers, whatever their sign."""
     sizes = np.nan_to_num(np.abs(values), nan=-1.0).ravel()  # NaN is no pair, and 0 is one
     order = np.argsort(-sizes, kind="stable")[:N_NAMED].tolist()
     cells = (divmod(i, len(values)) for i in order if sizes[i] >= 0)

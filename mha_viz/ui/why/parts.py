@@ -72,7 +72,7 @@ def _quantity(attribution: LogitAttribution | TaskAttribution) -> str:
 
 
 def _all_parts(scene: Scene, view: Why, attribution: LogitAttribution | TaskAttribution) -> None:
-    """Draw the sum, all parts by layer and by head, and the heads that write most of it."""
+    """Draw the sum, all parts by layer and by head, and the heads that write most."""
     targets.whole_and_parts(attribution, _quantity(attribution))
     look.beside(
         2, partial(_by_layer, scene, attribution), partial(_by_head, scene, view, attribution)

@@ -126,7 +126,6 @@ def _shown(patched: PatchingMap) -> tuple[NDArray[np.float64], str]:
 
 
 def _map(patched: PatchingMap, caption: str) -> None:
-    """Draw layers by positions."""
     (values, unit), layers = (
         _shown(patched),
         layer_names(len(patched.effect), patched.layer_numbers),
@@ -139,7 +138,6 @@ def _map(patched: PatchingMap, caption: str) -> None:
 
 
 def _heads(patched: PatchingMap, view: Why, caption: str) -> None:
-    """Draw heads by layers; a click chooses one."""
     (values, unit), texts = _shown(patched), TEXTS.figure("figures.patching_heads")
     title, table = PATCHED["heads"], patched.table()
     targets.draw_heads(values, view, title, unit, table=table, caption=caption, **texts)

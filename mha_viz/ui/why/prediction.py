@@ -44,7 +44,6 @@ def draw(scene: Scene, view: Why) -> None:
 
 
 def _switches(view: Why, predicts: bool, is_state: bool) -> None:
-    """Draw the choices of the picture and of its texts, and those that few need."""
     is_graph, hidden = view.prediction == "graph", "collapsed"
     choosing.segments("prediction", "Picture", TITLES["predictions"], label_visibility=hidden)
     if predicts and not is_state:

@@ -95,7 +95,7 @@ def _quantity(attribution: ScoreAttribution) -> str:
 
 
 def _answer(scene: Scene, attribution: ScoreAttribution) -> None:
-    """Name the products that make most of a score, and the weight that softmax makes of it."""
+    """Name the products that make most of a score, and the weight after softmax."""
     shares = attribution.shares.numpy()
     order = np.argsort(-np.abs(shares), axis=None, kind="stable")[:N_PRODUCTS]
     largest = [
@@ -193,7 +193,7 @@ def _draw_map(scene: Scene, view: Why) -> None:
 
 
 def _best(maps: QueryKeyMap, view: Why) -> None:
-    """Name the heads in whose maps near means a high weight most."""
+    """Name the heads in whose maps distance predicts the weight best."""
     table = maps.table().head(N_MAPS)
     named = zip(table["layer"].tolist(), table["head"].tolist(), strict=True)
     heads = words.by_position(list(named))

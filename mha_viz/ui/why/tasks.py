@@ -119,7 +119,7 @@ def settings(scene: Scene, task: str, *more: str) -> str:
 
 
 def _typed(view: Why) -> str:
-    """Draw the editor of own pairs and return what it holds; an example where that is nothing."""
+    """Draw the editor of own pairs; return its content, or an example where it is empty."""
     shown = view.pairs if view.pairs.strip() else TEXTS("tasks.example").strip()
     selection.bound("pairs", st.text_area, displayed=shown, **TEXTS.control("pairs"))
     return shown

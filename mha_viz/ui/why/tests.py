@@ -131,7 +131,6 @@ def _measure(
 
 
 def _report(model: AttentionModel, task: Task, on_progress: OnProgress | None = None) -> bytes:
-    """Make the report of a task as a ZIP file."""
     file = BytesIO()
     with ZipFile(file, "w", ZIP_DEFLATED) as archive:
         for name, content in circuit_report_files(model, task, on_progress).items():
@@ -140,7 +139,7 @@ def _report(model: AttentionModel, task: Task, on_progress: OnProgress | None = 
 
 
 def _result(scene: Scene, view: Why, result: Faithfulness) -> None:
-    """Show what the choice carries, beside random sets of as many heads; and the file."""
+    """Draw what the choice carries beside random sets of as many heads, and the file."""
     heads = words.listed(result.heads, 5, ())
     if result.held_out.refusal:
         st.info(words.plain(f"No share of {heads} is given. {result.held_out.refusal}"))
@@ -158,7 +157,7 @@ def _result(scene: Scene, view: Why, result: Faithfulness) -> None:
 
 
 def _bars(scene: Scene, result: Faithfulness) -> None:
-    """Draw the behaviour that each setting of the heads leaves: a share, or logits without one."""
+    """Draw the behaviour under each setting of the heads: a share, or logits without one."""
     table, refused = result.table(), bool(result.held_out.refusal)
     texts = TEXTS.figure(
         "figures.faithfulness", share="" if refused else TEXTS("faithfulness.share")

@@ -57,7 +57,7 @@ def model_picker() -> None:
 
 
 def _not_here(name: str, instead: str, absent: Mapping[str, SuggestedModel]) -> views.Shared:
-    """Say that a link's model cannot be shown at once, and how to get it; show another one."""
+    """Write that a link's model is not here and how to get it; show another one."""
     if not allowed.may_be_named(name):
         selection.add_problem(f"{allowed.not_shown(name)} Showing {instead}.")
         return selection.change(model=instead)

@@ -135,8 +135,6 @@ def second_text(bar: Bar, parts: tuple[str, ...], accepts_pair: bool) -> None:
 
 
 def _pair_switch(accepts_pair: bool) -> bool:
-    """Draw the switch of a second sentence; return whether it is on."""
-
     def take(is_on: bool) -> None:
         session().has_pair_box = is_on
         if not is_on:

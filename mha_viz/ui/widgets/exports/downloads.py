@@ -199,7 +199,7 @@ def table_file(table: pd.DataFrame, *, key: str, name: str, caption: str) -> Non
 
 
 def _tables(file: str, table: pd.DataFrame, caption: str, key: str) -> None:
-    """Draw a button for each form of a table: for programs, for texts and for papers."""
+    """Draw a button for each file form of a table."""
     forms: tuple[tuple[str, str, Callable[[pd.DataFrame, str], str | bytes]], ...] = (
         ("CSV", "csv", table_csv), ("Markdown", "md", table_markdown), ("LaTeX", "tex", table_latex)
     )  # fmt: skip

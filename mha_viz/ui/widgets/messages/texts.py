@@ -65,7 +65,7 @@ class Texts:
             raise ValueError(f"{self.source} has no {name}.") from error
 
     def _table(self, name: str, values: Mapping[str, object]) -> dict[str, Any]:
-        """Return a table with all its strings filled in, without the tables inside of it."""
+        """Return a table with all its strings filled in, without its subtables."""
         strings = {key: text for key, text in self._at(name).items() if not isinstance(text, dict)}
         return {key: self._filled(f"{name}.{key}", text, values) for key, text in strings.items()}
 
