@@ -1,12 +1,9 @@
 """Pairs of heads of one run: which one is chosen, those that stand out, and what chance gives."""
 
 import zlib
-from functools import partial
-from typing import Any
 
 import numpy as np
 import pandas as pd
-import streamlit as st
 from numpy.typing import NDArray
 
 from mha_viz.core.layer_numbers import number_at
@@ -14,8 +11,8 @@ from mha_viz.core.metrics.chance import RATE
 from mha_viz.ui.compare import TEXTS, panels
 from mha_viz.ui.run.reporting import Chance
 from mha_viz.ui.run.scene import Scene
-from mha_viz.ui.state.faults import guarded
 from mha_viz.ui.state.layer_numbers import chosen_pin
+from mha_viz.ui.state.session import from_browser, to_browser
 from mha_viz.ui.state.views import Compare
 from mha_viz.ui.widgets.controls import choosing
 from mha_viz.ui.widgets.messages import words
@@ -36,11 +33,7 @@ def heading(scene: Scene, view: Compare) -> None:
     first = chosen_pin(view)
     second = first._replace(layer=number_at(numbers, view.layer_b), head=view.head_b)
     a, b = (words.head_name(pin.layer, pin.head, numbers=()) for pin in (first, second))
-    with st.container(horizontal=True, vertical_alignment="center"):
-        st.header(f"{a} and {b}", anchor=False, width="content")
-        open_board = partial(panels.show, (first, second))
-        options: dict[str, Any] = {"key": "to-board", "type": "primary"}
-        st.button("Compare on the board", on_click=guarded(open_board), **options)
+    panels.heading(f"{a} and {b}", (first, second))
 
 
 def indices(scene: Scene) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
@@ -80,11 +73,11 @@ def choosable(
     rows, count = zlib.crc32(pairs.tobytes()), f"{key}-count"
 
     def name() -> str:
-        return f"{key}-{rows}-{st.session_state.setdefault(count, 0)}"
+        return f"{key}-{rows}-{from_browser(count) or 0}"
 
-    ticks = st.session_state.get(name(), {}).get("selection", {}).get("rows", [])
+    ticks = (from_browser(name()) or {}).get("selection", {}).get("rows", [])
     if ticks and pairs[ticks[0] : ticks[0] + 1].tolist() != [list(chosen(scene, view))]:
-        st.session_state[count] += 1
+        to_browser(count, (from_browser(count) or 0) + 1)
 
     def take(row: int) -> None:
         words.choose_pair(pairs[row].tolist(), scene)

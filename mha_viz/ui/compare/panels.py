@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+import streamlit as st
+
 from mha_viz.core.compare.twins import nearest_others
 from mha_viz.core.layer_numbers import is_counted
 from mha_viz.errors import ArgumentError, MhaVizError
@@ -12,6 +14,7 @@ from mha_viz.ui.operating.streamlit_run import is_history_navigation
 from mha_viz.ui.run import memory, reporting, scene
 from mha_viz.ui.run.scene import Scene
 from mha_viz.ui.state import selection
+from mha_viz.ui.state.faults import guarded
 from mha_viz.ui.state.layer_numbers import by_number, by_position, chosen_pin
 from mha_viz.ui.state.link_values import UNTRAINED, Pin, unique_pins
 from mha_viz.ui.state.session import session
@@ -154,9 +157,16 @@ def add(board: Sequence[Pin], view: Compare, pin: Pin) -> None:
     _keep([*(board[:1] if is_automatic else board), pin])
 
 
-def show(pins: Sequence[Pin]) -> None:
-    """Put heads on the board, behind those that were pinned there."""
-    _keep([*selection.of(Compare).pins, *pins])
+def heading(title: str, pins: Sequence[Pin]) -> None:
+    """Draw a title, and the button that puts these heads behind those on the board."""
+
+    def open_board() -> None:
+        _keep([*selection.of(Compare).pins, *pins])
+
+    options: dict[str, Any] = {"key": "to-board", "type": "primary"}
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.header(title, anchor=False, width="content")
+        st.button("Compare on the board", on_click=guarded(open_board), **options)
 
 
 def edit(board: Sequence[Pin], edit: Edit) -> None:

@@ -24,7 +24,6 @@ from mha_viz.ui.run import memory, reporting, scene
 from mha_viz.ui.run.page_lock import turn_for
 from mha_viz.ui.run.scene import Scene
 from mha_viz.ui.state import allowed, selection, views
-from mha_viz.ui.state.faults import guarded
 from mha_viz.ui.state.layer_numbers import chosen_pin
 from mha_viz.ui.state.link_values import Pin
 from mha_viz.ui.state.views import Compare
@@ -239,11 +238,7 @@ def _pair(first: Scene, second: Scene, view: Compare, match: _Match) -> None:
     number = number_at(second.record.layer_numbers, layer)
     other = Pin(second.model, second.text, second.pair or "", second.part, number, head)
     heads = panels.of_pins((chosen, other), view)
-    with st.container(horizontal=True, vertical_alignment="center"):
-        st.header(" and ".join(panel.name for panel in heads), anchor=False, width="content")
-        open_board = partial(panels.show, (chosen, other))
-        options: dict[str, Any] = {"key": "to-board", "type": "primary"}
-        st.button("Compare on the board", on_click=guarded(open_board), **options)
+    panels.heading(" and ".join(panel.name for panel in heads), (chosen, other))
     if view.chosen not in match.names:
         st.caption(TEXTS("two_models.lone", model=words.plain(second.model)))
     shown = [panel.drawn() for panel in heads]
