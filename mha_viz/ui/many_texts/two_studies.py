@@ -128,19 +128,14 @@ def _table(study: Study, view: ManyTexts, by: str, differences: pd.DataFrame) ->
         return
     if by == "distributions":
         differences = differences[["metric", "50%_b", "50%_a", "apart"]]
-    elif by == "matched":
-        differences = differences.rename(
-            columns={"layer_b": "layer", "head_b": "head"}
-        )  # of this study
-    else:
+    else:  # the heads of this study
+        differences = differences.rename(columns={"layer_b": "layer", "head_b": "head"})
+    if by not in ("distributions", "matched"):
         n_tested, sure = differences["q"].notna().sum(), (differences["q"] <= RATE).sum()
         st.markdown(
             TEXTS("two.differ", what=COMPARED[by], sure=sure, known=n_tested, rate=100 * RATE)
         )
         sides = {"b": "this study", "a": "the other"}
-        differences = differences.rename(
-            columns={"layer_b": "layer", "head_b": "head"}
-        )  # of this study
         differences = differences.assign(better=differences["better"].replace(sides))
     table = titled(differences, study.layer_numbers)
     words.plain_table(table)
