@@ -84,7 +84,7 @@ def read_texts(source: str) -> list[str]:
         return [source]
     if is_file and path.suffix.lower() in _TABLE_ENDINGS:
         raise TextError(
-            f"{path} is a table, of which each line would be read as a text: give a file with one "
+            f"{path} is a table, and each line would be read as a text: give a file with one "
             "text a line, or its column on standard input with - in its place."
         )
     if is_file and path.stat().st_size > MAX_FILE_BYTES:
