@@ -7,6 +7,7 @@ torch.Size([4, 8])
 """
 
 import ast
+from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -38,36 +39,17 @@ def __getattr__(name: str) -> Any:
     return value
 
 
-def _record_bundle(record: Any) -> dict[str, str]:
-    from mha_viz.notebook import record_bundle
-
-    return record_bundle(record)
-
-
-def _head_figure(record: Any, layer: int, head: int) -> Any:
-    from mha_viz.notebook import show_head
-
-    return show_head(record, layer, head)
-
-
-def _query_key_figure(*table: Any, **look: Any) -> Any:
-    from mha_viz.plots.head_map import query_key_figure
-
-    return query_key_figure(*table, **look)
-
-
-def _explorer(record: Any) -> Any:
-    from mha_viz.explorer import Explorer
-
-    return Explorer(record)
+def _late(module: str, name: str) -> Callable[..., Any]:
+    """Return a function that is imported when it is first called."""
+    return lambda *values, **options: getattr(import_module(module), name)(*values, **options)
 
 
 display.study_paper = lambda: import_module("mha_viz.paper.report")
 display.study_atlas = lambda: import_module("mha_viz.atlas.atlas_files")
-display.record_bundle = _record_bundle
-display.explorer = _explorer
-display.head_plotter = _head_figure
-display.query_key_plotter = _query_key_figure
+display.record_bundle = _late("mha_viz.notebook", "record_bundle")
+display.explorer = _late("mha_viz.explorer", "Explorer")
+display.head_plotter = _late("mha_viz.notebook", "show_head")
+display.query_key_plotter = _late("mha_viz.plots.head_map", "query_key_figure")
 
 
 def __dir__() -> list[str]:

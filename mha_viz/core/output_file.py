@@ -126,7 +126,9 @@ def _write_regular(target: Path, parts: list[memoryview], old: os.stat_result | 
     try:
         with file:
             if old is not None:
-                if _has_other_owners(old, os.fstat(file.fileno())):
+                new = os.fstat(file.fileno())
+                # A second name or another owner would be left with the old file.
+                if old.st_nlink > 1 or (old.st_uid, old.st_gid) != (new.st_uid, new.st_gid):
                     _overwrite(target, parts)
                     return
                 draft.chmod(stat.S_IMODE(old.st_mode))
@@ -136,11 +138,6 @@ def _write_regular(target: Path, parts: list[memoryview], old: os.stat_result | 
         draft.replace(target)
     finally:
         draft.unlink(missing_ok=True)
-
-
-def _has_other_owners(old: os.stat_result, new: os.stat_result) -> bool:
-    """Return whether a new file would leave a second name or another owner with the old."""
-    return old.st_nlink > 1 or (old.st_uid, old.st_gid) != (new.st_uid, new.st_gid)
 
 
 def _overwrite(target: Path, parts: list[memoryview]) -> None:

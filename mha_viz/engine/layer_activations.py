@@ -115,9 +115,5 @@ def layer_activations(
     turn = sum(other.module is layers[layer].module for other in layers[:layer])
     ends = zip((query, key, output), (0, 0, 1), strict=True)
     calls = (recorders[module].calls[turn][end].flatten(0, -2) for module, end in ends)
-    return LayerActivations(*map(_plain, calls))
-
-
-def _plain(tensor: Tensor) -> Tensor:
-    """Copy to float32 on the CPU, out of inference mode."""
-    return tensor.detach().to("cpu", torch.float32, copy=True)
+    # copies, out of inference mode
+    return LayerActivations(*(x.detach().to("cpu", torch.float32, copy=True) for x in calls))

@@ -31,12 +31,9 @@ _KINDS = ("first piece of a word", "later piece of a word", "punctuation", _SPEC
 
 def colourings(study: Study) -> dict[str, str]:
     """Return what tokens can be coloured by: parts of speech where there are gold trees."""
-    return {key: title for key, title in COLOURINGS.items() if key != "speech" or _has_words(study)}
-
-
-def _has_words(study: Study) -> bool:
     tables = study.sql("SELECT table_name FROM information_schema.tables")["table_name"]
-    return study.has_trees and {"words", "sentences"} <= set(tables)
+    has_words = study.has_trees and {"words", "sentences"} <= set(tables)
+    return {key: title for key, title in COLOURINGS.items() if key != "speech" or has_words}
 
 
 def token_colours(study: Study, spaces: HeadSpaces, by: str = "kind") -> TokenColours:

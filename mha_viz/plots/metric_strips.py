@@ -50,15 +50,10 @@ def _row_texts(row: int, name: str, value: str, aside: str, dark: bool) -> list[
     return [(name_x, height, label, "middle right"), (value_x, height, value, "middle left")]
 
 
-def _text_trace(texts: list[_Text], dark: bool) -> Part:
-    x, y, written, sides = map(list, zip(*texts, strict=True))
-    return frame.text_trace(x, y, written, sides, 12.5, dark)
-
-
 def _row_figure(
     traces: list[Part], n_rows: int, title: str, notes: list[str], dark: bool, named: bool = False
 ) -> go.Figure:
-    """Return the figure of all these; `named` adds a legend below."""
+    """Return the figure of these traces; `named` adds a legend below."""
     down = frame.HIDDEN | dict(range=[n_rows - 0.65, -0.65])
     layout = dict(xaxis=frame.HIDDEN | dict(range=list(_SIDES)), yaxis=down)
     inner, border = (
@@ -126,7 +121,8 @@ def metric_strips(
         colour = theme.qualitative(dark)[i]
         mark = dict(look, color=colour, line=dict(width=3, color=colour))
         traces.append(_markers(marks[i::2], mark) | dict(name=head) | frame.keep_on_click(1))
-    traces.append(_text_trace(texts, dark) | unnamed)
+    x, y, written, sides = map(list, zip(*texts, strict=True))
+    traces.append(frame.text_trace(x, y, written, sides, 12.5, dark) | unnamed)
     note = f"Unit: the metric's spread over all heads; ends: {REACH:g} spreads from the mean."
     return _row_figure(traces, len(strips), "", [note], dark, named=True)
 

@@ -340,11 +340,7 @@ class AttentionRecord(RecordFields):
         return (
             self.describe() == other.describe()
             and tensors.keys() == other_tensors.keys()
-            and all(_same(tensor, other_tensors[name]) for name, tensor in tensors.items())
+            and all(torch.equal(a.cpu(), other_tensors[name].cpu()) for name, a in tensors.items())
         )
 
     __hash__ = None  # type: ignore[assignment]  # equality compares tensors
-
-
-def _same(a: Tensor, b: Tensor) -> bool:
-    return a.shape == b.shape and bool(torch.equal(a.cpu(), b.cpu()))

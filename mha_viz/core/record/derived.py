@@ -11,6 +11,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from mha_viz.core.attention.scoring import Rows, row_blocks
+from mha_viz.core.metrics.baselines import uniform_rows
 from mha_viz.core.record.patterns import HeadRows, Patterns
 
 _NOTHING = 1e-6  # a row's mass below this is a softmax's rounding; scaled up, it would show noise
@@ -131,14 +132,10 @@ class ReplacedPatterns(Patterns):
         if at and self.source is not None:
             weights[at] = self.source.full_rows(layer, rows, [wanted[index] for index in at])
         elif at:
-            weights[at] = self._uniform(layer, rows)
+            is_visible = self.base.visible_keys(layer, rows)
+            assert is_visible is not None  # what a run computes from queries and keys
+            weights[at] = uniform_rows(is_visible)
         return weights
-
-    def _uniform(self, layer: int, rows: Rows) -> Float[Tensor, "row key"]:
-        is_visible = self.base.visible_keys(layer, rows)
-        assert is_visible is not None  # what a run computes from queries and keys
-        counts = is_visible.float()
-        return counts / counts.sum(-1, keepdim=True).clamp_min(1.0)
 
     def visible_keys(self, layer: int, rows: Rows = slice(None)) -> Bool[Tensor, "row key"] | None:
         """Return which keys some queries may see."""

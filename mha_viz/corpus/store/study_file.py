@@ -38,7 +38,7 @@ _BLOCK_BYTES = 2**16  # of the file: of the usual 2**18 a small study takes twic
 _HEADER_BYTES = 3 * 4096  # of a file that holds nothing yet
 _MEMORY_MB = 64  # as fast as more; what a step needs beyond it lies on the disk meanwhile
 _MAX_LOG = "128MB"  # beside the file: whoever opens it has the rows in it in memory
-_REPLAY_MEMORY = "1GB"  # of which such rows take what they need
+_REPLAY_MEMORY = "1GB"  # the most; such rows take what they need
 _MEMORY_MB_PER_HEAD = 2  # sums by relation grow with the heads, and cannot lie on the disk
 _TREES = {"parses": "trees", "untrained_parses": "untrained_trees"}  # rows -> their sums
 
@@ -213,7 +213,9 @@ def open_study(folder: Path, about: Mapping[str, Any]) -> Iterator[StudyFile]:
     path = _unfinished(folder)
     with writing(folder):
         shutil.rmtree(path.with_name(f"{path.name}.tmp"), ignore_errors=True)
-        connection = connect(_memory_limit(about["model"]), threads=1)
+        n_heads = about["model"].get("n_layers", 0) * about["model"].get("n_heads", 0)
+        memory_mb = max(_MEMORY_MB, n_heads * _MEMORY_MB_PER_HEAD)
+        connection = connect(f"{memory_mb}MB", threads=1)
     try:
         with writing(folder):
             is_new = not path.exists()
@@ -229,11 +231,6 @@ def open_study(folder: Path, about: Mapping[str, Any]) -> Iterator[StudyFile]:
     finally:
         with suppress(duckdb.Error):  # on a full disk the log stays beside the file
             connection.close()
-
-
-def _memory_limit(model: Mapping[str, Any]) -> str:
-    n_heads = model.get("n_layers", 0) * model.get("n_heads", 0)
-    return f"{max(_MEMORY_MB, n_heads * _MEMORY_MB_PER_HEAD)}MB"
 
 
 def _unfinished(folder: Path) -> Path:
