@@ -97,8 +97,8 @@ class LoadedNetwork:
     def reader(self) -> Reader:
         """The tokenizer, positions and vocabulary that a text must fit.
 
-        A text may be as long as the model takes; one of whose layers all weights are held, as long
-        as `layer_reader` says, and one of which all weights are, `n_stored`.
+        A text may be as long as the model takes. `layer_reader` limits texts with all weights of a
+        layer in memory, `n_stored` those with all weights of all layers.
         """
         return self._reader(self.n_ctx if self.backend == "mha_viz" else self.n_stored)
 
@@ -130,7 +130,14 @@ class LoadedNetwork:
         return self.numbers_of(None)
 
     def numbers_of(self, part: str | None) -> tuple[int, ...]:
-        """Return the model's own numbers of the layers of a part; the first one if None."""
+        """Return the model's own numbers of the layers of a part; the first one if None.
+
+        Raises ArgumentError: no such part.
+
+        >>> import mha_viz as mv
+        >>> mv.load("tiny-gpt2").numbers_of(None)
+        (0, 1, 2, 3)
+        """
         part = self.parts[0] if part is None else part
         self.check_part(part)
         return self._numbers[part]
@@ -148,6 +155,11 @@ class LoadedNetwork:
         `n_bytes` are those of z, query, key, value and the weights, or tiles of them, together;
         where longer texts fit with tiles, weights are stored up to half of it. `n_tokens` is the
         most that a text may have; None is as many as the model takes.
+
+        Example:
+            model = mv.load("tiny-gpt2")
+            model.cut_texts(n_bytes=2**24)
+            model.trace(long_text).notes  # names how many tokens were cut off
         """
         # An encoder-decoder runs all its parts, whichever of them is returned.
         cells = n_bytes / (4 * self.n_layers * self.n_heads * len(self.parts))
@@ -200,6 +212,11 @@ class LoadedNetwork:
         Raises:
             ArgumentError: an unknown name or part.
             AttentionUnavailableError, NotKeptError: as `attention_weights`.
+
+        >>> import mha_viz as mv
+        >>> weights = mv.load("tiny-gpt2").head_weights("W_O")
+        >>> len(weights), weights[0].shape
+        (4, torch.Size([8, 32, 256]))
         """
         if name not in MATRICES:
             raise ArgumentError(f"name must be one of {', '.join(MATRICES)}, got {name!r}.")

@@ -180,6 +180,8 @@ def ablate(
     >>> found = ablate(mv.load("tiny-gpt2"), "Once upon a", [(0, 0), (3, 1)], target="time")
     >>> found.kl > 0, found.target.text
     (True, 'time')
+    >>> found.table().columns.tolist()[:4], found.loss_table().columns.tolist()
+    (['token', 'id', 'before', 'after'], ['token', 'before', 'after', 'change'])
     """
     intervention = Intervention(heads, how, factor, reference, source)
     if reference is not None and not isinstance(reference, ReferenceMeans):

@@ -124,6 +124,8 @@ def head_importance(
     (torch.Size([4, 8]), 2, True)
     >>> agreement(found, head_importance(model, texts, "gradient")).n_heads
     32
+    >>> found.table().columns.tolist()
+    ['layer', 'head', 'importance', 'low', 'high']
     """
     if method not in METHODS:
         raise ArgumentError(f'method must be "ablation" or "gradient", got {method!r}.')

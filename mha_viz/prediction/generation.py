@@ -87,7 +87,13 @@ def _labelled(model: AttentionModel, prompt: Encoded, new: list[int]) -> list[To
 
 @dataclass(frozen=True)
 class Candidate:
-    """A token that may come next."""
+    """A token that may come next.
+
+    >>> import mha_viz as mv
+    >>> written = mv.Writing(mv.load("tiny-gpt2"), "Once upon a").step()
+    >>> written.candidates[0].text, len(written.candidates)
+    ('time', 10)
+    """
 
     text: str  # its label, as in a record
     id: int  # number in the vocabulary

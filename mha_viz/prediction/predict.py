@@ -104,6 +104,10 @@ class Prediction:
         """Return a row per candidate: token, id, probability, log_probability, continues_word.
 
         And `displayed` where the display temperature is not 1.
+
+        >>> import mha_viz as mv
+        >>> mv.predict(mv.load("tiny-gpt2"), "Once upon a", top_k=2).table().token.tolist()[0]
+        'time'
         """
         import pandas as pd
 

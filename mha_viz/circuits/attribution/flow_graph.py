@@ -89,7 +89,12 @@ class FlowGraph:
     def networkx(self) -> networkx.DiGraph[str]:
         """Return the graph as networkx has it; the columns of a row become its attributes.
 
-        ArgumentError: networkx is not installed.
+        Raises ArgumentError: networkx is not installed.
+
+        >>> import mha_viz as mv
+        >>> graph = mv.flow_graph(mv.load("tiny-gpt2"), "The cat sat", position=-1)
+        >>> graph.networkx().number_of_edges() == len(graph.edges)
+        True
         """
         try:
             import networkx
@@ -143,14 +148,14 @@ def flow_graph(
     sum. Where no part has a proximity above 0, shares are by norm; `notes` says how often.
 
     Args:
-        model: a model of one stack, or an encoder-decoder, of which the encoder is looked at.
+        model: a model of one stack, or an encoder-decoder, whose encoder is read.
         text: any text.
         position: of the chosen token, from 0; negative numbers count from the end.
         threshold: the smallest share that is followed, in [0, 1]; 0 keeps everything.
         measure: "proximity" or "norm".
 
     Returns:
-        Nodes and edges, of which a node's incoming shares and what was cut there sum to 1.
+        Nodes and edges; a node's incoming shares and what was cut there sum to 1.
 
     Raises:
         ArgumentError: no such position, threshold or measure; a text too long for it.

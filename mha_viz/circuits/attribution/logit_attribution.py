@@ -138,6 +138,8 @@ def logit_attribution(
     0.0
     >>> found.table().columns.tolist()
     ['component', 'kind', 'layer', 'head', 'share']
+    >>> found.sources_table(3, 1).columns.tolist()
+    ['position', 'token', 'share']
     """
     if of not in get_args(Of):
         raise ArgumentError(f'of must be "logit" or "log_probability", got {of!r}.')

@@ -116,6 +116,8 @@ def score_attribution(
     >>> found = mv.score_attribution(mv.load("tiny-gpt2"), "The cat saw the cat", 1, 0, 4, 1)
     >>> round(found.sum() - found.value, 3), found.query_components[0].name
     (0.0, 'embedding')
+    >>> found.table().columns.tolist()
+    ['query_component', 'key_component', 'share']
     """
     encoded, _ = encode_texts(model.stored_reader, text)
     n, keys = len(encoded.tokens), [key] if versus is None else [key, versus]

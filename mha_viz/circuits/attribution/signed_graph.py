@@ -149,11 +149,17 @@ class PredictionGraph:
         )
 
     def to_bytes(self) -> bytes:
-        """Return the graph as JSON, in the form that docs/circuits.md describes."""
+        """Return the graph as JSON, in the form that docs/circuits.md describes.
+
+        >>> import mha_viz as mv
+        >>> graph = mv.prediction_graph(mv.load("tiny-gpt2"), "Once upon a", "time")
+        >>> PredictionGraph.from_bytes(graph.to_bytes()).token
+        'time'
+        """
         return _encoded(vars(self) | {"nodes": self.nodes, "rest": self.final_bias})
 
     def save(self, path: str | Path) -> None:
-        """Write `to_bytes` to a file; WriteError where it cannot be written."""
+        """Write `to_bytes` to a file, which `load` opens; WriteError where it cannot be written."""
         write_file(path, self.to_bytes())
 
     @classmethod

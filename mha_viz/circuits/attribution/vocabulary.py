@@ -96,6 +96,8 @@ def head_tokens(
     >>> found = head_tokens(mv.load("tiny-gpt2"), "Once upon a time", 3, 0, top_k=3)
     >>> len(found.promoted), bool(found.raised[0] > 0 > found.lowered[0])
     (3, True)
+    >>> found.table().columns.tolist()
+    ['promoted', 'raised', 'suppressed', 'lowered']
     """
     check_index("layer", layer, model.n_layers)
     check_index("head", head, model.n_heads)
@@ -155,6 +157,8 @@ def logit_lens(
     >>> import mha_viz as mv
     >>> logit_lens(mv.load("tiny-gpt2"), "Once upon a", "time").chosen.shape
     torch.Size([5])
+    >>> logit_lens(mv.load("tiny-gpt2"), "Once upon a", "time").table().after.tolist()
+    ['embedding', 'L0', 'L1', 'L2', 'L3']
     """
     readouts, at = read_at(model, text, position)
     check_index("top_k", top_k, len(readouts.logits), first=1)

@@ -123,6 +123,8 @@ def composition(model: AttentionModel, kind: Kind | str = "K") -> Composition:
     >>> found = mv.composition(mv.load("tiny-gpt2"), "K")
     >>> found.score.shape, bool(found.score[8:, :8].isnan().all())
     (torch.Size([32, 32]), True)
+    >>> found.table().zscore.dropna().is_monotonic_decreasing
+    True
     """
     if kind not in KINDS:
         raise ArgumentError(f'kind must be "Q", "K" or "V", got {kind!r}.')

@@ -117,6 +117,8 @@ def copying_scores(model: AttentionModel) -> Copying:
     >>> import mha_viz as mv
     >>> copying_scores(mv.load("tiny-gpt2")).score.shape
     torch.Size([4, 8])
+    >>> copying_scores(mv.load("tiny-gpt2")).table().score.is_monotonic_decreasing
+    True
     """
     placement, E, U = vocabulary_ends(model)
     with torch.inference_mode():

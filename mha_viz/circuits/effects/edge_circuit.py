@@ -127,8 +127,15 @@ def edge_circuit(scores: EdgeScores, size: int) -> EdgeCircuit:
     >>> import mha_viz as mv
     >>> model = mv.load("tiny-gpt2")
     >>> scores = mv.edge_effects(model, mv.make_task(model, "induction", n_examples=4))
-    >>> edge_circuit(scores, 40)
+    >>> circuit = edge_circuit(scores, 40)
+    >>> circuit
     EdgeCircuit(... edges of 1,519, ... nodes)
+    >>> "logits" in set(circuit.table().receiver)
+    True
+    >>> set(circuit.by_position().sender) == set(circuit.table().sender)
+    True
+    >>> circuit.minimality().columns.tolist()
+    ['sender', 'receiver', 'cost']
     """
     if isinstance(size, bool) or not isinstance(size, int) or not 1 <= size <= scores.n_edges:
         raise ArgumentError(f"size must be a whole number in 1..{scores.n_edges:,}, got {size!r}.")
@@ -248,6 +255,8 @@ def edge_faithfulness(
     >>> curve = edge_faithfulness(scores, [60, 1519], n_random=1)
     >>> round(float(curve.faithfulness[-1]), 3)
     1.0
+    >>> curve.size_for(0.9) in curve.sizes, curve.table().edges.tolist() == list(curve.sizes)
+    (True, True)
     """
     if n_random < 1:
         raise ArgumentError(f"n_random must be 1 or more, got {n_random}.")

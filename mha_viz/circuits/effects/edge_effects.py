@@ -44,7 +44,7 @@ class EdgeScores:
         estimate, exact: float64 (sender, receiver), means over pairs; NaN where there is no edge,
             or none known.
         low, high: the 95 % t-interval over pairs of each that is measured.
-        by_position: float64 (sender, receiver, position), of which `estimate` is the sum: by the
+        by_position: float64 (sender, receiver, position); `estimate` is the sum. By the
             query whose output changes (with recompute=False by where the receiver reads). One
             position stands for all where pairs differ in length.
     """
@@ -204,6 +204,8 @@ def edge_effects(
     >>> found.measure(top=3)
     >>> found
     EdgeScores(eap-ig, logit_difference ..., 3 of 1,519 edges measured)
+    >>> found.table().known.tolist()[:4]
+    ['measured', 'measured', 'measured', 'estimate']
     """
     chosen_method = one_of("method", method, METHODS)
     chosen_metric = one_of("metric", metric, EDGE_METRICS)

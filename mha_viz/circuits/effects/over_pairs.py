@@ -128,6 +128,8 @@ def task_attribution(
     >>> found = task_attribution(model, mv.make_task(model, "closing", n_examples=4))
     >>> found.heads.shape, round(found.remainder, 3)
     (torch.Size([4, 8]), 0.0)
+    >>> abs(found.sum() - found.value) < 1e-3, found.table().columns.tolist()[-3:]
+    (True, ['share', 'low', 'high'])
     """
 
     def shares_of(pair: Example) -> tuple[tuple[Component, ...], Tensor, Tensor]:

@@ -125,6 +125,8 @@ def path_effect(
     >>> found = path_effect(mv.load("tiny-gpt2"), *texts, (0, 3), (2, 1, "key"), target="cat")
     >>> found.receiver, found.target, abs(found.direct - found.direct_estimate) < 0.01
     ((2, 1, 'key'), 'cat', True)
+    >>> found.table().path.tolist()
+    ['direct', 'total']
     """
     experiment = patching_experiment(model, clean, corrupt, metric, **tracked)
     head, reader = check_path(model, sender, receiver)

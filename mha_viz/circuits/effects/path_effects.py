@@ -25,7 +25,7 @@ from mha_viz.prediction.replay import OnProgress, Progress
 
 Way = Literal["direct", "total"]
 WAYS: tuple[Way, ...] = get_args(Way)
-MAX_PATHS = 2**25  # of which a number takes 8 bytes, estimated and exact
+MAX_PATHS = 2**25  # each takes 8 bytes, estimated and exact
 N_MEASURED = 20  # paths with the largest estimates, which are measured at once
 
 Paths = Float64[np.ndarray, "layer head layer head input"]
@@ -308,6 +308,8 @@ def path_effects(
     >>> found.measure()
     >>> found.n_measured, found.agreement > 0.9, found.recall() > 0.9
     (1152, True, True)
+    >>> found.table().known.unique().tolist()
+    ['measured']
     """
     experiment = patching_experiment(model, clean, corrupt, metric, **tracked)
     return PathEffects([experiment], way, n_measured)

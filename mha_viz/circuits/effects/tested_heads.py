@@ -83,8 +83,13 @@ class Faithfulness:
     >>> import mha_viz as mv
     >>> model = mv.load("tiny-gpt2")
     >>> task = mv.make_task(model, "closing", n_examples=6)
-    >>> mv.faithfulness(model, task, [(0, 1), (3, 6)], n_random=5)
+    >>> tested = mv.faithfulness(model, task, [(0, 1), (3, 6)], n_random=5)
+    >>> tested
     Faithfulness(closing, 2 of 32 heads: ...% alone, ...% without them on held-out texts; ...)
+    >>> tested.table().heads.tolist()[:3]
+    ['all', 'none', 'the choice alone']
+    >>> Faithfulness.from_bytes(tested.to_bytes(), "closing.json") == tested
+    True
     """
 
     model: str
@@ -147,13 +152,22 @@ class Faithfulness:
     def load(cls, path: str | Path) -> "Faithfulness":
         """Return what `save` wrote; a stranger's file is checked, number by number.
 
-        RecordError: it is none, of another version, or contradicts itself.
+        Raises RecordError: it is none, of another version, or contradicts itself.
+
+        >>> import tempfile, mha_viz as mv
+        >>> model = mv.load("tiny-gpt2")
+        >>> task = mv.make_task(model, "closing", n_examples=6)
+        >>> tested = mv.faithfulness(model, task, [(0, 1), (3, 6)], n_random=5)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     tested.save(f"{folder}/closing.json")
+        ...     Faithfulness.load(f"{folder}/closing.json").heads
+        ((0, 1), (3, 6))
         """
         return cls.from_bytes(FILE.read(Path(path)), str(path))
 
     @classmethod
     def from_bytes(cls, raw: bytes, file: str) -> "Faithfulness":
-        """Return what a file in memory holds, as `load`; `file` is its name in errors."""
+        """Return what a file in memory holds, as `load` does; errors name it `file`."""
         content = _fields({field.name for field in fields(cls)}, raw, file)
         outcomes = {name: Outcome(*content[name]) for name in OUTCOMES}
         return cls(**content | outcomes)

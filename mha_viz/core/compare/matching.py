@@ -133,6 +133,8 @@ def match_heads(
     >>> found = match_heads([bert], [bert])
     >>> (found.a == found.b).all(), found.distance.max()
     (np.True_, np.float64(0.0))
+    >>> found.table().columns.tolist()[:5]
+    ['layer', 'head', 'layer_b', 'head_b', 'distance']
     """
     if measure not in MATCH_MEASURES:
         raise ArgumentError(f"measure must be one of {', '.join(MATCH_MEASURES)}, got {measure!r}.")

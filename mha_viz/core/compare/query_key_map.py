@@ -89,7 +89,12 @@ class QueryKeyMap(TokenPoints):
         """Make a row for each query and key of a head; a query names the key it looks at most.
 
         Columns: kind, those of the token, x and y, looks_at and weight (in [0, 1]; NaN for keys).
-        ArgumentError: no such head.
+        Raises ArgumentError: no such head.
+
+        >>> import mha_viz as mv
+        >>> points = mv.query_key_map(mv.load("tiny-gpt2"), "The cat sat.").points_table(1, 3)
+        >>> points.kind.tolist(), points.looks_at[0]
+        (['query', 'query', 'query', 'query', 'key', 'key', 'key', 'key'], 'The')
         """
         layer, head = self._head_index(layer, head)
         n, (x, y) = len(self.tokens), self.points[layer, head].reshape(-1, 2).T
@@ -102,7 +107,14 @@ class QueryKeyMap(TokenPoints):
         )
 
     def figure(self, layer: int, head: int, *, dark: bool = False) -> Any:
-        """Return the map of one head as a Plotly figure; ArgumentError where there is none."""
+        """Draw the map of one head as a Plotly figure.
+
+        Raises ArgumentError: no such head.
+
+        Example:
+            figure = mv.query_key_map(model, texts).figure(1, 3)
+            figure.write_html("L1H3.html")
+        """
         at = self._head_index(layer, head)
         numbers = self.plane_correlation, self.baseline, self.correlation
         near, chance, before = (true_minus(f"{of_heads[at]:.2f}") for of_heads in numbers)

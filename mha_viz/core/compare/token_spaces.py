@@ -64,6 +64,8 @@ class HeadSpaces(TokenPoints):
     >>> found = mv.head_spaces(mv.load("tiny-gpt2"), ["The cat sat on the mat."], 1, 3)
     >>> found.coordinates.shape, found.explained.shape
     (torch.Size([4, 7, 8]), torch.Size([4, 8]))
+    >>> found.table(components=(0, 2)).columns.tolist()[-2:]
+    ['outputs 1', 'outputs 3']
     """
 
     coordinates: Float[Tensor, "space token component"]
@@ -81,7 +83,7 @@ class HeadSpaces(TokenPoints):
     def table(self, components: Sequence[int] = (0, 1)) -> pd.DataFrame:
         """Make a row for each token, with its coordinates on some components in every space.
 
-        `components` are counted from 0, and from 1 in the columns: "query 1", "key 1" and so on.
+        `components` are counted from 0, and from 1 in the columns: "queries 1", "keys 1" and so on.
         ArgumentError: no such component.
         """
         self.check_components(components)

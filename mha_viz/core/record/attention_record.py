@@ -202,6 +202,9 @@ class AttentionRecord(RecordFields):
         """Show all heads and a chosen one in a notebook; see `mha_viz.explorer.Explorer`.
 
         Raises ArgumentError: anywidget is not installed.
+
+        Example:
+            mv.load("tiny-bert").trace("The cat sat on the mat").explore()
         """
         return display.installed(display.explorer)(self)
 
@@ -314,7 +317,13 @@ class AttentionRecord(RecordFields):
         return Path(path)
 
     def describe(self) -> dict[str, Any]:
-        """Describe everything but the tensors, as plain JSON values."""
+        """Describe everything but the tensors, as plain JSON values.
+
+        >>> import mha_viz as mv
+        >>> about = mv.load("tiny-bert").trace("The cat sat").describe()
+        >>> about["model"], about["shape"], about["tokens"][0][0]
+        ('tiny-bert', [4, 8, 5, 5], '[CLS]')
+        """
         return file.describe(self)
 
     @classmethod

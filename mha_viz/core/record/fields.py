@@ -143,6 +143,10 @@ class RecordFields:
 
         Raises:
             ArgumentError: that layer has no attention, or there is none.
+
+        >>> import mha_viz as mv
+        >>> mv.load("tiny-bert").trace("The cat sat").layer_of(2)
+        2
         """
         return position_of(self.layer_numbers, number)
 
@@ -187,6 +191,10 @@ class RecordFields:
 
         Raises:
             NotKeptError: this record does not hold it; the message says what to do.
+
+        >>> import mha_viz as mv
+        >>> mv.load("tiny-bert").trace("The cat sat").require("z").shape
+        torch.Size([4, 8, 5, 32])
         """
         tensor: Tensor | None = getattr(self, name)
         if tensor is None:
@@ -201,11 +209,16 @@ class RecordFields:
         """Return what is kept of one layer, a matrix for each query head.
 
         Args:
-            name: as for `kept`; key heads are repeated for the query heads that share them.
+            name: as for `require`; key heads are repeated for the query heads that share them.
             layer: counted from 0.
 
         Raises:
-            NotKeptError: as `kept`.
+            NotKeptError: as `require`.
+
+        >>> import mha_viz as mv
+        >>> record = mv.load("tiny-llama").trace("The cat sat", keep=("pattern", "key"))
+        >>> len(record.key[0]) < record.n_heads == len(record.for_query_heads("key", 0))
+        True
         """
         tensor = self.require(name)[layer]
         group = self.n_heads // len(tensor)

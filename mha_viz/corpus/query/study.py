@@ -115,6 +115,10 @@ class Study(TreebankStudy):
 
         Raises:
             StudyError: one of them has no trees, is of another model, or both have one source.
+
+        Example:
+            dev, test = mv.Study.load("ewt-dev"), mv.Study.load("ewt-test")
+            test.chosen_on(dev).best_heads("relations")
         """
         ours, theirs = self.manifest, other.manifest
         for study in (self, other):
@@ -234,8 +238,17 @@ class Study(TreebankStudy):
     def to_dataset(self, table: str = "heads") -> datasets.Dataset:
         """Copy a table into a dataset of Hugging Face, in memory (extra `datasets`).
 
-        `table` is its name, as in SQL. Raises ArgumentError: no such table; SourceError: the extra
-        is missing.
+        Args:
+            table: its name, as in SQL.
+
+        Returns:
+            The dataset, a row for each of the table.
+
+        Raises:
+            ArgumentError: no such table. SourceError: the extra is missing.
+
+        Example:
+            mv.Study.load("my-study").to_dataset("heads").push_to_hub("me/my-study")
         """
         if table not in self._database.tables:
             names = ", ".join(self._database.tables)
@@ -283,6 +296,10 @@ class Study(TreebankStudy):
 
         Raises:
             ArgumentError: no such metric or head.
+
+        Example:
+            figures = mv.Study.load("my-study").figures("distance", head=(3, 7))
+            figures["heads"].save("heads.pdf", column="single")
         """
         return dict(display.installed(display.study_paper)().study_figures(self, metric, head))
 
@@ -309,6 +326,9 @@ class Study(TreebankStudy):
         Raises:
             ArgumentError: no such metric, head or width; a folder that holds a study.
             WriteError: the folder cannot be written.
+
+        Example:
+            mv.Study.load("my-study").report("my-report", head=(3, 7))
         """
         paper = display.installed(display.study_paper)()
         return Path(paper.write_report(self, folder, metric, head, column))
@@ -342,6 +362,9 @@ class Study(TreebankStudy):
             ArgumentError: no such metric; another model; a folder that holds a study.
             MhaVizError: the model cannot be loaded.
             WriteError: the folder cannot be written.
+
+        Example:
+            mv.Study.load("my-study").atlas("my-atlas", mv.load("tiny-bert"))
         """
         atlas = display.installed(display.study_atlas)()
         return Path(atlas.write_atlas(self, folder, model, by, on_progress))

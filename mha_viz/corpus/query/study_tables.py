@@ -28,7 +28,22 @@ AXES = ("offset", "position", "kind")  # that the weight of a head is laid out b
 
 
 class StudyTables:
-    """The tables of a study that any source has; see `Study`."""
+    """The tables of a study that any source has; see `Study`.
+
+    >>> import mha_viz as mv
+    >>> from mha_viz.checkpoints.catalog import shipped_folder
+    >>> study = mv.Study.load(shipped_folder() / "tiny-bert" / "sample_study")
+    >>> study.profile_by("kind").kind.unique().tolist()[:3]
+    ['itself', 'same token', 'special']
+    >>> study.nearest_pairs("hellinger", k=5)["mean"].is_monotonic_increasing
+    True
+    >>> study.pairs("cka").shape, len(study.examples(0, 7, k=3))
+    ((32, 32), 3)
+    >>> int(study.deciles(0, 7, k=1).band.max())
+    10
+    >>> study.decile_of(1.0, n_tokens=20, layer=0, head=7).band
+    10
+    """
 
     def __init__(self, folder: Path, manifest: Mapping[str, Any] | None = None) -> None:
         self.folder, self._database = folder, Database(folder)
@@ -259,7 +274,7 @@ class StudyTables:
             match_length: False ranks all texts together, of any length.
 
         Returns:
-            DataFrame with a row for each text: band, 1 to 10, of which 10 has the highest scores;
+            DataFrame with a row for each text: band, 1 to 10 (10 has the highest scores);
             band_from and band_to, the lowest and highest score in it; n_texts in it; text_id,
             value, quantile, n_tokens, place, text. By band, then by quantile. With match_length the
             scores of two bands overlap where scores go with length. Texts that differ in capitals

@@ -20,7 +20,16 @@ from mha_viz.errors import ArgumentError, StudyError
 
 
 class TreebankStudy(StudyTables):
-    """The tables that a study of CoNLL-U files has beside those of any; see `Study`."""
+    """The tables that a study of CoNLL-U files has beside those of any; see `Study`.
+
+    >>> import mha_viz as mv
+    >>> from mha_viz.checkpoints.catalog import shipped_folder
+    >>> study = mv.Study.load(shipped_folder() / "tiny-bert" / "sample_study")
+    >>> study.has_trees, "uuas" in study.best_heads("trees").columns
+    (True, True)
+    >>> [word.form for word in study.sentence(0).words][:2]
+    ['The', 'old']
+    """
 
     def __init__(self, folder: Path, manifest: Mapping[str, Any] | None = None) -> None:
         super().__init__(folder, manifest)

@@ -56,7 +56,17 @@ class StudySet(NamedTuple):
         return self._together({name: study.labels for name, study in self.studies.items()})
 
     def best_heads(self, by: str = "relations") -> pd.DataFrame:
-        """Rank the heads of each model: the rows of its `Study.best_heads`, its name in front."""
+        """Rank the heads of each model: the rows of its `Study.best_heads`, its name in front.
+
+        Args:
+            by: as of `Study.best_heads`.
+
+        Raises:
+            ArgumentError: no such question. StudyError: studies without gold trees.
+
+        Example:
+            mv.studies(["tiny-bert", "tiny-gpt2"], "ewt-test.conllu", "both").best_heads("trees")
+        """
         return self._together({name: study.best_heads(by) for name, study in self.studies.items()})
 
     def over_steps(self) -> pd.DataFrame:
@@ -70,6 +80,10 @@ class StudySet(NamedTuple):
 
         Raises:
             ArgumentError: the models are no checkpoints of one run.
+
+        Example:
+            steps = mv.studies("checkpoints", "texts.txt", "training").over_steps()
+            steps[steps["name"] == "induction"]
         """
         parts = []
         for model, of_model in self.studies.items():
@@ -106,6 +120,12 @@ class StudySet(NamedTuple):
 
         Returns:
             `paper.figures.StudyFigure`, with `table`, `draw()` and `save("steps.pdf")`.
+
+        Raises:
+            ArgumentError: the models are no checkpoints of one run; no such name.
+
+        Example:
+            mv.studies("checkpoints", "texts.txt", "training").figure("entropy").save("e.pdf")
         """
         first = next(iter(self.studies.values()))
         paper = display.installed(display.study_paper)()
