@@ -20,7 +20,7 @@ from mha_viz.text.encoding import encode_texts
 from mha_viz.web.labels import clean
 
 RECEIVED = "received"  # the colouring that each head has its own values of
-N_TEXTS = 200  # of which tokens are drawn
+N_TEXTS = 200  # whose tokens are drawn
 MAX_POINTS = 300  # tokens in each space
 N_COMPONENTS = 4
 MAX_WORDS = 4_096  # tokens between which words are looked for

@@ -39,7 +39,7 @@ def head_map(
 ) -> go.Figure:
     """Draw a map of all heads, one unit as long across as down; the axes themselves mean nothing.
 
-    `coordinates` (head2, 2) are those of `classical_mds`. Colours follow the cluster, each of which
+    `coordinates` (head2, 2) are those of `classical_mds`. Colours follow the cluster, and each
     has a marker of its own (negative: in none), or the layer where `clusters` is None. Names stand
     beside at most 24 points, the chosen one's always. customdata of every point is [layer, head].
     Heads that lie where another lies are counted; `explained` is the share of the distances'

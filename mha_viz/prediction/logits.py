@@ -113,7 +113,7 @@ def outcome_logits(
 
     A place and its outcomes are: a token and the vocabulary, or its classes; 0 and the classes of a
     text; a label and no or yes (softmax of 0 and a logit is its sigmoid); start or end of an answer
-    and the tokens, of which padding is none. Of a regression the only outcome is the number itself.
+    and the tokens without padding. Of a regression the only outcome is the number itself.
     """
     if kind == "answer":
         end_logits = torch.stack([output.start_logits, output.end_logits], 1)

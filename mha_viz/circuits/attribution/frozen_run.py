@@ -78,7 +78,7 @@ class PositionRecorder(Recorder):
 
 
 class AffineRows(ModuleProxy):
-    """A stand-in that is linear on rows, of which each constant that it adds has its own.
+    """A stand-in that is linear on rows; each constant that it adds has a row of its own.
 
     `calls` has for each call the linear map of all rows, and the constants by the components'
     names. With `gives_more` the original returns a tuple, whose first member this is.

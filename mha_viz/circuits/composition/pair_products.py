@@ -141,7 +141,7 @@ def squared_products(
 def later_squared_norms(
     writes: Float[Tensor, "m j d_model"], reads: Float[Tensor, "m d_model k"], n_heads: int
 ) -> Float[Tensor, "m m"]:
-    """Compute ||writes_i @ reads_j||_F^2 of any two of which j is in a later layer.
+    """Compute ||writes_i @ reads_j||_F^2 of any two, j in a later layer than i.
 
     The reading heads begin one layer above the writing ones.
 

@@ -195,7 +195,7 @@ class EdgeRuns:
         return torch.cat(values)
 
     def _in_order(self, each: list[Tensor]) -> Tensor:
-        """Put what was found by passes in the order of the pairs."""
+        """Sort the values of all passes into the order of the pairs."""
         numbers = [number for pairs in self.pairs for number in pairs.indices]
         return torch.cat(each).cpu().double()[torch.tensor(numbers).argsort()]
 

@@ -97,7 +97,7 @@ def patch_cells(
     """Make the patch by which masked cells of an activation take other values.
 
     `site` is "z", one of `INPUTS`, or the path of a module whose output it is, or the first of
-    several. Heads that share a key head are given one each, of which only the masked ones change.
+    several. Heads that share a key head get one each; only those of masked heads change.
     """
 
     def patched(activation: Tensor, *shape: int) -> Tensor:
@@ -125,7 +125,7 @@ def patch_cells(
 
 
 class _Patched(ModuleProxy):
-    """A module of which some calls are changed, by their number."""
+    """A module some of whose calls are changed, by their number."""
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         change = self.changes.get(next(self.calls))

@@ -138,7 +138,7 @@ class PathRuns:
     ) -> Float[Tensor, "1 target d_vocab"]:
         """Compute the clean run's logits, with the direct paths between several heads patched.
 
-        The receivers are heads of a layer later than all senders, of which one input changes.
+        The receivers are heads of a layer later than all senders; one input of each changes.
         """
         inputs, _ = self.receiver_inputs(senders, True, [layer], to_logits=False, together=True)
         mask = torch.zeros(1, 1, self.model.n_heads, 1, dtype=torch.bool)

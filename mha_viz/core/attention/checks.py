@@ -110,7 +110,7 @@ def check_alike(tensors: dict[str, Tensor]) -> None:
 
 
 def check_groups(n_heads: int, n_kv_heads: int) -> None:
-    """Refuse numbers of query heads and key heads of which the second does not divide the first."""
+    """Refuse a number of key heads that does not divide the number of query heads."""
     if n_heads < 1 or n_kv_heads < 1 or n_heads % n_kv_heads:
         raise ShapeError(f"n_kv_heads must divide n_heads, got {n_kv_heads} and {n_heads}")
 

@@ -302,7 +302,7 @@ def _normalise(scores: Tensor, masked_rows: Tensor | None, overwrite: bool = Fal
 
 
 def _with_sinks(scores: Tensor, masked_rows: Tensor | None, sinks: Tensor | None) -> Tensor:
-    """Turn scores into the pattern, of which each head's sink takes its share."""
+    """Turn scores into the pattern; each head's sink takes its share."""
     key_share = None if sinks is None else _key_share(scores, sinks)
     pattern = _normalise(scores, masked_rows, overwrite=not scores.requires_grad)
     if key_share is None:

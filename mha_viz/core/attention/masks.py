@@ -8,8 +8,8 @@ from torch import Tensor
 def visible(bias: Tensor) -> Bool[Tensor, "..."]:
     """Return which keys a query may see, by what was added to its scores.
 
-    `bias` is mask and position bias, of any shape: bool (True = may attend), or floats of which
-    those near their dtype's lowest forbid.
+    `bias` is mask and position bias, of any shape: bool (True = may attend), or floats, where
+    numbers near their dtype's lowest forbid.
     """
     return bias if bias.dtype == torch.bool else bias > _forbidding(bias.dtype)
 

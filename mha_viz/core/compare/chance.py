@@ -96,7 +96,7 @@ def permuted_pairs(record: AttentionRecord, measure: str, seed: int = 0) -> Chan
     numbers = len(heads) * heads.shape[1] ** 2 if measure.startswith("cka") else heads.size
     for _ in range(int(np.clip(_MOST_WORK // (len(heads) * numbers), _FEWEST, ROUNDS))):
         check_cancelled()
-        matrices.append(compared(permuted()))  # of which one is held at a time
+        matrices.append(compared(permuted()))  # one is in memory at a time
     band = _band(matrices[1:])
     if band is None:
         return None

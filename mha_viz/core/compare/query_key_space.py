@@ -17,7 +17,7 @@ from mha_viz.errors import ArgumentError
 from mha_viz.extras import require
 
 N_STRONGEST = 4  # keys of a query that a map knows by their weights
-N_PAIRS = 20_000  # of a query and a key, of which the numbers of a layer are made
+N_PAIRS = 20_000  # of a query and a key, that the numbers of a layer are made of
 _MOST_CELLS = 2_000_000  # of a text's mask in which pairs are looked for
 _SCALES = 2.0 ** (torch.arange(-24, 25, dtype=torch.float64) / 4)  # of c², about equal lengths
 Vectors = Float[Tensor, "head token d_head"]  # queries or keys of all heads of a layer

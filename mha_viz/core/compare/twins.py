@@ -18,7 +18,7 @@ _MOST_ORDERED = 512  # beyond, the best order of the leaves takes seconds; any o
 
 @dataclass(frozen=True)
 class Clustering:
-    """Heads in the order they are drawn in, and the tree of which are alike."""
+    """Heads in the order they are drawn in, and the tree of their likeness."""
 
     by: Order  # "layer" or "cluster": what the order follows
     order: tuple[int, ...]  # every head once, as indices into the distance matrix

@@ -169,7 +169,7 @@ def allowed_words(
     queries: Int[Tensor, "query"],
     keys: Int[Tensor, "key"],
 ) -> Bool[Tensor, "layer query key"]:
-    """Return which words a word may see: those of which any of its tokens may see any."""
+    """Return which words a word may see: any of its tokens may see any of theirs."""
     return _by_words(allowed.float(), queries, keys) > 0
 
 

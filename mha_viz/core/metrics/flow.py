@@ -48,7 +48,7 @@ def attention_rollout(pattern: Pattern, residual: float = 0.5) -> Float[Tensor, 
 def last_rollout(
     layers: Iterable[Float[Tensor, "head query key"]], residual: float = 0.5
 ) -> Float[Tensor, "query key"]:
-    """Compute `attention_rollout` after the last of these layers, of which it holds one at a time.
+    """Compute `attention_rollout` after the last of these layers, one at a time in memory.
 
     There is one layer at least. Returns (query, key), shares in [0, 1].
 

@@ -24,7 +24,7 @@ N_ROTATIONS = 20
 KeyMask = Bool[Tensor, "query key"]  # the keys that a query may see
 Counts = Float[Tensor, "query key"]  # what a weight counts in a metric
 _AT_ONCE = 2**21  # numbers that are made of rotated rows
-_MOST_ROWS = 64  # of which the preferences of heads are read
+_MOST_ROWS = 64  # that the preferences of heads are read from
 
 
 @dataclass(frozen=True, eq=False)

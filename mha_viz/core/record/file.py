@@ -227,7 +227,7 @@ def _check_values(stored: Mapping[str, Tensor]) -> None:
 def _check_rows(weights: Tensor, is_merged: bool, stored: Mapping[str, Tensor]) -> None:
     """Check the sums of rows of weights: 1, or what a sink and what was removed left; 0 for none.
 
-    A row of a merged word is the mean of its tokens' rows, of which some may see nothing.
+    A row of a merged word is the mean of its tokens' rows; some of these may see nothing.
     """
     if is_merged or weights.ndim != 4 or not weights.is_floating_point():
         return

@@ -64,7 +64,7 @@ def batches(
     A batch has at most `batch_tokens` tokens, padding included; a longer text goes alone, and so do
     those that have other weights in a padded batch than alone. Another pass costs as much as
     `of_pass` tokens of padding; see `pass_tokens`. The second value has the place and reason of
-    each text that cannot be encoded, or has a tree of which no word is read.
+    each text that cannot be encoded, or has a tree without a word that is read.
     """
     if batch_tokens < 1:
         raise ArgumentError(f"batch_tokens={batch_tokens}: expected 1 or more.")

@@ -107,7 +107,7 @@ class BatchPairs:
         return heads / largest.masked_fill(largest == 0, 1.0)
 
     def _apart(self, mean: Tensor) -> Float[Tensor, "batch all_heads query d_head"]:
-        """Subtract a mean from the heads; NaN for those of which rounding only is left."""
+        """Subtract a mean from the heads; NaN where only rounding is left."""
         apart = (self._heads - mean) * self._real
         sizes = [heads.flatten(2).norm(dim=-1) for heads in (apart, self._heads)]
         constant = sizes[0] <= _ROUNDING * sizes[1]
@@ -218,7 +218,7 @@ class PairSums:
 
 
 def parts_to_keep(model: AttentionModel, batch: Batch) -> Iterator[Batch]:
-    """Split a batch into parts of which all layers fit into `MAX_BYTES` bytes, or into texts.
+    """Split a batch into parts whose layers together fit into `MAX_BYTES` bytes, or into texts.
 
     Pairs of heads of different layers are compared, so that no layer can be forgotten before the
     last. Where a batch is cut depends on its texts and the model's sizes alone.

@@ -299,7 +299,7 @@ def percentiles(rows: pd.DataFrame, scores: Mapping[str, SupportsFloat]) -> pd.D
     Args:
         rows: of `scores_of_head`.
         scores: metric -> what the same head scores on the text, and n_tokens, how long that is;
-            metrics of which the study knows nothing are left out.
+            metrics that the study does not have are left out.
 
     Returns:
         DataFrame by metric: n_texts (on which the metric is defined), median, lower and higher (the

@@ -22,7 +22,7 @@ def is_address(path: object) -> bool:
 
 
 class Address:
-    """A study at an address, of which a machine that works on it keeps a copy."""
+    """A study at an address; a machine that works on it keeps a copy."""
 
     def __init__(self, url: str) -> None:
         self.url = url

@@ -1,4 +1,4 @@
-"""Numbers for names: tokens, parts of speech and relations, of which edges have very many."""
+"""Numbers that stand for the names in edges: tokens, parts of speech and relations."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
