@@ -63,8 +63,8 @@ def reference_means(
     family computes its attention by itself.
 
     >>> import mha_viz as mv
-    >>> found = reference_means(mv.load("tiny-gpt2"), ["The cat sat", "A dog ran home"])
-    >>> tuple(found.means.shape), found.n_texts
+    >>> means = reference_means(mv.load("tiny-gpt2"), ["The cat sat", "A dog ran home"])
+    >>> tuple(means.means.shape), means.n_texts
     ((4, 8, 32), 2)
     """
     part = model.parts[0] if part is None else part

@@ -177,10 +177,10 @@ def ablate(
     Source: the difference of two logits as Wang et al. 2023; KL as Conmy et al. 2023.
 
     >>> import mha_viz as mv
-    >>> found = ablate(mv.load("tiny-gpt2"), "Once upon a", [(0, 0), (3, 1)], target="time")
-    >>> found.kl > 0, found.target.text
+    >>> ablation = ablate(mv.load("tiny-gpt2"), "Once upon a", [(0, 0), (3, 1)], target="time")
+    >>> ablation.kl > 0, ablation.target.text
     (True, 'time')
-    >>> found.table().columns.tolist()[:4], found.loss_table().columns.tolist()
+    >>> ablation.table().columns.tolist()[:4], ablation.loss_table().columns.tolist()
     (['token', 'id', 'before', 'after'], ['token', 'before', 'after', 'change'])
     """
     intervention = Intervention(heads, how, factor, reference, source)

@@ -119,12 +119,12 @@ def head_importance(
 
     >>> import mha_viz as mv
     >>> model, texts = mv.load("tiny-gpt2"), ["The cat sat on the mat.", "A dog ran."]
-    >>> found = head_importance(model, texts)
-    >>> found.mean.shape, found.n_texts, found.n_tokens > 8
+    >>> importance = head_importance(model, texts)
+    >>> importance.mean.shape, importance.n_texts, importance.n_tokens > 8
     (torch.Size([4, 8]), 2, True)
-    >>> agreement(found, head_importance(model, texts, "gradient")).n_heads
+    >>> agreement(importance, head_importance(model, texts, "gradient")).n_heads
     32
-    >>> found.table().columns.tolist()
+    >>> importance.table().columns.tolist()
     ['layer', 'head', 'importance', 'low', 'high']
     """
     if method not in METHODS:

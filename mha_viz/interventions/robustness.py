@@ -125,8 +125,8 @@ def robustness(
     Source: the idea of backup heads, Wang et al. 2023; the test is interaction of two factors.
 
     >>> import mha_viz as mv
-    >>> found = robustness(mv.load("tiny-gpt2"), "The cat sat on the mat.", n_draws=6)
-    >>> found.change.shape, found.pairs.shape, sorted(found.summary())[:3]
+    >>> draws = robustness(mv.load("tiny-gpt2"), "The cat sat on the mat.", n_draws=6)
+    >>> draws.change.shape, draws.pairs.shape, sorted(draws.summary())[:3]
     (torch.Size([6, 1]), torch.Size([6, 2, 2]), ['better', 'compensating', 'extra'])
     """
     if n_draws < 1 or not tolerance >= 0:

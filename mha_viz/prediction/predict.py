@@ -181,8 +181,8 @@ def predict(
     at a time and with the sign changed.
 
     >>> import mha_viz as mv
-    >>> found = predict(mv.load("tiny-gpt2"), "Once upon a", top_k=1)
-    >>> found.candidates
+    >>> prediction = predict(mv.load("tiny-gpt2"), "Once upon a", top_k=1)
+    >>> prediction.candidates
     ('time',)
     """
     kind = check_predicts(model.network, classes=True)

@@ -111,8 +111,8 @@ def describe_difference(
 
     >>> import mha_viz as mv
     >>> record = mv.load("tiny-gpt2").trace("The cat sat on the mat and the dog sat on the rug.")
-    >>> found = describe_difference(record, (0, 2), (1, 5))
-    >>> found.metrics.unusual.is_monotonic_decreasing, len(found.pairs)
+    >>> difference = describe_difference(record, (0, 2), (1, 5))
+    >>> difference.metrics.unusual.is_monotonic_decreasing, len(difference.pairs)
     (True, 8)
     """
     second = record if other is None else other

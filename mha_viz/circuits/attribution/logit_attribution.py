@@ -133,12 +133,12 @@ def logit_attribution(
     the norm frozen), sections 3 and 4.
 
     >>> import mha_viz as mv
-    >>> found = mv.logit_attribution(mv.load("tiny-gpt2"), "Once upon a", token="time")
-    >>> round(found.sum() - found.value, 3)
+    >>> attribution = mv.logit_attribution(mv.load("tiny-gpt2"), "Once upon a", token="time")
+    >>> round(attribution.sum() - attribution.value, 3)
     0.0
-    >>> found.table().columns.tolist()
+    >>> attribution.table().columns.tolist()
     ['component', 'kind', 'layer', 'head', 'share']
-    >>> found.sources_table(3, 1).columns.tolist()
+    >>> attribution.sources_table(3, 1).columns.tolist()
     ['position', 'token', 'share']
     """
     if of not in get_args(Of):

@@ -53,8 +53,8 @@ def query_key_map(
     can be believed are ours.
 
     >>> import mha_viz as mv
-    >>> found = mv.query_key_map(mv.load("tiny-gpt2"), ["The cat sat on the mat.", "A dog ran."])
-    >>> found.points.shape[:3], found.table().columns[2]
+    >>> key_map = mv.query_key_map(mv.load("tiny-gpt2"), ["The cat sat on the mat.", "A dog ran."])
+    >>> key_map.points.shape[:3], key_map.table().columns[2]
     (torch.Size([4, 8, 2]), 'plane_correlation')
     """
     text_list = [texts] if isinstance(texts, str) else list(texts)

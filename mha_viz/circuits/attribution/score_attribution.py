@@ -113,10 +113,10 @@ def score_attribution(
     what Kamath et al. 2025 call QK attributions.
 
     >>> import mha_viz as mv
-    >>> found = mv.score_attribution(mv.load("tiny-gpt2"), "The cat saw the cat", 1, 0, 4, 1)
-    >>> round(found.sum() - found.value, 3), found.query_components[0].name
+    >>> attribution = mv.score_attribution(mv.load("tiny-gpt2"), "The cat saw the cat", 1, 0, 4, 1)
+    >>> round(attribution.sum() - attribution.value, 3), attribution.query_components[0].name
     (0.0, 'embedding')
-    >>> found.table().columns.tolist()
+    >>> attribution.table().columns.tolist()
     ['query_component', 'key_component', 'share']
     """
     encoded, _ = encode_texts(model.stored_reader, text)

@@ -93,10 +93,10 @@ def head_tokens(
     Source: Elhage et al. 2021 (the OV circuit read through the unembedding), here on one text.
 
     >>> import mha_viz as mv
-    >>> found = head_tokens(mv.load("tiny-gpt2"), "Once upon a time", 3, 0, top_k=3)
-    >>> len(found.promoted), bool(found.raised[0] > 0 > found.lowered[0])
+    >>> tokens = head_tokens(mv.load("tiny-gpt2"), "Once upon a time", 3, 0, top_k=3)
+    >>> len(tokens.promoted), bool(tokens.raised[0] > 0 > tokens.lowered[0])
     (3, True)
-    >>> found.table().columns.tolist()
+    >>> tokens.table().columns.tolist()
     ['promoted', 'raised', 'suppressed', 'lowered']
     """
     check_index("layer", layer, model.n_layers)

@@ -120,10 +120,10 @@ def composition(model: AttentionModel, kind: Kind | str = "K") -> Composition:
     lie in an irreducible representation of dimension (n - 1)(n + 2) / 2).
 
     >>> import mha_viz as mv
-    >>> found = mv.composition(mv.load("tiny-gpt2"), "K")
-    >>> found.score.shape, bool(found.score[8:, :8].isnan().all())
+    >>> pairs = mv.composition(mv.load("tiny-gpt2"), "K")
+    >>> pairs.score.shape, bool(pairs.score[8:, :8].isnan().all())
     (torch.Size([32, 32]), True)
-    >>> found.table().zscore.dropna().is_monotonic_decreasing
+    >>> pairs.table().zscore.dropna().is_monotonic_decreasing
     True
     """
     if kind not in KINDS:

@@ -129,8 +129,8 @@ def head_vocabulary(
     directions read as tokens: Millidge and Black 2022. Chance is ours.
 
     >>> import mha_viz as mv
-    >>> found = head_vocabulary(mv.load("tiny-gpt2"), 1, 2, top_k=3, n_random=2)
-    >>> list(found.circuits), len(found.circuits["QK"].pairs)
+    >>> vocabulary = head_vocabulary(mv.load("tiny-gpt2"), 1, 2, top_k=3, n_random=2)
+    >>> list(vocabulary.circuits), len(vocabulary.circuits["QK"].pairs)
     (['QK', 'OV'], 3)
     """
     check_index("top_k", top_k, model.d_vocab**2, first=1)

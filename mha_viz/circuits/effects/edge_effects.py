@@ -200,11 +200,11 @@ def edge_effects(
 
     >>> import mha_viz as mv
     >>> model = mv.load("tiny-gpt2")
-    >>> found = edge_effects(model, mv.make_task(model, "induction", n_examples=4))
-    >>> found.measure(top=3)
-    >>> found
+    >>> effects = edge_effects(model, mv.make_task(model, "induction", n_examples=4))
+    >>> effects.measure(top=3)
+    >>> effects
     EdgeScores(eap-ig, logit_difference ..., 3 of 1,519 edges measured)
-    >>> found.table().known.tolist()[:4]
+    >>> effects.table().known.tolist()[:4]
     ['measured', 'measured', 'measured', 'estimate']
     """
     chosen_method = one_of("method", method, METHODS)

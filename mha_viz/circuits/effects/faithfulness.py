@@ -69,8 +69,8 @@ def faithfulness(
     >>> import mha_viz as mv
     >>> model = mv.load("tiny-gpt2")
     >>> task = mv.make_task(model, "closing", n_examples=6)
-    >>> found = faithfulness(model, task, [(0, 1), (3, 6)], n_random=5)
-    >>> found.held_out.all_heads > found.held_out.alone, len(found.random_alone)
+    >>> tested = faithfulness(model, task, [(0, 1), (3, 6)], n_random=5)
+    >>> tested.held_out.all_heads > tested.held_out.alone, len(tested.random_alone)
     (True, 5)
     """
     task = task_of(model, task)
@@ -161,8 +161,8 @@ def find_heads(
 
     >>> import mha_viz as mv
     >>> model = mv.load("tiny-gpt2")
-    >>> found = find_heads(model, mv.make_task(model, "closing", n_examples=6), enough=0.5)
-    >>> len(found.heads) < len(found.order) == 32
+    >>> choice = find_heads(model, mv.make_task(model, "closing", n_examples=6), enough=0.5)
+    >>> len(choice.heads) < len(choice.order) == 32
     True
     """
     if not 0 < enough <= 1:

@@ -125,10 +125,10 @@ def task_attribution(
 
     >>> import mha_viz as mv
     >>> model = mv.load("tiny-gpt2")
-    >>> found = task_attribution(model, mv.make_task(model, "closing", n_examples=4))
-    >>> found.heads.shape, round(found.remainder, 3)
+    >>> attribution = task_attribution(model, mv.make_task(model, "closing", n_examples=4))
+    >>> attribution.heads.shape, round(attribution.remainder, 3)
     (torch.Size([4, 8]), 0.0)
-    >>> abs(found.sum() - found.value) < 1e-3, found.table().columns.tolist()[-3:]
+    >>> abs(attribution.sum() - attribution.value) < 1e-3, attribution.table().columns.tolist()[-3:]
     (True, ['share', 'low', 'high'])
     """
 

@@ -42,8 +42,8 @@ class PatchingMap:
 
     >>> import mha_viz as mv
     >>> texts = "A bird saw a cat. A bird saw a", "A bird saw a dog. A bird saw a"
-    >>> found = mv.patching_map(mv.load("tiny-gpt2"), *texts, part="heads", target="cat")
-    >>> found.effect.shape, found.target
+    >>> effects = mv.patching_map(mv.load("tiny-gpt2"), *texts, part="heads", target="cat")
+    >>> effects.effect.shape, effects.target
     ((4, 8), 'cat')
     """
 
@@ -188,8 +188,8 @@ def patching_map(
 
     >>> import mha_viz as mv
     >>> texts = "A bird saw a cat. A bird saw a", "A bird saw a dog. A bird saw a"
-    >>> found = patching_map(mv.load("tiny-gpt2"), *texts, target="cat", against="dog")
-    >>> found.effect.shape, found.share[[0, 3], [4, -1]].round(2)
+    >>> effects = patching_map(mv.load("tiny-gpt2"), *texts, target="cat", against="dog")
+    >>> effects.effect.shape, effects.share[[0, 3], [4, -1]].round(2)
     ((4, 10), array([0.9, 1. ]))
     """
     if not isinstance(corrupt, str):

@@ -122,10 +122,10 @@ def path_effect(
 
     >>> import mha_viz as mv
     >>> texts = "A bird saw a cat. A bird saw a", "A bird saw a dog. A bird saw a"
-    >>> found = path_effect(mv.load("tiny-gpt2"), *texts, (0, 3), (2, 1, "key"), target="cat")
-    >>> found.receiver, found.target, abs(found.direct - found.direct_estimate) < 0.01
+    >>> effect = path_effect(mv.load("tiny-gpt2"), *texts, (0, 3), (2, 1, "key"), target="cat")
+    >>> effect.receiver, effect.target, abs(effect.direct - effect.direct_estimate) < 0.01
     ((2, 1, 'key'), 'cat', True)
-    >>> found.table().path.tolist()
+    >>> effect.table().path.tolist()
     ['direct', 'total']
     """
     experiment = patching_experiment(model, clean, corrupt, metric, **tracked)

@@ -302,13 +302,13 @@ def path_effects(
 
     >>> import mha_viz as mv
     >>> texts = "A bird saw a cat. A bird saw a", "A bird saw a dog. A bird saw a"
-    >>> found = path_effects(mv.load("tiny-gpt2"), *texts, target="cat", against="dog")
-    >>> found
+    >>> effects = path_effects(mv.load("tiny-gpt2"), *texts, target="cat", against="dog")
+    >>> effects
     PathEffects(direct, logit_difference ..., 20 of 1,152 paths measured)
-    >>> found.measure()
-    >>> found.n_measured, found.agreement > 0.9, found.recall() > 0.9
+    >>> effects.measure()
+    >>> effects.n_measured, effects.agreement > 0.9, effects.recall() > 0.9
     (1152, True, True)
-    >>> found.table().known.unique().tolist()
+    >>> effects.table().known.unique().tolist()
     ['measured']
     """
     experiment = patching_experiment(model, clean, corrupt, metric, **tracked)

@@ -121,8 +121,8 @@ def attended(model: AttentionModel, task: Task, heads: Sequence[tuple[int, int]]
 
     >>> import mha_viz as mv
     >>> model = mv.load("tiny-gpt2")
-    >>> found = attended(model, mv.make_task(model, "induction", n_examples=8), [(1, 2)])
-    >>> round(float(found.set_index("kind").weight["after a copy"]), 1)
+    >>> weights = attended(model, mv.make_task(model, "induction", n_examples=8), [(1, 2)])
+    >>> round(float(weights.set_index("kind").weight["after a copy"]), 1)
     0.9
     """
     task.check_model(model)

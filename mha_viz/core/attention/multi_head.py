@@ -35,8 +35,8 @@ class AttentionOutput(NamedTuple):
         z: (*batch, n_heads, query, d_value), pattern times values.
 
     >>> import mha_viz as mv
-    >>> found = mv.MultiHeadAttention(d_model=6, n_heads=3)(torch.ones(5, 6))
-    >>> found.z.shape, found.scores.shape
+    >>> output = mv.MultiHeadAttention(d_model=6, n_heads=3)(torch.ones(5, 6))
+    >>> output.z.shape, output.scores.shape
     (torch.Size([3, 5, 2]), torch.Size([3, 5, 5]))
     """
 

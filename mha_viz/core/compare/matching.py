@@ -130,10 +130,10 @@ def match_heads(
 
     >>> import mha_viz as mv
     >>> bert = mv.load("tiny-bert").trace("The old dog slept while the young cat watched it.")
-    >>> found = match_heads([bert], [bert])
-    >>> (found.a == found.b).all(), found.distance.max()
+    >>> matches = match_heads([bert], [bert])
+    >>> (matches.a == matches.b).all(), matches.distance.max()
     (np.True_, np.float64(0.0))
-    >>> found.table().columns.tolist()[:5]
+    >>> matches.table().columns.tolist()[:5]
     ['layer', 'head', 'layer_b', 'head_b', 'distance']
     """
     if measure not in MATCH_MEASURES:

@@ -52,8 +52,8 @@ class QueryKeyMap(TokenPoints):
         layer_numbers: the model's own.
 
     >>> import mha_viz as mv
-    >>> found = mv.query_key_map(mv.load("tiny-gpt2"), "The cat sat on the mat.")
-    >>> found.points.shape, found.scale.shape
+    >>> key_map = mv.query_key_map(mv.load("tiny-gpt2"), "The cat sat on the mat.")
+    >>> key_map.points.shape, key_map.scale.shape
     (torch.Size([4, 8, 2, 7, 2]), torch.Size([4, 8]))
     """
 

@@ -61,10 +61,10 @@ class HeadSpaces(TokenPoints):
         layer, head: the layer by its own number.
 
     >>> import mha_viz as mv
-    >>> found = mv.head_spaces(mv.load("tiny-gpt2"), ["The cat sat on the mat."], 1, 3)
-    >>> found.coordinates.shape, found.explained.shape
+    >>> spaces = mv.head_spaces(mv.load("tiny-gpt2"), ["The cat sat on the mat."], 1, 3)
+    >>> spaces.coordinates.shape, spaces.explained.shape
     (torch.Size([4, 7, 8]), torch.Size([4, 8]))
-    >>> found.table(components=(0, 2)).columns.tolist()[-2:]
+    >>> spaces.table(components=(0, 2)).columns.tolist()[-2:]
     ['outputs 1', 'outputs 3']
     """
 

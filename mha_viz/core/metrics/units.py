@@ -31,8 +31,8 @@ def jackknife(sums: PerUnit, counts: PerUnit) -> Jackknife:
 
     Source: Efron and Tibshirani 1993, chapter 11; for clusters Cameron, Gelbach and Miller 2008.
 
-    >>> found = jackknife(np.array([[1.0, 2.0, 6.0]]), np.ones((1, 3)))
-    >>> found.mean, found.error.round(3)  # std(1, 2, 6) / sqrt(3)
+    >>> estimate = jackknife(np.array([[1.0, 2.0, 6.0]]), np.ones((1, 3)))
+    >>> estimate.mean, estimate.error.round(3)  # std(1, 2, 6) / sqrt(3)
     (array([3.]), array([1.528]))
     """
     mean, apart, n = _influences(sums, counts)

@@ -229,8 +229,8 @@ class Study(TreebankStudy):
 
         >>> import tempfile, mha_viz as mv
         >>> with tempfile.TemporaryDirectory() as folder:
-        ...     found = mv.study(mv.load("tiny-bert"), ["The cat sat.", "It slept."], folder)
-        ...     int(found.sql("SELECT count(*) AS n FROM sentences").n[0])
+        ...     study = mv.study(mv.load("tiny-bert"), ["The cat sat.", "It slept."], folder)
+        ...     int(study.sql("SELECT count(*) AS n FROM sentences").n[0])
         2
         """
         return self._database.query_freely(query)

@@ -46,8 +46,8 @@ class HeadProbe(NamedTuple):
         best: the heads of the ensemble, best first: layer, head, and one of these two names.
 
     >>> import mha_viz as mv
-    >>> found = mv.probe_heads(mv.load("tiny-bert"), "sample", best=2, sample=60)
-    >>> len(found.best), found.weights.shape
+    >>> probe = mv.probe_heads(mv.load("tiny-bert"), "sample", best=2, sample=60)
+    >>> len(probe.best), probe.weights.shape
     (2, (32, 4))
     """
 
@@ -90,8 +90,8 @@ def probe_heads(
     Source: Clark et al. 2019, section 5.1, the attention-only probe.
 
     >>> import mha_viz as mv
-    >>> found = mv.probe_heads(mv.load("tiny-bert"), "sample", sample=60)
-    >>> found.scores["method"].tolist()
+    >>> probe = mv.probe_heads(mv.load("tiny-bert"), "sample", sample=60)
+    >>> probe.scores["method"].tolist()
     ['probe', 'ensemble', 'best_head', 'best_offset', 'random_weights']
     """
     n_ways = 2 * model.n_layers * model.n_heads

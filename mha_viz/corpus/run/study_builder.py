@@ -116,8 +116,8 @@ def study(
 
     >>> import tempfile, mha_viz as mv
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     found = mv.study(mv.load("tiny-bert"), ["The cat sat.", "It slept."], out=folder)
-    ...     found.n_texts, len(found.heads.query("metric == 'entropy'"))
+    ...     study = mv.study(mv.load("tiny-bert"), ["The cat sat.", "It slept."], out=folder)
+    ...     study.n_texts, len(study.heads.query("metric == 'entropy'"))
     (2, 32)
     """
     machines = machines_of(cluster, devices, out)

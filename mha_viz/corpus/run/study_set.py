@@ -37,8 +37,8 @@ class StudySet(NamedTuple):
 
     >>> import tempfile, mha_viz as mv
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     found = mv.studies(["tiny-bert", "tiny-gpt2"], ["The cat sat.", "It slept."], folder)
-    ...     list(found.studies), found.studies["tiny-gpt2"].n_texts
+    ...     both = mv.studies(["tiny-bert", "tiny-gpt2"], ["The cat sat.", "It slept."], folder)
+    ...     list(both.studies), both.studies["tiny-gpt2"].n_texts
     (['tiny-bert', 'tiny-gpt2'], 2)
     """
 
@@ -174,8 +174,8 @@ def studies(
 
     >>> import tempfile, mha_viz as mv
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     found = mv.studies(["tiny-bert"], ["The cat sat.", "It slept."], folder)
-    ...     len(found.heads.query("metric == 'entropy'"))
+    ...     study_set = mv.studies(["tiny-bert"], ["The cat sat.", "It slept."], folder)
+    ...     len(study_set.heads.query("metric == 'entropy'"))
     32
     """
     named = checkpoints(models) if isinstance(models, str | Path) else list(map(str, models))
