@@ -1,7 +1,5 @@
 """Reductions stay on the device: nothing is fetched, and nothing waited for, while layers come."""
 
-from __future__ import annotations
-
 import functools
 import multiprocessing
 import os
@@ -30,11 +28,11 @@ from mha_viz.engine.probe import LayerTensors
 from mha_viz.engine.recording import reduce_texts
 from mha_viz.engine.run import Run
 from mha_viz.errors import ArgumentError, StudyError
-from tests.corpus.elsewhere import There
 from tests.corpus.reference import one_batch, small
 from tests.corpus.small_studies import FEW, LINES, tables_of
 from tests.engine.test_families import SINGLE, build
 from tests.making.comparing import close
+from tests.making.other_device import CUDA, MPS, ElsewhereTensor, other_devices
 
 N_LAYERS, N_HEADS, N_VALUE_HEADS, D_HEAD = 3, 4, 2, 6
 
@@ -92,9 +90,10 @@ def test_the_heaviest_keys_hold_the_edges(
     one.pattern[:, :, 1] = 0.0
     one.pattern[:, :, 1, :2] = torch.tensor([0.7, 0.3])  # the second of just some least weight
     expected = layer_edges(1, one.pattern, texts, min_weight)
-    heaviest = layer_edges(1, There("cuda").bring(one.pattern), texts, min_weight)
-    assert isinstance(heaviest, HeaviestKeys)
-    found = heaviest.edges()
+    with other_devices():
+        heaviest = layer_edges(1, ElsewhereTensor.of(one.pattern, CUDA), texts, min_weight)
+        assert isinstance(heaviest, HeaviestKeys)
+        found = heaviest.edges()
 
     def rows(edges: object) -> np.ndarray:
         names = ("row", "head", "query", "key", "strongest", "weight")
@@ -105,25 +104,19 @@ def test_the_heaviest_keys_hold_the_edges(
     np.testing.assert_array_equal(rows(found), rows(expected))
 
 
-def left(made: list[LayerTensors], there: There | None = None) -> Run:
-    """Return what a run holds of layers for the pairs of their heads."""
-    kept = {name: [getattr(one, name) for one in made] for name in ("pattern", "z")}
-    if there is not None:
-        kept = {name: list(map(there.bring, tensors)) for name, tensors in kept.items()}
-    return Run(kept, None)
-
-
-@pytest.mark.parametrize("kind", ["cuda", "mps"])
-def test_of_pairs_only_matrices_of_heads_are_fetched(kind: str) -> None:
-    n_all, there = N_LAYERS * N_HEADS, There(kind)
+@pytest.mark.parametrize("device", [CUDA, MPS], ids=str)
+def test_of_pairs_only_matrices_of_heads_are_fetched(device: torch.device) -> None:
+    n_all, made = N_LAYERS * N_HEADS, layers("cpu")
+    here = {name: [getattr(one, name) for one in made] for name in ("pattern", "z")}
     ours, theirs = PairSums(n_all), PairSums(n_all)
-    ours.add(left(layers("cpu")), batch().encoded)
-    with there:
-        theirs.add(left(layers("cpu"), there), batch().encoded)
-    a, b = (one.table().to_pandas().select_dtypes("number") for one in (ours, theirs))
+    ours.add(Run(here, None), batch().encoded)
+    with other_devices() as fetched:
+        there = {name: [ElsewhereTensor.of(one, device) for one in here[name]] for name in here}
+        theirs.add(Run(there, None), batch().encoded)
+        a, b = (one.table().to_pandas().select_dtypes("number") for one in (ours, theirs))
     close(a, b)
-    matrices = [n for n in there.fetched if n > 1]  # others: whether anything is not defined
-    if kind == "cuda":  # sums over all texts
+    matrices = [n for n in fetched if n > 1]  # others: whether anything is not defined
+    if device == CUDA:  # sums over all texts
         assert matrices == [3 * len(MEASURES) * n_all**2]
     else:  # where there is no float64, they are added up here
         assert matrices == [len(MEASURES) * n_all**2] * len(batch().encoded)
@@ -137,14 +130,14 @@ class Copies:
         self.events: list[str] = []
         self.n_tensors: list[int] = []
 
-    def start(self, packed: Sequence[Tensor]) -> Callable[[], Sequence[Tensor]]:
+    def start(self, packed: Sequence[ElsewhereTensor]) -> Callable[[], Sequence[Tensor]]:
         number = len(self.n_tensors)
         self.n_tensors.append(len(packed))
         self.events.append(f"start {number}")
 
         def wait() -> Sequence[Tensor]:
             self.events.append(f"wait {number}")
-            return [one.as_subclass(Tensor).clone() for one in packed]
+            return [one.inner.clone() for one in packed]
 
         return wait
 
@@ -172,14 +165,14 @@ def assert_same(found: NamedTensors, sent: dict[object, Tensor]) -> None:
 def test_batches_arrive_whole_and_in_order_one_behind_the_card() -> None:
     copies, received = Copies(), list[NamedTensors]()
     transfer, batches = DeviceTransfer(copies.start), [numbers(seed) for seed in range(3)]
-    with There("cuda") as there:
+    with other_devices() as fetched:
         for at, batch in enumerate(batches):
-            sent = {name: there.bring(one) for name, one in batch.items()}
+            sent = {name: ElsewhereTensor.of(one, CUDA) for name, one in batch.items()}
             transfer.send(sent, received.append)
             assert len(received) == at  # the one before, while this one is on its way
         transfer.finish()
         transfer.finish()
-    assert there.fetched == []
+    assert fetched == []
     assert copies.events == ["start 0", "start 1", "wait 0", "start 2", "wait 1", "wait 2"]
     assert copies.n_tensors == [3, 3, 3]  # one for each dtype
     for found, batch in zip(received, batches, strict=True):
@@ -188,13 +181,15 @@ def test_batches_arrive_whole_and_in_order_one_behind_the_card() -> None:
 
 def test_without_a_stream_of_its_own_a_device_is_read_at_the_end() -> None:
     received = list[NamedTensors]()
-    with There("mps") as there:
-        transfer, batch = DeviceTransfer(), numbers(0)
-        del batch["weight", 0], batch["weight", 1]  # no float64 there
-        transfer.send({name: there.bring(one) for name, one in batch.items()}, received.append)
-        assert there.fetched == []
+    batch = numbers(0)
+    del batch["weight", 0], batch["weight", 1]  # no float64 there
+    with other_devices() as fetched:
+        transfer = DeviceTransfer()
+        sent = {name: ElsewhereTensor.of(one, MPS) for name, one in batch.items()}
+        transfer.send(sent, received.append)
+        assert fetched == []
         transfer.finish()
-    assert there.fetched == [31, 6]
+    assert fetched == [31, 6]
     assert received[0]["scores"].numel() == 30
 
 

@@ -3,8 +3,6 @@
 The devices are not there: `tests.making.other_device`.
 """
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -67,7 +65,7 @@ def both(request: pytest.FixtureRequest) -> Iterator[tuple[AttentionModel, Atten
 
 
 def test_a_record_is_the_same_wherever_layers_are(
-    both: tuple[AttentionModel, AttentionModel],
+    both: tuple[AttentionModel, AttentionModel], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     records = [model.trace(TEXT, keep="all") for model in both]
     for kept in ("pattern", "z", "query", "key", "value"):
@@ -78,6 +76,17 @@ def test_a_record_is_the_same_wherever_layers_are(
     assert (ours is None) == (theirs is None)
     if ours is not None:
         close(theirs, ours)
+    gates = torch.ones(both[0].n_layers, both[0].n_heads)
+    gates[0, 1] = gates[2, 3] = 0.0
+    ours, theirs = (model.trace(TEXT, keep=("pattern", "z"), gates=gates) for model in both)
+    assert not ours.z[2, 3].any()
+    close(theirs.z, ours.z)
+    expected = both[0].trace(TEXT).pattern
+    monkeypatch.setattr(AttentionModel, "runs_by_rows", lambda self, n: True)
+    monkeypatch.setattr("mha_viz.core.attention.scoring.DEVICE_BLOCK_BYTES", 4 * 6 * 11 * 3)
+    record = both[1].trace(TEXT)
+    assert isinstance(record.patterns, ComputedPatterns)
+    close(record.pattern, expected)
 
 
 def test_tiles_and_metrics_are_made_where_each_layer_is(
@@ -94,27 +103,6 @@ def test_tiles_and_metrics_are_made_where_each_layer_is(
     close(theirs.tiles(), ours.tiles())
     close(theirs[1, 3], ours[1, 3])
     close(theirs.pattern, ours.pattern)
-
-
-def test_a_long_text_runs_by_rows_wherever_layers_are(
-    both: tuple[AttentionModel, AttentionModel], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    expected = both[0].trace(TEXT).pattern
-    monkeypatch.setattr(AttentionModel, "runs_by_rows", lambda self, n: True)
-    monkeypatch.setattr("mha_viz.core.attention.scoring.DEVICE_BLOCK_BYTES", 4 * 6 * 11 * 3)
-    record = both[1].trace(TEXT)
-    assert isinstance(record.patterns, ComputedPatterns)
-    close(record.pattern, expected)
-
-
-def test_heads_are_switched_off_wherever_they_are(
-    both: tuple[AttentionModel, AttentionModel],
-) -> None:
-    gates = torch.ones(both[0].n_layers, both[0].n_heads)
-    gates[0, 1] = gates[2, 3] = 0.0
-    ours, theirs = (model.trace(TEXT, keep=("pattern", "z"), gates=gates) for model in both)
-    assert not ours.z[2, 3].any()
-    close(theirs.z, ours.z)
 
 
 def numbers(model: AttentionModel) -> dict[str, Tensor]:

@@ -18,15 +18,17 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_flatten, tree_map, tree_unflatten
 
-# Of a kind that every build of torch lets be named; and Apple's, which only Python takes for that.
-FIRST, SECOND, MPS = (torch.device(name) for name in ("lazy:0", "lazy:1", "mps:0"))
+# Of a kind that every build of torch lets be named; and two that only Python takes for these.
+FIRST, SECOND = torch.device("lazy:0"), torch.device("lazy:1")
+MPS, CUDA = torch.device("mps:0"), torch.device("cuda:0")
+_STAND_INS = {MPS: torch.device("lazy:2"), CUDA: torch.device("lazy:3")}
 # What Apple's lacks, as torch 2.13 lists it for its own tests: float64 (`opinfo.core`), and of the
 # operations in UNIMPLEMENTED_XFAILLIST (`common_mps`) those that could be of use here.
 MPS_LACKS = (
     *("aten::_linalg_eigh", "aten::linalg_eigh", "aten::linalg_eigvalsh", "aten::linalg_svdvals"),
     *("aten::linalg_eig", "aten::geqrf", "aten::linalg_lstsq", "aten::matrix_exp", "aten::put_"),
 )
-_CPU, _AS_MPS = torch.device("cpu"), torch.device("lazy:2")
+_CPU = torch.device("cpu")
 _COPIES = ("aten::copy_", "aten::_to_copy")
 _PLACES = ("aten::index", "aten::index_put", "aten::index_put_", "aten::_index_put_impl_")
 
@@ -47,7 +49,7 @@ class ElsewhereTensor(Tensor):
                 strides=inner.stride(),
                 storage_offset=inner.storage_offset(),
                 dtype=inner.dtype,
-                device=_AS_MPS if device == MPS else device,
+                device=_STAND_INS.get(device, device),
             )
         made.inner, made.on = inner.detach(), device
         return made
@@ -75,12 +77,18 @@ class ElsewhereTensor(Tensor):
 
 
 class _MadeHere(TorchFunctionMode):
-    """Mode that makes tensors of numbers here first, as torch does before it moves them."""
+    """Mode that makes tensors of numbers here first, as torch does before it moves them.
+
+    A device that this build of torch would look for goes by its stand-in.
+    """
 
     def __torch_function__(
         self, func: Any, types: Any, args: Any = (), kwargs: Mapping[str, Any] | None = None
     ) -> Any:
-        kwargs = dict(kwargs or {})
+        args, kwargs = tree_map(
+            lambda one: _STAND_INS.get(one, one) if isinstance(one, torch.device) else one,
+            (args, dict(kwargs or {})),
+        )
         device = kwargs.pop("device", None) if func is torch.tensor else None
         found = func(*args, **kwargs)
         return found if device is None else found.to(device)
@@ -95,11 +103,15 @@ class _Elsewhere(TorchDispatchMode):
         return _computed(func, args, kwargs or {})
 
 
+_fetched: list[int] = []
+
+
 @contextmanager
-def other_devices() -> Iterator[None]:
-    """Let tensors be made on devices that are not there."""
+def other_devices() -> Iterator[list[int]]:
+    """Let tensors be made on devices that are not there; list how many numbers each fetch takes."""
+    _fetched.clear()
     with _Elsewhere(), _MadeHere():
-        yield
+        yield _fetched
 
 
 def put(network: nn.Module, place: Callable[[str], torch.device]) -> None:
@@ -142,6 +154,8 @@ def _computed(func: Any, args: Any, kwargs: Mapping[str, Any]) -> Any:
     device = _device(name, args, flat)
     if device == MPS and name in MPS_LACKS:
         raise NotImplementedError(f"mps has no {name}")
+    if device == _CPU or name == "aten::_local_scalar_dense":
+        _fetched.extend(one.numel() for one in flat if isinstance(one, ElsewhereTensor))
     inside = [_inside(one) for one in flat]
     known = {
         id(inner): one for inner, one in zip(inside, flat, strict=True) if isinstance(one, Tensor)
@@ -180,7 +194,8 @@ def _device(name: str, args: Any, flat: list[Any]) -> torch.device | None:
     for one in flat:
         if isinstance(one, torch.device):
             place = torch.device(one.type, one.index or 0)
-            return _CPU if one.type == "cpu" else MPS if place == _AS_MPS else place
+            real = {stand_in: device for device, stand_in in _STAND_INS.items()}
+            return _CPU if one.type == "cpu" else real.get(place, place)
     if name == "aten::to" or name in _COPIES:
         return tensors[-1 if name == "aten::to" else 0].device
     if name in _PLACES:
