@@ -9,7 +9,7 @@ import mha_viz as mv
 from mha_viz.corpus.query.study import Study
 from mha_viz.corpus.sources import source
 from tests.corpus.random_moments import PER_SHARD
-from tests.corpus.small_studies import TEXTS
+from tests.corpus.small_studies import TEXTS, study_in_shards
 
 
 @pytest.fixture(scope="session")
@@ -20,9 +20,7 @@ def bert() -> Any:
 @pytest.fixture(scope="session")
 def made(bert: Any, tmp_path_factory: pytest.TempPathFactory) -> Study:
     """Return a study that was measured in three shards."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(source, "SHARD_TEXTS", 3)
-        return mv.study(bert, TEXTS, tmp_path_factory.mktemp("made") / "study")
+    return study_in_shards(3, bert, TEXTS, tmp_path_factory.mktemp("made") / "study")
 
 
 @pytest.fixture(scope="module")

@@ -1,7 +1,5 @@
 """Random moments of a study: `python -m tests.corpus.random_moments` kills processes at some."""
 
-from __future__ import annotations
-
 import os
 import random
 import signal

@@ -2,9 +2,13 @@
 
 import hashlib
 from pathlib import Path
+from typing import Any
 
 import duckdb
+import pytest
 
+import mha_viz as mv
+from mha_viz.corpus.sources import source
 from mha_viz.corpus.store.study_file import FILE
 
 TEXTS = [
@@ -22,6 +26,13 @@ FEW = LINES[:12]  # 3 shards
 
 class Stopped(Exception):
     """An error that a test raises in the middle of a study."""
+
+
+def study_in_shards(n_texts: int, *given: Any, **more: Any) -> mv.Study:
+    """Make a study that has so many texts in each shard."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(source, "SHARD_TEXTS", n_texts)
+        return mv.study(*given, **more)
 
 
 def files_of(folder: Path) -> dict[str, str]:

@@ -1,7 +1,5 @@
 """Batches: every text once, within the budget, with little padding, the same each time."""
 
-from __future__ import annotations
-
 import functools
 import threading
 from collections.abc import Iterator
@@ -139,8 +137,11 @@ def differing(found: np.ndarray, expected: np.ndarray, names) -> dict[str, float
     return {n: float(w) for n, w in zip(names, worst, strict=True) if not w <= 1e-5}
 
 
-def check(subject: mv.AttentionModel, texts) -> None:
-    batch = one_batch(subject, texts)
+@pytest.mark.parametrize("name", [*sorted(SINGLE), *sorted(PAIRED)])
+def test_a_batch_scores_as_each_text_does_by_itself(name: str) -> None:
+    """Of an encoder-decoder the encoder is measured."""
+    subject = model(name)
+    batch = one_batch(subject, TEXTS[:5] if name in PAIRED else TEXTS)
     measured = BatchMeasure(subject, batch.encoded, BatchOptions(chance=True))
     scores, chance = measured.numbers("scores"), measured.numbers("chance")
     for row, item in enumerate(batch.items):
@@ -149,28 +150,15 @@ def check(subject: mv.AttentionModel, texts) -> None:
         assert not differing(chance[row], chance_alone(record), BatchOptions().baselines), item.text
 
 
-@pytest.mark.parametrize("name", sorted(SINGLE))
-def test_a_batch_scores_as_each_text_does_by_itself(name: str) -> None:
-    check(model(name), TEXTS)
-
-
-@pytest.mark.parametrize("name", sorted(PAIRED))
-def test_of_an_encoder_decoder_the_encoder_is_measured(name: str) -> None:
-    check(model(name), TEXTS[:5])
-
-
 def test_a_layer_that_sees_less_has_chance_of_its_own() -> None:
-    subject = model("mistral")
-    chance = BatchMeasure(subject, one_batch(subject).encoded, BatchOptions(chance=True)).numbers(
-        "chance"
+    options = BatchOptions(chance=True)
+    alike, mixed = (
+        BatchMeasure(model(name), one_batch(model(name)).encoded, options).numbers("chance")
+        for name in ("mistral", "gemma2")
     )
-    entropy = chance[..., 0, BatchOptions().baselines.index("entropy")]
-    mixed = model("gemma2")
-    of_layers = BatchMeasure(mixed, one_batch(mixed).encoded, BatchOptions(chance=True)).numbers(
-        "chance"
-    )
-    assert np.allclose(entropy, entropy[:, :1])  # one window in all layers
-    longest = of_layers[-1, :, 0, BatchOptions().baselines.index("entropy")]
+    entropy = (..., 0, options.baselines.index("entropy"))
+    assert np.allclose(alike[entropy], alike[entropy][:, :1])  # one window in all layers
+    longest = mixed[entropy][-1]
     assert longest[1] > longest[0] + 0.1
 
 

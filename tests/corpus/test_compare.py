@@ -132,20 +132,13 @@ def _apart(a, i, b, j):
     return np.sqrt(max(np.mean(squares), 0))
 
 
-MODEL = mv.load("tiny-bert")
-
-
-@pytest.fixture(scope="module")
-def study(tmp_path_factory):
-    return mv.study(MODEL, TEXTS, tmp_path_factory.mktemp("study"))
-
-
-def test_a_text_of_the_study_stands_where_its_own_score_is(study):
+def test_a_text_of_the_study_stands_where_its_own_score_is(trained):
     """Counted in the reports of the single texts, which the study has not seen."""
+    model = mv.load("tiny-bert")
     reports = [
-        mv.head_report(MODEL.trace(text)).set_index(["layer", "head"]).loc[(2, 5)] for text in TEXTS
+        mv.head_report(model.trace(text)).set_index(["layer", "head"]).loc[(2, 5)] for text in TEXTS
     ]
-    rows = scores_of_head(study, 2, 5)
+    rows = scores_of_head(trained, 2, 5)
     for here in reports:
         scores = {name: here[name] for name in rows if name in here}
         found = percentiles(rows, scores)

@@ -1,7 +1,5 @@
 """Coreference from CoNLL-2012: words, mentions and documents of a file made by hand."""
 
-from __future__ import annotations
-
 import gzip
 import re
 from pathlib import Path

@@ -78,9 +78,6 @@ def test_few_texts_leave_bands_empty_and_come_whole(made: Study) -> None:
     assert found["band"].tolist() == [1, 3, 5, 6, 8, 10]
     assert found["value"].is_monotonic_increasing
     assert (found["band_from"] == found["value"]).all() and (found["n_texts"] == 1).all()
-
-
-def test_a_label_is_ranked_by_its_metric(made: Study) -> None:
     pd.testing.assert_frame_equal(made.deciles(1, 2, by="local"), made.deciles(1, 2, by="distance"))
 
 
@@ -101,7 +98,7 @@ def test_scores_beyond_all_texts_are_in_the_outermost_deciles(study: Study) -> N
     assert study.decile_of(-1.0, 7, *HEAD, "entropy")[:2] == (1, 0.0)
 
 
-def test_deciles_of_what_is_not_there(made: Study, study: Study) -> None:
+def test_deciles_of_what_is_not_there(made: Study, study: Study, tmp_path, bert) -> None:
     with pytest.raises(ArgumentError, match="'x\" from texts --'"):
         made.deciles(0, 0, by='x" from texts --')
     with pytest.raises(ArgumentError, match=r"head .*7"):
@@ -113,15 +110,12 @@ def test_deciles_of_what_is_not_there(made: Study, study: Study) -> None:
     with pytest.raises(ArgumentError, match=r"No text .* sink"):
         study.decile_of(0.5, 5, *HEAD, "sink")
     assert study.deciles(*HEAD, by="sink").empty
+    bare = mv.study(bert, ["The cat sat.", "A dog ran."], tmp_path / "bare", keep_texts=False)
+    with pytest.raises(StudyError, match="no single texts"):
+        bare.deciles(0, 0)
 
 
 def test_texts_that_do_not_define_a_metric_are_no_examples(study: Study) -> None:
     n_defined = len(_scores(study, "duplicate_token"))
     found = study.examples(*HEAD, by="duplicate_token", k=1_009, match_length=False)
     assert len(found) == n_defined < study.n_texts and found["value"].notna().all()
-
-
-def test_deciles_need_single_texts(made: Study, tmp_path, bert) -> None:
-    bare = mv.study(bert, ["The cat sat.", "A dog ran."], tmp_path / "bare", keep_texts=False)
-    with pytest.raises(StudyError, match="no single texts"):
-        bare.deciles(0, 0)

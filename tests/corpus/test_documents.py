@@ -1,7 +1,5 @@
 """Sentences of documents joined to texts: what is joined, what is asked, counted by hand."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import cycle, islice

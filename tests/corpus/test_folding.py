@@ -1,7 +1,5 @@
 """Studies that keep no rows by text: the same numbers, in space that does not grow."""
 
-from __future__ import annotations
-
 import random
 from pathlib import Path
 from typing import Any

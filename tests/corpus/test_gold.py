@@ -100,7 +100,7 @@ def planted():
     return tree_tables(texts, causal=False)
 
 
-def test_a_planted_head_scores_one_and_is_chosen(planted):
+def test_planted_heads_are_chosen_are_the_offset_baseline_and_have_all_arcs(planted):
     counts, offsets = (planted[n].to_pandas() for n in ("relations", "relation_offsets"))
     found = relation_scores(counts, offsets)
     up = found[(found["head"] == 0) & (found.direction == TO_HEAD)]
@@ -108,17 +108,11 @@ def test_a_planted_head_scores_one_and_is_chosen(planted):
     [everything] = up[up.relation == ALL].to_dict("records")
     assert everything["n"] > 500 and everything["low"] > 0.99
     assert everything["offset"] == 1 and 0.3 < everything["offset_baseline"] < 0.6
-
-
-def test_the_head_that_looks_back_is_the_offset_baseline(planted):
     counts, offsets = (planted[n].to_pandas() for n in ("relations", "relation_offsets"))
     found = counts[counts["head"] == 1].set_index(["half", "relation", "direction"])
     steps = offsets[offsets.offset == -1].set_index(["half", "relation", "direction"])
     assert found.hits.to_dict() == steps.hits.to_dict()
     assert found.n.to_dict() == steps.n.to_dict()
-
-
-def test_a_planted_tree_has_all_arcs(planted):
     rows = planted["parses"].to_pandas()
     first = rows[rows["head"] == 0]
     assert (first.hits == first.n_arcs).all() and len(first) == len(SENTENCES)
@@ -139,6 +133,8 @@ def test_wilson_interval_covers_as_often_as_it_says():
     covers = (low <= shares) & (shares <= high)
     coverage = (scipy.stats.binom.pmf(hits, n, shares) * covers).sum(1)
     assert coverage.mean() == pytest.approx(0.95, abs=0.01)
+    low, high = wilson(np.array([0]), np.array([0]))
+    assert np.isnan(low[0]) and np.isnan(high[0])
 
 
 def test_wilson_ends_are_as_far_from_the_share_as_their_own_spread_allows():
@@ -148,11 +144,6 @@ def test_wilson_ends_are_as_far_from_the_share_as_their_own_spread_allows():
     for end in wilson(hits, np.full(n + 1, n)):
         allowed = z * np.sqrt(end * (1 - end) / n)
         assert np.abs(hits / n - end) == pytest.approx(allowed, abs=1e-6)
-
-
-def test_nothing_counted_has_no_interval():
-    low, high = wilson(np.array([0]), np.array([0]))
-    assert np.isnan(low[0]) and np.isnan(high[0])
 
 
 def test_rows_of_one_place_add_up_and_places_of_one_half_are_left_out():

@@ -112,12 +112,9 @@ def test_a_number_of_heads_that_there_is_not_is_refused(best: int) -> None:
         mv.probe_heads(mv.load("tiny-bert"), "sample", best=best)
 
 
-def test_texts_without_trees_are_refused() -> None:
+def test_texts_without_trees_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(SourceError, match="treebank"):
         mv.probe_heads(mv.load("tiny-bert"), ["The old cat slept.", "It rained."])
-
-
-def test_more_than_memory_should_hold_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(head_probe, "_MAX_BYTES", 10**6)
     with pytest.raises(ArgumentError, match=r"sample=\d+"):
         mv.probe_heads(mv.load("tiny-bert"), "sample")

@@ -1,7 +1,5 @@
 """Datasets of Hugging Face as sources and as results: the same numbers as of strings."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 from typing import Any

@@ -29,7 +29,7 @@ from mha_viz.corpus.store.study_file import (
 from mha_viz.corpus.store.temporary import delete_left_behind, temporary_folder
 from mha_viz.corpus.treebank.trees import sample_lines
 from mha_viz.errors import MhaVizError, StudyError, WriteError
-from tests.corpus.small_studies import tables_of
+from tests.corpus.small_studies import Stopped, study_in_shards, tables_of
 
 
 @pytest.fixture(scope="module")
@@ -38,9 +38,7 @@ def whole(bert: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("whole")
     sentences = "\n".join(sample_lines()).strip().split("\n\n")[::31]
     (folder / "a.conllu").write_text("\n\n".join(sentences) + "\n\n", "utf-8")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sources, "SHARD_TEXTS", 3)
-        return mv.study(bert, folder / "a.conllu", folder / "study").folder
+    return study_in_shards(3, bert, folder / "a.conllu", folder / "study").folder
 
 
 @pytest.fixture
@@ -75,10 +73,6 @@ def test_every_block_that_has_rows_has_a_checksum(study: Path) -> None:
         except StudyError as error:
             told += "checksum" in str(error)  # counted below
     assert told >= 0.9 * len(starts[::5])  # the others are free
-
-
-class Stopped(Exception):
-    """An end of a study before it is finished."""
 
 
 @pytest.mark.parametrize("keep_texts", [True, False])
@@ -164,24 +158,17 @@ def test_a_study_is_put_whole_and_fetched_again(
     assert mv.Study.load(tmp_path).heads.equals(made.heads)
 
 
-def test_other_things_stay_as_they_are(memory: Any, tmp_path: Path) -> None:
+def test_addresses_that_hold_other_things_or_cannot_be_used_are_told(
+    memory: Any, tmp_path: Path, made: mv.Study
+) -> None:
     memory.pipe("/bucket/study/thesis.tex", b"mine")
     with pytest.raises(StudyError, match=r"thesis\.tex"):
         Address(URL).fetch(tmp_path)
-
-
-def test_a_place_that_cannot_be_written_is_told(made: mv.Study, tmp_path: Path) -> None:
     (tmp_path / "study").write_text("a file")
     with pytest.raises(WriteError, match=r"file://.*study"):
         Address(f"file://{tmp_path}/study").put(made.folder)
-
-
-def test_a_kind_of_address_that_nobody_knows() -> None:
     with pytest.raises(StudyError, match="nowhere://bucket"):
         Address("nowhere://bucket")
-
-
-def test_a_study_at_an_address_is_copied_before_it_is_opened() -> None:
     for address in (URL, Path(URL)):
         with pytest.raises(StudyError, match="bucket/study"):
             mv.Study.load(address)

@@ -1,7 +1,5 @@
 """Studies of documents whose sentences are joined: what they count, keep, go on with and refuse."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any
@@ -11,10 +9,9 @@ import pytest
 import mha_viz as mv
 from mha_viz.corpus.run.progress import Progress
 from mha_viz.corpus.sources import documents
-from mha_viz.corpus.sources import source as sources
 from mha_viz.corpus.treebank.relations import head_vs_tree
 from mha_viz.errors import ArgumentError, SourceError
-from tests.corpus.small_studies import tables_of
+from tests.corpus.small_studies import study_in_shards, tables_of
 from tests.making.trees import conllu, document
 
 MET = "Ann/PROPN/2/nsubj/Entity=(e1) met/VERB/0/root Eve/PROPN/2/obj/Entity=(e2)"
@@ -43,20 +40,15 @@ def treebank(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def study(bert: Any, treebank: Path, out: Path, shard_texts: int = 2, **more: Any) -> mv.Study:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sources, "SHARD_TEXTS", shard_texts)
-        return mv.study(bert, treebank, out, **more)
-
-
 @pytest.fixture(scope="module")
 def joined(bert: Any, treebank: Path, tmp_path_factory: pytest.TempPathFactory) -> mv.Study:
-    return study(bert, treebank, tmp_path_factory.mktemp("joined") / "study", join="document")
+    out = tmp_path_factory.mktemp("joined") / "study"
+    return study_in_shards(2, bert, treebank, out, join="document")
 
 
 @pytest.fixture(scope="module")
 def singly(bert: Any, treebank: Path, tmp_path_factory: pytest.TempPathFactory) -> mv.Study:
-    return study(bert, treebank, tmp_path_factory.mktemp("singly") / "study", shard_texts=17)
+    return study_in_shards(17, bert, treebank, tmp_path_factory.mktemp("singly") / "study")
 
 
 def sums(one: mv.Study, table: str, *names: str) -> list[int]:
@@ -132,8 +124,8 @@ def test_stopped_and_gone_on_with_it_has_the_same_bytes(
             raise InterruptedError
 
     with pytest.raises(InterruptedError):
-        study(bert, treebank, tmp_path / "study", join="document", on_progress=stop)
-    study(bert, treebank, tmp_path / "study", join="document")
+        study_in_shards(2, bert, treebank, tmp_path / "study", join="document", on_progress=stop)
+    study_in_shards(2, bert, treebank, tmp_path / "study", join="document")
     assert tables_of(tmp_path / "study") == tables_of(joined.folder)
 
 

@@ -1,7 +1,5 @@
 """Files of every kind: what is read of them, and what is skipped."""
 
-from __future__ import annotations
-
 import gzip
 import io
 import json
@@ -149,18 +147,19 @@ def test_all_else_is_one_text_a_line(text: str) -> None:
 # --- what cannot be read ------------------------------------------------------------------------
 
 
-def test_a_line_too_long_is_skipped_with_its_place() -> None:
+def test_a_line_paragraph_or_element_too_long_is_skipped_with_its_place() -> None:
     longest = b"x" * MAX_LINE
     found, skipped = read(b"One.\n" + longest + b"y\n" + longest + b"\nFour.", "a.txt")
     assert [place for place, _ in found] == ["a.txt:1", "a.txt:3", "a.txt:4"]
     assert [place for place, _ in skipped] == ["a.txt:2"]
-
-
-def test_a_paragraph_too_long_is_skipped_with_its_place() -> None:
     endless = (WRAPPED.splitlines()[0] + "\n") * (MAX_LINE // 50)
     found, skipped = read((WRAPPED + "\n" + endless + "\nThe end.").encode(), "a.txt")
     assert len(found) == 4 and found[-1][1] == "The end."
     assert skipped == [("a.txt:14", f"The paragraph is longer than {MAX_LINE:,} characters.")]
+    content = json.dumps(["One.", {"text": "x" * MAX_LINE}, "Three."]).encode()
+    found, skipped = read(content, "a.json")
+    assert found == [("a.json:1", "One."), ("a.json:3", "Three.")]
+    assert skipped == [("a.json:2", f"The element is longer than {MAX_LINE:,} characters.")]
 
 
 def test_broken_json_lines_are_skipped_with_their_places() -> None:
@@ -188,13 +187,6 @@ def test_a_json_list_gives_each_string_and_object_by_its_number(name: str) -> No
     assert [place for place, _ in skipped] == [f"{name}:{n}" for n in (2, 3, 4, 5, 7)]
     assert "The element is no JSON" in skipped[-1][1]
     assert read(b"[]", name) == ([], [])
-
-
-def test_an_element_too_long_is_skipped_with_its_place() -> None:
-    content = json.dumps(["One.", {"text": "x" * MAX_LINE}, "Three."]).encode()
-    found, skipped = read(content, "a.json")
-    assert found == [("a.json:1", "One."), ("a.json:3", "Three.")]
-    assert skipped == [("a.json:2", f"The element is longer than {MAX_LINE:,} characters.")]
 
 
 def test_broken_rows_are_skipped_with_their_places() -> None:

@@ -1,7 +1,5 @@
 """Relations that heads find: hand-made patterns, counts by hand, and heads chosen fairly."""
 
-from itertools import product
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -85,18 +83,6 @@ def test_the_word_itself_does_not_compete_and_a_tie_is_no_answer():
     assert answered(question, words)[:, 0, 0].tolist() == [False, False, False]
 
 
-def test_answers_against_a_plain_loop():
-    torch.manual_seed(0)
-    sentence = sample()[3]
-    n = len(sentence.words)
-    words = torch.rand(2, 3, n, n)
-    found = answered(asked(sentence), words)
-    for layer, head, (i, one) in product(range(2), range(3), enumerate(asked(sentence))):
-        others = [key for key in range(n) if key != one.query]
-        looked = max(others, key=lambda key: words[layer, head, one.query, key])
-        assert bool(found[layer, head, i]) == (looked in one.keys)
-
-
 def test_steps():
     row = offset_hits([RelationTarget("amod", TO_DEPENDENT, 2, (0, 1))])[0]
     assert [step for step, right in zip(OFFSETS, row, strict=True) if right] == [-2, -1]
@@ -132,16 +118,11 @@ def test_the_head_is_chosen_on_one_half_and_reported_on_the_other():
     assert list(found["accuracy"]) == [1.0, 0.4]
 
 
-def test_without_an_untrained_model_there_is_no_random_baseline():
+def test_a_baseline_needs_an_untrained_model_and_a_score_both_halves():
     counts = pd.DataFrame([counted("choose", 0, 5), counted("report", 0, 5)])
     steps = counts.rename(columns={"layer": "offset"}).drop(columns="head")
     assert relation_scores(counts, steps)["random_baseline"].isna().all()
-
-
-def test_a_relation_of_one_half_alone_is_not_reported():
-    counts = pd.DataFrame([counted("choose", 0, 5)])
-    steps = counts.rename(columns={"layer": "offset"}).drop(columns="head")
-    assert relation_scores(counts, steps).empty
+    assert relation_scores(counts[:1], steps[:1]).empty
 
 
 def in_units(rows, n_units=12, n=10):
@@ -227,13 +208,6 @@ def test_unknown_parts_of_speech_are_x_and_unread_words_are_none():
     sentence = tree("a/QUX/0/root b/NOUN/1/dep")
     found = kinds(sentence, torch.tensor([True, False]))
     assert found[0].argmax() == PARTS.index("X") and found.sum() == 1
-
-
-def test_weights_are_summed_by_kind():
-    words = torch.rand(2, 3, 5, 5, dtype=torch.float64)
-    found = weight_by_kind(words, KIND)
-    assert found[..., NOUN, DET] == pytest.approx(words[..., [1, 1, 4, 4], [0, 3, 0, 3]].sum(-1))
-    assert found.sum((-1, -2)) == pytest.approx(words.sum((-1, -2)))
 
 
 @pytest.mark.parametrize("causal", [False, True])

@@ -1,7 +1,5 @@
 """Studies made: what they hold, what is refused, and what is told meanwhile."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil
@@ -58,18 +56,20 @@ def test_another_study_in_that_folder(
     assert files_of(whole.folder) == before
 
 
-def test_a_folder_of_other_things(bert: Any, tmp_path: Path) -> None:
+def test_folders_texts_and_arguments_that_make_no_study(bert: Any, tmp_path: Path) -> None:
     (tmp_path / "thesis.tex").write_text("mine")
     with pytest.raises(StudyError, match=r"thesis\.tex"):
         mv.study(bert, LINES, tmp_path)
     assert files_of(tmp_path).keys() == {"thesis.tex"}
     with pytest.raises(StudyError, match=r"thesis\.tex"):
         mv.study(bert, LINES, tmp_path / "thesis.tex")
-
-
-def test_an_empty_corpus_makes_no_folder(bert: Any, tmp_path: Path) -> None:
     with pytest.raises(MhaVizError, match="no text"):
         mv.study(bert, ["", "  "], tmp_path / "study")
+    assert not (tmp_path / "study").exists()
+    with pytest.raises(ArgumentError, match="batch_tokens"):
+        mv.study(bert, LINES, tmp_path / "study", batch_tokens=0)
+    with pytest.raises(StudyError, match="s3://bucket/study"):
+        mv.study(bert, LINES, "s3://bucket/study")
     assert not (tmp_path / "study").exists()
 
 
@@ -85,14 +85,6 @@ def test_texts_that_were_cut_are_told(bert: Any, tmp_path: Path, whole: mv.Study
     assert (counts["n_truncated"], counts["n_left_out"]) == (2, sum(lost))
     assert "2 of 4" in found.cut and f" {sum(lost)} " in found.cut
     assert not whole.cut
-
-
-def test_arguments(bert: Any, tmp_path: Path) -> None:
-    with pytest.raises(ArgumentError, match="batch_tokens"):
-        mv.study(bert, LINES, tmp_path / "study", batch_tokens=0)
-    with pytest.raises(StudyError, match="s3://bucket/study"):
-        mv.study(bert, LINES, "s3://bucket/study")
-    assert not (tmp_path / "study").exists()
 
 
 def test_one_process_at_a_time(bert: Any, tmp_path: Path) -> None:

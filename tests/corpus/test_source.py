@@ -1,7 +1,5 @@
 """Corpora of all kinds: their texts in order, what was skipped, and whether it is the same one."""
 
-from __future__ import annotations
-
 import gc
 import gzip
 import io
@@ -47,12 +45,6 @@ def test_strings_of_any_kind() -> None:
         (3, "texts:6"),
         (4, "texts:7"),
     ]
-
-
-def test_what_is_no_string_is_skipped() -> None:
-    source = open_source(["One.", 2, None, "Four."])
-    assert texts(source) == ["One.", "Four."]
-    assert [place for place, _ in source.skipped] == ["texts:2", "texts:3"]
 
 
 def test_a_folder_in_the_order_of_names(tmp_path: Path) -> None:
@@ -122,6 +114,7 @@ def test_standard_input_and_pipes_are_read_once_and_kept_until_the_end(
         ("nowhere.txt", "There is no file or folder “nowhere.txt”"),
         ("The cat sat.\0", "There is no file or folder “The cat sat.␀”"),
         (7, "got int"),
+        ([2, None], "There is no text to study in texts. Skipped first, texts:1: "),
         (b"bytes", "got bytes"),
         ({"text": "One."}, "got dict"),
         ([], "There is no text to study in texts."),
@@ -153,19 +146,13 @@ def drawn(n: int, size: int, seed: int) -> tuple[int, ...]:
     return tuple(fair_sample(iter(range(n)), size, seed))
 
 
-def test_every_choice_is_equally_likely() -> None:
+def test_a_sample_is_fair_and_follows_its_seed() -> None:
     found = Counter(drawn(7, 3, seed) for seed in range(1400))
     choices = list(combinations(range(7), 3))
     assert set(found) == set(choices)  # in order, too
     assert stats.chisquare([found[choice] for choice in choices]).pvalue > 0.01
-
-
-def test_every_place_of_a_long_stream_is_equally_likely() -> None:
     found = Counter(number // 50 for seed in range(50) for number in drawn(1000, 40, seed))
     assert stats.chisquare([found[part] for part in range(20)]).pvalue > 0.01
-
-
-def test_a_seed_draws_the_same_and_a_larger_sample_contains_the_smaller() -> None:
     assert drawn(1000, 50, 3) == drawn(1000, 50, 3) != drawn(1000, 50, 4)
     assert set(drawn(1000, 50, 3)) < set(drawn(1000, 80, 3))
     assert drawn(5, 50, 3) == (0, 1, 2, 3, 4)
@@ -191,9 +178,6 @@ def test_source_leaves_copies_out_and_counts_them() -> None:
             (2, "one."),
         ]
         assert (source.n_duplicates, source.n_skipped) == (3, 1)
-
-
-def test_sample_draws_different_texts() -> None:
     source = open_source([f"Text {i % 13}." for i in range(1_009)], sample=13, seed=3)
     assert len({item.text for item in source}) == 13
 

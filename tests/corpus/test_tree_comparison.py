@@ -120,16 +120,15 @@ def test_what_cannot_be_compared_is_refused(trained: Study, narrow: Study) -> No
         compare_trees(trained, narrow)
     with pytest.raises(ArgumentError, match="relations, trees, coreference, best"):
         compare_trees(trained, trained, "charm")
+    with pytest.raises(ArgumentError, match="relations, trees, coreference, parts_of_speech"):
+        trained.best_heads("charm")
+    with pytest.raises(ArgumentError, match=r"bert-base-uncased.*tiny-bert"):
+        trained.best_heads("published")
 
 
-@pytest.fixture(scope="module")
-def sample(bert, tmp_path_factory) -> Study:
-    return mv.study(bert, "sample", tmp_path_factory.mktemp("study") / "sample", sample=97)
-
-
-def test_relations_have_the_head_chosen_on_the_other_half(sample: Study) -> None:
-    best = sample.best_heads()
-    every = sample.relations.query("n >= 20")
+def test_relations_have_the_head_chosen_on_the_other_half(trained: Study) -> None:
+    best = trained.best_heads()
+    every = trained.relations.query("n >= 20")
     assert len(best) == len(every[["relation", "direction"]].drop_duplicates()) > 5
     for row in best.to_dict("records"):
         rivals = every.query(
@@ -151,10 +150,10 @@ def test_relations_have_the_head_chosen_on_the_other_half(sample: Study) -> None
         ("coreference", "accuracy", ["nearest_baseline", "same_word_baseline", "random_baseline"]),
     ],
 )
-def test_heads_beat_all_only_where_each_test_says_so(sample: Study, by, score, baselines) -> None:
-    found = getattr(sample, by)
+def test_heads_beat_all_only_where_each_test_says_so(trained: Study, by, score, baselines) -> None:
+    found = getattr(trained, by)
     best = best_heads(found.assign(n=20) if by == "coreference" else found, by)
-    assert len(best) == sample.n_layers * sample.n_heads
+    assert len(best) == trained.n_layers * trained.n_heads
     for row in best.to_dict("records"):
         qs = np.array([row[f"q_{name}"] for name in baselines])
         assert (row["verdict"] == BEATS) == bool((qs <= RATE).all())
@@ -164,9 +163,9 @@ def test_heads_beat_all_only_where_each_test_says_so(sample: Study, by, score, b
         )
 
 
-def test_a_part_of_speech_has_the_head_farthest_above_an_even_spread(sample: Study) -> None:
-    best = sample.best_heads("parts_of_speech")
-    rows = sample.parts_of_speech.query("n_words >= 20")
+def test_a_part_of_speech_has_the_head_farthest_above_an_even_spread(trained: Study) -> None:
+    best = trained.best_heads("parts_of_speech")
+    rows = trained.parts_of_speech.query("n_words >= 20")
     most = rows.groupby(["from_upos", "to_upos"])["difference"].max()
     found = best.set_index(["from_upos", "to_upos"])["difference"]
     pd.testing.assert_series_equal(found.sort_index(), most.sort_index())
@@ -179,15 +178,10 @@ def test_too_few_units_have_no_verdict(bert, tmp_path) -> None:
     assert set(best_heads(relations, "relations")["verdict"]) == {UNKNOWN}
 
 
-def test_an_unknown_question_is_named(sample: Study) -> None:
-    with pytest.raises(ArgumentError, match="relations, trees, coreference, parts_of_speech"):
-        sample.best_heads("charm")
-
-
-def test_published_figures_stand_beside_those_of_the_same_model(sample: Study) -> None:
-    paper = sample.manifest["model"] | {"name": f"google-bert/{MODEL}"}
-    found = Study(sample.folder, {**sample.manifest, "model": paper}).best_heads("published")
-    own = sample.best_heads()
+def test_published_figures_stand_beside_those_of_the_same_model(trained: Study) -> None:
+    paper = trained.manifest["model"] | {"name": f"google-bert/{MODEL}"}
+    found = Study(trained.folder, {**trained.manifest, "model": paper}).best_heads("published")
+    own = trained.best_heads()
     for row in found.to_dict("records"):
         one = own.query(f"relation == {row['relation']!r} and direction == {row['direction']!r}")
         assert (row["accuracy"], row["layer"], row["head"]) == tuple(
@@ -208,8 +202,3 @@ def test_the_published_head_is_asked_on_this_treebank_too() -> None:
     best = relations.iloc[[1, 2, 3]].assign(n=23, low=0.5, high=0.95, offset_baseline=0.47)
     (row,) = beside_published(best, relations, f"/models/{MODEL}/").to_dict("records")
     assert (row["layer"], row["head"], row["published_head_here"]) == (3, 2, 0.83)
-
-
-def test_figures_of_another_model_are_not_put_beside(sample: Study) -> None:
-    with pytest.raises(ArgumentError, match=r"bert-base-uncased.*tiny-bert"):
-        sample.best_heads("published")

@@ -1,7 +1,5 @@
 """Studies of a treebank: what they say of the gold trees, against plain loops; cut in any way."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +9,11 @@ import pytest
 
 import mha_viz as mv
 from mha_viz.checkpoints.untrained_copy import untrained_copy
-from mha_viz.corpus.sources import source as sources
 from mha_viz.corpus.sources.source import open_source
-from mha_viz.corpus.treebank.relations import ALL, TO_DEPENDENT
+from mha_viz.corpus.treebank.relations import ALL
 from mha_viz.corpus.treebank.trees import REPORT, Sentence, read_conllu, sample_lines
 from mha_viz.errors import ArgumentError, StudyError
+from tests.corpus.small_studies import study_in_shards
 from tests.making.trees import plain_relations, sample
 
 EVERY = 8  # of the shipped treebank's sentences
@@ -47,13 +45,7 @@ def whole(bert: Any, treebank: Path, tmp_path_factory: pytest.TempPathFactory) -
 @pytest.fixture(scope="module")
 def parts(bert: Any, treebank: Path, tmp_path_factory: pytest.TempPathFactory) -> mv.Study:
     """Make a study in shards of two texts, the first of them without a tree."""
-    return small_shards(bert, treebank, tmp_path_factory.mktemp("parts") / "study")
-
-
-def small_shards(bert: Any, treebank: Path, out: Path, **more: Any) -> mv.Study:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sources, "SHARD_TEXTS", 2)
-        return mv.study(bert, treebank, out, **more)
+    return study_in_shards(2, bert, treebank, tmp_path_factory.mktemp("parts") / "study")
 
 
 def counted(study: mv.Study, table: str, layer: int, head: int) -> pd.DataFrame:
@@ -96,22 +88,11 @@ def test_counts_of_units_add_up_to_those_of_all(whole: mv.Study) -> None:
 TABLES = ["relations", "parts_of_speech", "trees", "coreference"]
 
 
-def test_a_search_by_relation_finds_arcs_of_the_trees(whole: mv.Study) -> None:
-    """Each result is an arc, told by its words; all of them are found, and nothing else."""
-    found = whole.search(relation="obj", direction=TO_DEPENDENT, min_weight=0, limit=10**6)
-    assert len(found) and set(found["relation"]) == {"obj"}
-    assert found["weight"].is_monotonic_decreasing
-    edges = whole.sql("select text_id, layer, head, query, key from edges")
-    arcs = whole.sql("select text_id, head_token, dependent_token from arcs where relation = 'obj'")
-    pairs = set(arcs.itertuples(index=False, name=None))
-    expected = [row for row in edges.itertuples(index=False) if (row[0], *row[3:]) in pairs]
-    assert len(found) == len(expected)
-    both = whole.search(relation="obj", min_weight=0, limit=10**6)
-    assert len(both) > len(found) and set(both["direction"]) == {"to_head", "to_dependent"}
-    subjects = whole.search(relation="nsubj", min_weight=0, limit=10**6)["relation"]
-    assert set(subjects) == {"nsubj", "nsubj:pass"}
+def test_a_search_by_what_trees_have_not_is_refused(whole: mv.Study) -> None:
     with pytest.raises(ArgumentError, match="direction"):
         whole.search(direction="to_head")
+    with pytest.raises(ArgumentError, match="ADJ, ADP"):
+        whole.search(key_upos="VRB")
 
 
 def test_one_treebank_chooses_and_another_reports(
@@ -169,45 +150,6 @@ def test_a_study_gives_back_its_sentences_with_their_trees(
         assert found.text == sentence.text and found.words == sentence.words
     with pytest.raises(ArgumentError, match="tree"):
         parts.sentence(int(numbers["A plain text has no tree."]))
-
-
-def words_of_tokens(study: mv.Study, sentences: list[Sentence]) -> dict[tuple[int, int], set[str]]:
-    """The parts of speech of each token, by the letters that both stand for."""
-    known = {sentence.text: sentence for sentence in sentences}
-    found: dict[tuple[int, int], set[str]] = {}
-    for row in study.sql("select * from sentences").to_dict("records"):
-        words = known[row["text"]].words if row["text"] in known else ()
-        spans = zip(row["starts"], row["ends"], strict=True)
-        for token, (start, end) in enumerate(spans):
-            if not row["is_special"][token]:
-                found[row["text_id"], token] = {
-                    word.upos for word in words if word.start < end and start < word.end
-                }
-    return found
-
-
-def test_a_search_by_parts_of_speech_finds_their_words_and_nothing_else(
-    whole: mv.Study, sentences: list[Sentence]
-) -> None:
-    """ "Verbs looking at their object", and pairs that no relation joins."""
-    parts = words_of_tokens(whole, sentences)
-    edges = whole.sql("select text_id, layer, head, query, key from edges")
-    every = list(edges.itertuples(index=False, name=None))
-
-    def of(text: int, token: int, part: str) -> bool:
-        return part in parts.get((text, token), ())
-
-    found = whole.search(query_upos="verb", key_upos="NOUN", min_weight=0, limit=10**6)
-    rows = set(found[["text_id", "layer", "head", "query", "key"]].itertuples(index=False))
-    assert rows == {e for e in every if of(e[0], e[3], "VERB") and of(e[0], e[4], "NOUN")}
-    objects = whole.search(relation="obj", direction=TO_DEPENDENT, min_weight=0, limit=10**6)
-    by_verbs = whole.search(
-        relation="obj", direction=TO_DEPENDENT, query_upos="VERB", min_weight=0, limit=10**6
-    )
-    of_verbs = [of(row.text_id, row.query, "VERB") for row in objects.itertuples()]
-    assert len(by_verbs) == sum(of_verbs) > 0
-    with pytest.raises(ArgumentError, match="ADJ, ADP"):
-        whole.search(key_upos="VRB")
 
 
 @pytest.mark.parametrize("name", TABLES)

@@ -42,21 +42,15 @@ def read(*rows):
     return found, faults
 
 
-def test_text_and_offsets_follow_the_spaces():
+def test_text_and_offsets_of_plain_multi_word_and_empty_tokens():
     [(text, place, sentence, _)], faults = read(*GOOD)
     assert (text, place, faults) == ("It rains.", "a.conllu:1", [])
     assert [text[word.start : word.end] for word in sentence.words] == ["It", "rains", "."]
     assert [word.head for word in sentence.words] == [1, trees.ROOT, 1]
-
-
-def test_parts_of_a_multi_word_token_have_their_own_letters():
     rows = ["1-2 Don't _ _ _ SpaceAfter=No", "1 Do AUX 0 root", "2 n't PART 1 advmod"]
     [found], _ = read(*rows, "3 ! PUNCT 1 punct")
     assert found.text == "Don't!"
     assert [(w.start, w.end) for w in found.sentence.words] == [(0, 2), (2, 5), (5, 6)]
-
-
-def test_empty_nodes_are_no_words():
     rows = ["1 Ann PROPN 0 root", "1.1 likes VERB", "2 tea NOUN 1 orphan"]
     [found], faults = read("# text = Ann  tea", *rows)
     assert not faults and found.text == "Ann  tea"
@@ -88,14 +82,11 @@ def test_a_broken_sentence_is_skipped_with_its_place(rows, reason):
     assert place == "a.conllu:5" and reason in said
 
 
-def test_lines_that_are_no_table_are_skipped():
+def test_lines_that_are_no_table_are_skipped(monkeypatch):
     faults = []
     assert not list(read_conllu(["Once upon a time\n"], "b", lambda *f: faults.append(f)))
     assert not list(read_conllu(["1\tword"], "b", lambda *f: faults.append(f)))
     assert [place for place, _ in faults] == ["b:1", "b:1"]
-
-
-def test_what_is_too_large_is_skipped_and_never_held(monkeypatch):
     monkeypatch.setattr(trees, "MAX_ROWS", 3)
     monkeypatch.setattr(trees, "MAX_LINE", 60)
     found, faults = read(*GOOD, *GOOD[:-1], "4 . PUNCT 2 punct", "", "1 " + "a" * 60, "", *GOOD)
@@ -150,9 +141,6 @@ def test_words_that_fill_a_tree_up_are_in_none():
     alone = spanning_trees(words[1:2, :, :4, :4], torch.tensor([4]))
     assert torch.equal(together[1:2, :, :3], alone)
     assert not together[1, :, 3:].any() and not together[2].any()
-
-
-def test_equal_weights_give_a_tree_all_the_same():
     arcs = spanning_trees(torch.zeros(1, 1, 4, 4), torch.tensor([4]))[0, 0]
     assert arcs.tolist() == [[0, 1], [0, 2], [0, 3]]
 
@@ -203,18 +191,12 @@ def test_weight_to_a_word_is_summed_and_from_a_word_averaged():
     close(words[:, :, 1, 0], to_walking)
 
 
-def test_a_token_of_two_words_is_shared_and_adds_up():
+def test_tokens_and_words_that_are_shared_or_cut_off():
     sentence = Sentence("dont", (word("do", 0, 2), word("nt", 2, 4)))
     shares = align_words([Token("don", 1, 0, 3), Token("t", 2, 3, 4)], sentence).shares
     close(shares, torch.tensor([[2 / 3, 0.0], [1 / 3, 1.0]]))
-
-
-def test_words_that_are_one_token_share_it_evenly():
     sentence = Sentence("du", (word("de", 0, 2), word("le", 0, 2)))
     assert align_words([Token("du", 1, 0, 2)], sentence).shares.tolist() == [[0.5], [0.5]]
-
-
-def test_a_word_that_was_cut_off_has_no_weight():
     sentence = tree("one/NUM/0/root two/NUM/1/dep")
     alignment = align_words([Token("one", 1, 0, 3)], sentence)
     assert alignment.covered.tolist() == [True, False]

@@ -1,7 +1,5 @@
 """Units of texts that depend on each other: found in any source, and taken as one in a study."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any
@@ -165,6 +163,14 @@ def test_an_interval_is_as_wide_as_theory_says() -> None:
     expected = 2 * stats.t.ppf(0.975, 399) * values.std(0, ddof=1) / np.sqrt(400)
     assert (high - low) == pytest.approx(expected, rel=0.01)
     assert (low + high) / 2 == pytest.approx(values.mean(0), abs=0.02)
+    values = np.random.default_rng(3).random((50, 2))
+    values[20:, 1] = np.nan
+    low, high = _interval(values)
+    alone = _interval(values[:20, 1:])
+    assert (low[1], high[1]) == pytest.approx((alone[0][0], alone[1][0]))
+    assert np.isnan(_interval(np.full((5, 1), np.nan))).all()
+    values = np.random.default_rng(4).random((5, 1))
+    assert np.isnan(_interval(values, units=np.full(5, 3))).all()
 
 
 def test_texts_of_one_unit_count_as_one() -> None:
@@ -183,20 +189,6 @@ def test_shards_add_up_to_the_same_bits() -> None:
     values, units = rng.random((60, 3)), rng.integers(0, 17, 60)
     ours, theirs = (_interval(values, cuts, units) for cuts in ((), (7, 20, 21)))
     assert np.array_equal(ours, theirs)
-
-
-def test_a_column_has_the_interval_of_the_texts_that_define_it() -> None:
-    values = np.random.default_rng(3).random((50, 2))
-    values[20:, 1] = np.nan
-    low, high = _interval(values)
-    alone = _interval(values[:20, 1:])
-    assert (low[1], high[1]) == pytest.approx((alone[0][0], alone[1][0]))
-
-
-def test_where_no_text_or_one_unit_defines_a_column_nothing_does() -> None:
-    assert np.isnan(_interval(np.full((5, 1), np.nan))).all()
-    values = np.random.default_rng(4).random((5, 1))
-    assert np.isnan(_interval(values, units=np.full(5, 3))).all()
 
 
 def test_more_units_than_are_kept_apart_take_turns() -> None:

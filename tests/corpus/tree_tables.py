@@ -1,7 +1,5 @@
 """The tables of sentences whose patterns are at hand."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 
 import pyarrow as pa
