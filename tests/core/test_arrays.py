@@ -23,13 +23,6 @@ EXTRA = {
     "sink": {"sink": torch.rand(LAYERS, HEADS, N)},
 }
 PERIOD = {"period": 3}
-GIVEN: dict[str, tuple[Any, ...]] = {  # what is not made of a pattern, or z and W_O
-    "diversity": (WEIGHTS[0],),
-    "attention_flow": (PATTERN, 2),
-    "value_weighted": (PATTERN, Z, W_O),
-    "product_cosine": (WEIGHTS, WEIGHTS[::-1]),
-    "product_overlap": (WEIGHTS, WEIGHTS[::-1]),
-}
 
 
 def arrays(given: Any) -> Any:
@@ -44,13 +37,19 @@ def arrays(given: Any) -> Any:
 def call(key: str, turned: Callable[[Any], Any]) -> torch.Tensor:
     metric = METRICS[key]
     subject: tuple[Any, ...] = (PATTERN,)
-    if metric.of == "parameters":
-        subject = (WEIGHTS,)
+    if key == "diversity":
+        subject = (WEIGHTS[1],)
+    elif metric.of == "parameters":
+        subject = (WEIGHTS, WEIGHTS[::-1]) if key.startswith("product") else (WEIGHTS,)
+    elif metric.of == "flow":
+        subject = {"attention_flow": (PATTERN, 2), "value_weighted": (PATTERN, Z, W_O)}.get(
+            key, subject
+        )
     elif "outputs" in metric.needs:
         subject = (Z,) if metric.of == "pair" else (Z, W_O)
     extra = {k: v for need in metric.needs for k, v in EXTRA.get(need, {}).items()}
     extra |= PERIOD if "period" in metric.needs else {}
-    return metric.function(*turned(GIVEN.get(key, subject)), **turned(extra))
+    return metric.function(*turned(subject), **turned(extra))
 
 
 @pytest.mark.parametrize("key", METRICS)
@@ -89,17 +88,10 @@ def test_what_is_not_known_comes_out_as_not_known(
     metric, want = METRICS[key], call(key, lambda given: given)
     pattern, z, weights = PATTERN.clone(), Z.clone(), [layer.clone() for layer in WEIGHTS]
     pattern[1, 2] = z[1, 2] = weights[1][2] = torch.nan
-    given = {
-        "diversity": (weights[1],),
-        "attention_flow": (pattern, 2),
-        "value_weighted": (pattern, z, W_O),
-        "product_cosine": (weights, weights[::-1]),
-        "product_overlap": (weights, weights[::-1]),
-    }
     sink = EXTRA["sink"]["sink"].clone()
     sink[1, 2] = torch.nan
     monkeypatch.setitem(EXTRA, "sink", {"sink": sink})
-    for name, value in (("PATTERN", pattern), ("Z", z), ("WEIGHTS", weights), ("GIVEN", given)):
+    for name, value in (("PATTERN", pattern), ("Z", z), ("WEIGHTS", weights)):
         monkeypatch.setitem(globals(), name, value)
     got = call(key, lambda given: given)
     if metric.of == "head":

@@ -184,9 +184,6 @@ def test_near_and_far_are_multiples_of_what_uniform_attention_gives() -> None:
     assert found == [[["local"], [], []], [["long_range"], [], ["local"]]]
     short = {"distance": Baseline(uniform=2.9)}
     assert all(head == () for row in head_labels(scores, short) for head in row)
-
-
-def test_a_sink_is_not_long_range() -> None:
     given = {"distance": Baseline(uniform=4.0), "first_token": Baseline(uniform=0.1)}
     assert labels(scores_of(distance=9.0, first_token=0.9), **given) == ["first_token"]
     assert labels(scores_of(distance=9.0, first_token=0.2), **given) == ["long_range"]

@@ -64,13 +64,10 @@ def test_a_record_does_not_change_with_the_tensor_it_came_from():
     assert record.pattern.sum() > 0
 
 
-def test_the_future_is_seen_to_be_hidden():
+def test_the_future_is_seen_to_be_hidden_and_two_texts_are_cross_attention():
     assert mv.record(random_pattern(causal=True), WORDS).causal
     assert not mv.record(random_pattern(causal=True), WORDS, causal=False).causal
     assert not mv.record(random_pattern(), WORDS).causal
-
-
-def test_two_texts_are_cross_attention():
     record = mv.record(random_pattern(3, 7), ["un", "chat", "."], WORDS)
     assert record.is_cross and record.key_labels == tuple(WORDS) and not record.causal
     assert "distance" not in mv.head_report(record)

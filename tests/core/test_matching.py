@@ -15,7 +15,7 @@ from mha_viz.core.metrics import METRICS
 from mha_viz.core.names import MATCH_MEASURES
 from mha_viz.core.record.attention_record import AttentionRecord
 from mha_viz.errors import ArgumentError, NotKeptError
-from tests.core import formulas, pairs_by_definition
+from tests.core import formulas
 from tests.core.records import make, tokens_of
 
 N, D_HEAD = 17, 7
@@ -108,7 +108,7 @@ def test_match_heads_compares_the_rows_of_all_texts_together(measure: str) -> No
                 expected = 1 - max(0.0, formulas.cka(one, two))
             else:
                 squares = [
-                    pairs_by_definition.hellinger(
+                    formulas.hellinger(
                         *(side.pattern.flatten(0, 1)[head].double().numpy() for side, head in both)
                     )
                     ** 2

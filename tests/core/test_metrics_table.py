@@ -143,9 +143,6 @@ def test_ones_own_is_replaced_and_the_librarys_is_not():
     assert all(metric.source for key, metric in mv.METRICS.items() if key != "mine")
     with pytest.raises(ArgumentError, match="'entropy' is a metric of the library"):
         mv.register_metric(lambda pattern: pattern.sum((-2, -1)), key="entropy")
-
-
-def test_a_number_for_each_head_is_asked_for():
     mv.register_metric(lambda pattern: pattern.sum(-1), key="mine")
     with pytest.raises(ShapeError, match=r"mine must return .* = \(2, 3\), got shape \(2, 3, 7\)"):
         head_table(random_pattern())

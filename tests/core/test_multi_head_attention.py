@@ -1,5 +1,7 @@
 """The module against torch's own, its heads against its output, and its ways in."""
 
+from collections.abc import Callable
+
 import pytest
 import torch
 from torch import Tensor, nn
@@ -137,58 +139,48 @@ def parts() -> dict[str, Tensor]:
     }
 
 
-WRONG_WEIGHTS: dict[str, tuple[type[MhaVizError], str, dict]] = {
-    "flat": (ShapeError, r"W_K.*\(head, in, out\).*\(33, 7\)", {"W_K": torch.ones(D_MODEL, 7)}),
-    "heads": (ShapeError, "divide.*4 and 6", {"W_K": torch.ones(4, D_MODEL, 7)}),
-    "key width": (ShapeError, r"W_K.*\(2, 33, 7\).*\(2, 33, 5\)", {"W_K": torch.ones(2, 33, 5)}),
-    "value heads": (ShapeError, r"W_V.*\(2, 33, 13\)", {"W_V": torch.ones(3, 33, 13)}),
-    "out": (ShapeError, r"W_O.*\(6, 13, 33\).*\(6, 11, 33\)", {"W_O": torch.ones(6, 11, 33)}),
-    "bias": (ShapeError, r"b_Q.*\(6, 7\).*\(42,\)", {"b_Q": torch.ones(42)}),
-    "integers": (DTypeError, "W_V.*floating", {"W_V": torch.ones(2, 33, 13).long()}),
-    "mixed": (DTypeError, "b_O.*float32.*float64", {"b_O": torch.ones(33).double()}),
-}
+def weights_with(**change: Tensor) -> Callable[[], object]:
+    return lambda: AttentionWeights(**{**parts(), **change})
 
 
-@pytest.mark.parametrize(
-    ("error", "words", "change"), WRONG_WEIGHTS.values(), ids=WRONG_WEIGHTS.keys()
-)
-def test_weights_that_do_not_fit_are_refused(
-    error: type[MhaVizError], words: str, change: dict
+def sizes_with(**change: float) -> Callable[[], object]:
+    return lambda: MultiHeadAttention(D_MODEL, **{"n_heads": HEADS, **change})
+
+
+def tokens_with(need_pattern: bool, **change: Tensor) -> Callable[[], object]:
+    return lambda: fresh()(**{"query": tokens(), **change}, need_pattern=need_pattern)
+
+
+WRONG: list[tuple[type[MhaVizError], str, Callable[[], object]]] = [
+    (ShapeError, r"W_K.*\(head, in, out\).*\(33, 7\)", weights_with(W_K=torch.ones(D_MODEL, 7))),
+    (ShapeError, "divide.*4 and 6", weights_with(W_K=torch.ones(4, D_MODEL, 7))),
+    (ShapeError, r"W_K.*\(2, 33, 7\).*\(2, 33, 5\)", weights_with(W_K=torch.ones(2, 33, 5))),
+    (ShapeError, r"W_V.*\(2, 33, 13\)", weights_with(W_V=torch.ones(3, 33, 13))),
+    (ShapeError, r"W_O.*\(6, 13, 33\).*\(6, 11, 33\)", weights_with(W_O=torch.ones(6, 11, 33))),
+    (ShapeError, r"b_Q.*\(6, 7\).*\(42,\)", weights_with(b_Q=torch.ones(42))),
+    (DTypeError, "W_V.*floating", weights_with(W_V=torch.ones(2, 33, 13).long())),
+    (DTypeError, "b_O.*float32.*float64", weights_with(b_O=torch.ones(33).double())),
+    (ShapeError, "n_heads must divide d_model.*5 and 33", sizes_with(n_heads=5)),
+    (ShapeError, "n_kv_heads must divide.*2 and 3", sizes_with(n_kv_heads=2)),
+    (ShapeError, "0 and 0", sizes_with(n_heads=0)),
+    (ArgumentError, "at least 1.*0.*W_Q", sizes_with(d_head=0)),
+    (ArgumentError, "dropout.*-0.1", sizes_with(dropout=-0.1)),
+]
+for need_pattern in (True, False):
+    WRONG += [
+        (ShapeError, r"33\).*\(2, 5, 31\)", tokens_with(need_pattern, query=torch.ones(2, 5, 31))),
+        (DTypeError, "query.*int64", tokens_with(need_pattern, query=torch.ones(2, 5, 33).long())),
+        (
+            DTypeError,
+            "float64.*32|32.*float64",
+            tokens_with(need_pattern, key=tokens(KEY).double()),
+        ),
+    ]
+
+
+@pytest.mark.parametrize(("error", "words", "call"), WRONG)
+def test_what_does_not_fit_is_refused(
+    error: type[MhaVizError], words: str, call: Callable[[], object]
 ) -> None:
     with pytest.raises(error, match=words):
-        AttentionWeights(**{**parts(), **change})
-
-
-WRONG_SIZES: dict[str, tuple[type[MhaVizError], str, dict]] = {
-    "heads": (ShapeError, "n_heads must divide d_model.*5 and 33", {"n_heads": 5}),
-    "kv heads": (ShapeError, "n_kv_heads must divide.*2 and 3", {"n_kv_heads": 2}),
-    "no heads": (ShapeError, "0 and 0", {"n_heads": 0}),
-    "no width": (ArgumentError, "at least 1.*0.*W_Q", {"d_head": 0}),
-    "dropout": (ArgumentError, "dropout.*-0.1", {"dropout": -0.1}),
-}
-
-
-@pytest.mark.parametrize(("error", "words", "change"), WRONG_SIZES.values(), ids=WRONG_SIZES.keys())
-def test_sizes_that_do_not_fit_are_refused(
-    error: type[MhaVizError], words: str, change: dict
-) -> None:
-    with pytest.raises(error, match=words):
-        MultiHeadAttention(D_MODEL, **{"n_heads": HEADS, **change})
-
-
-WRONG_TOKENS: dict[str, tuple[type[MhaVizError], str, dict]] = {
-    "width": (ShapeError, r"query.*33\).*\(2, 5, 31\)", {"query": torch.ones(2, 5, 31)}),
-    "ids": (DTypeError, "query.*floating.*int64", {"query": torch.ones(2, 5, 33).long()}),
-    "precision": (DTypeError, "float64.*float32|float32.*float64", {"key": tokens(KEY).double()}),
-}
-
-
-@pytest.mark.parametrize(
-    ("error", "words", "change"), WRONG_TOKENS.values(), ids=WRONG_TOKENS.keys()
-)
-@pytest.mark.parametrize("need_pattern", [True, False])
-def test_tokens_that_do_not_fit_are_refused(
-    error: type[MhaVizError], words: str, change: dict, need_pattern: bool
-) -> None:
-    with pytest.raises(error, match=words):
-        fresh()(**{"query": tokens(), **change}, need_pattern=need_pattern)
+        call()

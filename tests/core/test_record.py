@@ -7,6 +7,7 @@ import torch
 from mha_viz.core.measure import head_similarity
 from mha_viz.core.record.attention_record import AttentionRecord
 from mha_viz.errors import ArgumentError, NotKeptError, RecordError
+from tests.core.outputs_by_definition import materialised
 from tests.core.records import (
     D_HEAD,
     D_KEY,
@@ -46,14 +47,8 @@ def test_equality_is_by_value_and_there_is_no_hash():
 
 def test_head_output_is_z_times_the_heads_slice_of_w_o():
     record = make()
-    expected = torch.stack(
-        [
-            torch.stack([record.z[layer, head] @ record.W_O[layer][head] for head in range(HEADS)])
-            for layer in range(LAYERS)
-        ]
-    )
     assert record.head_output.shape == (LAYERS, HEADS, TOKENS, D_MODEL)
-    close(record.head_output, expected)
+    close(record.head_output, materialised(record.z, record.W_O))
     assert make(W_O=tuple(w.bfloat16() for w in record.W_O)).head_output.dtype == torch.float32
 
 
@@ -68,6 +63,9 @@ def test_what_was_not_kept_is_said_with_what_to_do():
     with pytest.raises(NotKeptError, match="W_O"):
         _ = make(W_O=()).head_output
     assert isinstance(NotKeptError("x"), AttributeError)  # so that hasattr() asks
+    assert list(make(z=None).compare((0, 0), (0, 1)).index) == ["hellinger", "jensen_shannon"]
+    with pytest.raises(ArgumentError, match="head must lie in"):
+        make().compare((0, 0), (0, 3))
 
 
 # -- what it refuses -----------------------------------------------------------------------------
@@ -193,9 +191,3 @@ def test_two_heads_compare_as_all_heads_do(measure):
     assert hybrid.compare((0, 1), (-1, 2)).name == "L3 H1 and L7 H2" and hybrid.layer_of(7) == 1
     everything = head_similarity(record, measure)
     assert found[measure] == near(float(everything[1, HEADS + 2]))
-
-
-def test_what_was_not_kept_is_not_compared():
-    assert list(make(z=None).compare((0, 0), (0, 1)).index) == ["hellinger", "jensen_shannon"]
-    with pytest.raises(ArgumentError, match="head must lie in"):
-        make().compare((0, 0), (0, 3))

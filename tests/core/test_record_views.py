@@ -103,9 +103,6 @@ def test_special_tokens_go_from_both_axes():
     close(scaled.pattern[0, 0], [[0.5, 0.5], [0.5, 0.5]])
     close(scaled.removed_mass, [[0.4]])
     assert record.removed is None and record.removed_mass is None
-
-
-def test_a_record_without_special_tokens_is_itself():
     record = plain(ROWS, tokens_of(0, 1, 2, 3))
     assert record.without_special() is record
 
@@ -134,11 +131,12 @@ def test_rows_with_nothing_left_are_zeros():
     again = kept.without_first()  # of nothing, nothing more can go
     assert again.pattern.count_nonzero() == 0
     close(again.removed[0, 0], [1.0])
-
-
-def test_a_query_that_saw_nothing_lost_nothing():
     record = plain([[1.0, 0, 0], [0, 0, 0], [0.5, 0, 0.5]], tokens_of(None, 0, 1))
     close(record.without_special().removed[0, 0], [0.0, 0.5])
+    with pytest.raises(ArgumentError, match="Nothing would be left"):
+        plain([[0.5, 0.5], [0.5, 0.5]], tokens_of(None, None)).without_special()
+    with pytest.raises(ArgumentError, match="Nothing would be left"):
+        plain([[1.0]], tokens_of(0)).without_first()
 
 
 def test_the_keys_of_cross_attention_lose_their_own():
@@ -156,13 +154,6 @@ def test_the_keys_of_cross_attention_lose_their_own():
     close(kept.removed_mass, [[0.35]])
     assert kept.query.shape[2] == 2 and kept.key.flatten().tolist() == [0.0, 2.0]
     assert kept.value.flatten().tolist() == [0.0, 1.0, 4.0, 5.0]
-
-
-def test_something_has_to_be_left():
-    with pytest.raises(ArgumentError, match="Nothing would be left"):
-        plain([[0.5, 0.5], [0.5, 0.5]], tokens_of(None, None)).without_special()
-    with pytest.raises(ArgumentError, match="Nothing would be left"):
-        plain([[1.0]], tokens_of(0)).without_first()
 
 
 # -- what a query may see ------------------------------------------------------------------------
@@ -217,6 +208,8 @@ def test_a_weight_of_zero_is_visible_and_the_future_is_not():
     causal, full = (made(identity, causal=causal) for causal in (True, False))
     assert torch.equal(visible_keys(causal, 0), ~FUTURE)
     assert visible_keys(full, -1).all()
+    pattern = np.full((1, 1, 4, 4), 0.25)
+    assert visible_keys(made(pattern, causal=True), 0).all()
 
 
 def test_a_row_without_weight_sees_nothing_unless_it_was_taken_away():
@@ -229,11 +222,6 @@ def test_a_row_without_weight_sees_nothing_unless_it_was_taken_away():
     first[..., 0] = 1.0  # every row rests on the first token
     rested = made(first, causal=True).without_first()
     assert torch.equal(visible_keys(rested, 0), torch.ones(3, 3, dtype=torch.bool).tril())
-
-
-def test_a_key_with_weight_is_visible_whatever_is_claimed():
-    pattern = np.full((1, 1, 4, 4), 0.25)
-    assert visible_keys(made(pattern, causal=True), 0).all()
 
 
 def test_a_window_is_what_the_record_says():

@@ -33,26 +33,19 @@ def without(distance: np.ndarray, *heads: int) -> np.ndarray:
     return holed
 
 
-def test_the_order_follows_a_line() -> None:
+def test_order_clusters_and_tree_of_a_hand_made_example() -> None:
     found = head_order(LINE)
     assert found.order in ((0, 3, 5, 1, 6, 4, 2), (2, 4, 6, 1, 5, 3, 0))
     assert found.order[0] < found.order[-1]  # not its mirror image
     assert found.undefined == () and found.heads == tuple(range(7))
     assert found.leaves() == leaves_list(found.linkage).tolist()
-
-
-def test_clusters_of_a_hand_made_example() -> None:
-    found = head_order(LINE)
     assert found.labels(3).tolist() == [0, 1, 2, 0, 2, 0, 1]
     assert found.labels(2).tolist() == [0, 0, 1, 0, 1, 0, 0]
     assert found.labels(1).tolist() == [0] * 7
     assert sorted(found.labels(99).tolist()) == list(range(7))
     with pytest.raises(ArgumentError):
         found.labels(0)
-
-
-def test_the_tree_merges_by_average_linkage() -> None:
-    heights = head_order(LINE).linkage[:, 2]
+    heights = found.linkage[:, 2]
     groups = LINE[np.ix_([0, 3, 5], [1, 6])].mean(), LINE[np.ix_([0, 3, 5, 1, 6], [2, 4])].mean()
     assert heights == pytest.approx([1, 1, 1.5, 2, *groups])
 
