@@ -124,9 +124,20 @@ def test_a_head_of_zeros_has_no_score_and_stops_nobody() -> None:
     assert found.table().zscore.isna().sum() == 2 * model.n_heads  # those of L0 H0, last
 
 
-def test_an_unknown_kind_is_refused() -> None:
+def test_kinds_families_and_sizes_that_do_not_compose_are_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     with pytest.raises(ArgumentError, match="'q'"):
         composition(mv.load("tiny-gpt2"), "q")
+    model = built(tf.GraniteConfig(**GROUPED, residual_multiplier=0.3))
+    with pytest.raises(NotKeptError):
+        composition(model)
+    config = tf.RecurrentGemmaConfig(**tiny.sizes(tf.RecurrentGemmaConfig))
+    with pytest.raises(NotKeptError, match="its layers without attention write into it"):
+        composition(mv.wrap(tiny.build(config), tiny.tiny_tokenizer()))
+    monkeypatch.setattr(module, "MAX_BYTES", 1000)
+    with pytest.raises(ArgumentError):
+        composition(mv.load("tiny-gpt2"))
 
 
 GROUPED = SIZES | dict(hidden_size=24, num_attention_heads=4, num_key_value_heads=2)
@@ -146,12 +157,6 @@ def test_normed_queries_and_keys_are_refused_but_values_are_not() -> None:
     assert composition(model, "V").score[:4, 4:].isfinite().all()
 
 
-def test_sums_of_another_kind_are_refused() -> None:
-    model = built(tf.GraniteConfig(**GROUPED, residual_multiplier=0.3))
-    with pytest.raises(NotKeptError):
-        composition(model)
-
-
 def test_gains_of_0_in_the_stream_are_not_divided_by() -> None:
     model = build("bert")
     layers = model.network.bert.encoder.layer
@@ -163,18 +168,6 @@ def test_gains_of_0_in_the_stream_are_not_divided_by() -> None:
         written, read = pair(one, two % len(found.score))
         expected = (written @ read).norm() / (written.norm() * read.norm())
         assert float(found.score[one, two]) == pytest.approx(float(expected), rel=1e-9)
-
-
-def test_a_family_with_layers_that_have_no_attention_is_refused() -> None:
-    config = tf.RecurrentGemmaConfig(**tiny.sizes(tf.RecurrentGemmaConfig))
-    with pytest.raises(NotKeptError, match="its layers without attention write into it"):
-        composition(mv.wrap(tiny.build(config), tiny.tiny_tokenizer()))
-
-
-def test_heads_that_would_not_fit_into_memory_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "MAX_BYTES", 1000)
-    with pytest.raises(ArgumentError):
-        composition(mv.load("tiny-gpt2"))
 
 
 def test_heads_of_a_single_layer_do_not_compose():

@@ -44,11 +44,24 @@ def plain_values(plain: PlainPaths, task, examples, kept: set) -> list[float]:
     return values
 
 
+SHORT = [
+    ("the cat sat on", "the dog sat on", "mat", "cat"),
+    ("the dog ran on", "the cat ran on", "mat", "dog"),
+    ("a cat sat on", "a dog sat on", "the", "cat"),
+    ("a dog ran on", "a mat ran on", "the", "dog"),
+]
+LONG = [(f"on the mat {one}", f"on the mat {other}", *answers) for one, other, *answers in SHORT]
+MIXED = [row for rows in zip(SHORT, LONG, strict=True) for row in rows]
+
+
+@pytest.mark.parametrize(("source", "stand_in"), [("induction", "mean"), (MIXED, "corrupt")])
 @pytest.mark.parametrize("name", ["gpt2", "bert"])
-def test_the_behaviour_is_that_of_hooks_on_the_eager_model(name):
+def test_the_behaviour_is_that_of_hooks_on_the_eager_model(name, source, stand_in):
+    """Of pairs of one's own, here of mixed lengths, the corrupted text stands in."""
     model = predicting(name, double=True)
-    task = make_task(model, "induction", 5)
+    task = make_task(model, source, 5) if source == "induction" else make_task(model, source)
     found = faithfulness(model, task, CHOICE, n_random=2)
+    assert found.stand_in == stand_in and not task.left_out
     plain = PlainPaths(model.network)
     every = {(layer, head) for layer in range(3) for head in range(5)}
     expected = {
@@ -57,7 +70,9 @@ def test_the_behaviour_is_that_of_hooks_on_the_eager_model(name):
         "alone": set(CHOICE),
         "missing": every - set(CHOICE),
     }
-    for half, examples in (("held_out", task.examples[2:]), ("chosen_on", task.examples[:2])):
+    middle = len(task.examples) // 2
+    halves = {"held_out": task.examples[middle:], "chosen_on": task.examples[:middle]}
+    for half, examples in halves.items():
         outcome = getattr(found, half)
         values = {
             field: plain_values(plain, task, examples, kept) for field, kept in expected.items()

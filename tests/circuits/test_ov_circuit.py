@@ -134,14 +134,6 @@ def test_a_head_that_writes_what_it_reads_copies(sign: float) -> None:
     assert sign < 0 or first.layer == 1
 
 
-def test_what_has_no_weights_from_token_to_token_is_refused() -> None:
-    for model in (mv.load("tiny-bert"), build("llama"), _post_norm()):
-        with pytest.raises(AttentionUnavailableError):
-            copying_scores(model)
-        with pytest.raises(AttentionUnavailableError):
-            favoured_pairs(model, 0, 0)
-
-
 def _post_norm() -> AttentionModel:
     config = FAMILIES["opt"][0].to_dict() | {"do_layer_norm_before": False}
     network = tf.AutoModelForCausalLM.from_config(
@@ -159,3 +151,8 @@ def test_heads_and_numbers_that_are_none_are_refused() -> None:
     ]:
         with pytest.raises(ArgumentError, match=said):
             favoured_pairs(model, *arguments)
+    for model in (mv.load("tiny-bert"), build("llama"), _post_norm()):
+        with pytest.raises(AttentionUnavailableError):
+            copying_scores(model)
+        with pytest.raises(AttentionUnavailableError):
+            favoured_pairs(model, 0, 0)

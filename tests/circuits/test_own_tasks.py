@@ -91,12 +91,6 @@ def test_a_pair_that_does_not_fit_is_left_out_with_the_reason(gpt, pair, reason)
         make_task(gpt, [pair])
 
 
-def test_masks_at_different_places_are_left_out(masked):
-    pair = ("The [MASK] sat here", "The old [MASK] sat", "cat", "dog")
-    with pytest.raises(ArgumentError, match=r"\[MASK\] stands at position 2 .* at 3 of the corr"):
-        make_task(masked, [pair])
-
-
 def test_no_text_twice_and_no_more_than_there_is_room_for(gpt):
     good = ("The cat sat on", "The dog sat on", "his", "her")
     task = make_task(gpt, [good, good])
@@ -142,7 +136,7 @@ def test_columns_are_known_by_their_names():
     assert len(read_pairs("Is it right? | Is that so? | right | wrong")[0]) == 1  # no heading
 
 
-def test_what_cannot_be_read(gpt, tmp_path):
+def test_what_cannot_be_read(gpt, tmp_path, masked):
     for raw in (b"\xff\xfe,", b"a" * 1_000_001):
         (tmp_path / "pairs.csv").write_bytes(raw)
         with pytest.raises(ArgumentError, match=r"not a text in UTF-8|larger than"):
@@ -156,6 +150,13 @@ def test_what_cannot_be_read(gpt, tmp_path):
         make_task(gpt, "a," + "b" * 200_000)
     with pytest.raises(ArgumentError):
         make_task(gpt, [])
+    pair = ("The [MASK] sat here", "The old [MASK] sat", "cat", "dog")
+    with pytest.raises(ArgumentError, match=r"\[MASK\] stands at position 2 .* at 3 of the corr"):
+        make_task(masked, [pair])
+    task = make_task(gpt, [("The cat sat on", "The dog sat on", "his", "her")])
+    for test in (find_heads, lambda *given: faithfulness(*given, [(0, 1)])):
+        with pytest.raises(ArgumentError, match="4 pairs"):
+            test(gpt, task)
 
 
 # -- templates -------------------------------------------------------------------------------------
@@ -235,33 +236,7 @@ def test_accuracy_is_that_of_a_plain_forward_pass(shipped, name):
         mv.task_accuracy(shipped, replace(task, model="other"))
 
 
-# -- circuits on pairs of mixed lengths ------------------------------------------------------------
-
-SHORT = [
-    ("the cat sat on", "the dog sat on", "mat", "cat"),
-    ("the dog ran on", "the cat ran on", "mat", "dog"),
-    ("a cat sat on", "a dog sat on", "the", "cat"),
-    ("a dog ran on", "a mat ran on", "the", "dog"),
-]
-LONG = [(f"on the mat {one}", f"on the mat {other}", *answers) for one, other, *answers in SHORT]
-MIXED = [row for rows in zip(SHORT, LONG, strict=True) for row in rows]
-
-
-@pytest.mark.parametrize("name", ["gpt2", "bert"])
-def test_on_own_pairs_the_corrupted_text_stands_in(name):
-    model = predicting(name, double=True)
-    task = make_task(model, MIXED)
-    assert len(task.examples) == len(MIXED) and not task.left_out
-    found = faithfulness(model, task, CHOICE, n_random=2)
-    assert found.stand_in == "corrupt"
-    plain = PlainPaths(model.network)
-    every = {(layer, head) for layer in range(3) for head in range(5)}
-    settings = (every, set(), set(CHOICE), every - set(CHOICE))
-    for half, examples in ((found.held_out, task.held_out), (found.chosen_on, task.to_choose_on)):
-        for value, kept in zip(half[:4], settings, strict=True):
-            expected = statistics.fmean(plain_values(plain, task, examples, kept))
-            assert value == pytest.approx(expected, abs=1e-9)
-    assert len(set(found.held_out)) == 5
+# -- circuits on texts of mixed lengths -----------------------------------------------------------
 
 
 def test_mixed_lengths_of_a_template_have_means_of_their_own_length():
@@ -273,10 +248,3 @@ def test_mixed_lengths_of_a_template_have_means_of_their_own_length():
     values = plain_values(PlainPaths(model.network), task, task.held_out, set())
     assert found.held_out.nothing == pytest.approx(statistics.fmean(values), abs=1e-9)
     assert found.stand_in == "mean"
-
-
-def test_too_few_pairs_for_a_test(gpt):
-    task = make_task(gpt, [("The cat sat on", "The dog sat on", "his", "her")])
-    for test in (find_heads, lambda *given: faithfulness(*given, [(0, 1)])):
-        with pytest.raises(ArgumentError, match="4 pairs"):
-            test(gpt, task)

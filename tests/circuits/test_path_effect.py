@@ -256,7 +256,7 @@ def test_what_cannot_be_patched_is_said_in_a_sentence(models, change, error, mes
         path_effect(models["gpt2"], **(path | change))
 
 
-def test_mlps_that_run_in_pieces_cannot_be_held():
+def test_mlps_in_pieces_and_means_of_another_model_are_refused(models):
     model = predicting("bert")
     config = copy.deepcopy(model.network.config)
     config.chunk_size_feed_forward = 1  # each layer's MLP is called for one token at a time
@@ -265,9 +265,6 @@ def test_mlps_that_run_in_pieces_cannot_be_held():
     pieces = mv.wrap(network, model.tokenizer)
     with pytest.raises(AttentionUnavailableError):
         path_effect(pieces, CLEAN, CORRUPT, (0, 1), (1, 2, "key"), **asked(model))
-
-
-def test_means_of_another_model(models):
     means = reference_means(predicting("llama"), ["a dog ran"])
     with pytest.raises(ArgumentError):
         path_effect(models["gpt2"], CLEAN, means, (0, 1), "logits")

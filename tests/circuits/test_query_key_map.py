@@ -34,26 +34,21 @@ HEAD = (2, 5)
 
 
 @pytest.fixture(scope="module")
-def model() -> mv.AttentionModel:
-    return mv.load("tiny-gpt2")
+def found(gpt) -> mv.QueryKeyMap:
+    return query_key_map(gpt, TEXTS)
 
 
-@pytest.fixture(scope="module")
-def found(model) -> mv.QueryKeyMap:
-    return query_key_map(model, TEXTS)
-
-
-def _own_vectors(model, layer: int, head: int):
+def _own_vectors(gpt, layer: int, head: int):
     """Scaled queries and keys of each text, by a hook in the library's own eager network."""
-    network = copy.deepcopy(model.network).double().eval()
+    network = copy.deepcopy(gpt.network).double().eval()
     network.set_attn_implementation("eager")
-    d_model, d_head = model.d_model, model.d_model // model.n_heads
+    d_model, d_head = gpt.d_model, gpt.d_model // gpt.n_heads
     left: list[torch.Tensor] = []
     hook = network.transformer.h[layer].attn.c_attn
     hook.register_forward_hook(lambda module, inputs, output: left.append(output[0].detach()))
     for text in TEXTS:
         with torch.no_grad():
-            network(**model.tokenizer(text, return_tensors="pt"))
+            network(**gpt.tokenizer(text, return_tensors="pt"))
     part = slice(head * d_head, (head + 1) * d_head)
     queries = [one[:, :d_model][:, part].numpy() / np.sqrt(d_head) for one in left]
     return queries, [one[:, d_model : 2 * d_model][:, part].numpy() for one in left]
@@ -71,8 +66,8 @@ def _by_hand(queries, keys, c: float):
     return np.array(scores), np.array(near)
 
 
-def test_scale_and_correlation_are_those_of_an_eager_network_in_float64(model, found):
-    queries, keys = _own_vectors(model, *HEAD)
+def test_scale_and_correlation_are_those_of_an_eager_network_in_float64(gpt, found):
+    queries, keys = _own_vectors(gpt, *HEAD)
     c = float(found.scale[HEAD])
     assert found.correlation[HEAD].item() == pytest.approx(
         np.corrcoef(*_by_hand(queries, keys, c))[0, 1], abs=1e-5
@@ -81,8 +76,8 @@ def test_scale_and_correlation_are_those_of_an_eager_network_in_float64(model, f
     assert max(around) < found.correlation[HEAD]
 
 
-def test_the_plane_is_that_of_a_singular_value_decomposition(model, found):
-    queries, keys = (np.concatenate(part) for part in _own_vectors(model, *HEAD))
+def test_the_plane_is_that_of_a_singular_value_decomposition(gpt, found):
+    queries, keys = (np.concatenate(part) for part in _own_vectors(gpt, *HEAD))
     c = float(found.scale[HEAD])
     both = np.concatenate([c * queries, (keys - keys.mean(0) + queries.mean(0)) / c])
     both -= both.mean(0)
@@ -93,8 +88,8 @@ def test_the_plane_is_that_of_a_singular_value_decomposition(model, found):
     assert np.allclose(drawn.mean(0), 0, atol=1e-4)
 
 
-def test_numbers_in_the_plane_are_those_of_its_points(model, found):
-    queries, keys = _own_vectors(model, *HEAD)
+def test_numbers_in_the_plane_are_those_of_its_points(gpt, found):
+    queries, keys = _own_vectors(gpt, *HEAD)
     ends = np.cumsum([len(one) for one in queries])[:-1]
     flat = [np.split(one, ends) for one in found.points[HEAD].double().numpy()]
     scores, _ = _by_hand(queries, keys, 1.0)
@@ -144,16 +139,18 @@ def test_queries_and_keys_on_a_circle_lie_as_their_weights_say():
     assert found.strongest[0, 0, :, 0].tolist() == [(i + 3) % 17 for i in range(17)]
 
 
-def test_keys_that_are_all_the_same_have_no_correlation():
+def test_keys_that_are_all_the_same_have_no_correlation(gpt):
     found = map_of_records([_made(torch.randn(5, 3), torch.ones(5, 3))])
     assert found.correlation.isnan().all() and found.nearer_has_more.isnan().all()
     assert found.points.isfinite().all()
+    found = query_key_map(gpt, "The")
+    assert found.points.shape == (4, 8, 2, 1, 2) and found.correlation.isnan().all()
 
 
-def test_the_strongest_keys_are_the_records(model, found):
+def test_the_strongest_keys_are_the_records(gpt, found):
     first = 0
     for text in TEXTS:
-        record = model.trace(text)
+        record = gpt.trace(text)
         n = len(record.tokens)
         weights, keys = record.pattern.topk(4, -1)
         close(found.weights[:, :, first : first + n], weights)
@@ -176,15 +173,15 @@ def test_tables(found):
     close(points["weight"][:n], found.weights[HEAD][:, 0])
 
 
-def test_texts_are_drawn_by_their_seed_where_there_are_too_many(model):
+def test_texts_are_drawn_by_their_seed_where_there_are_too_many(gpt):
     texts = [f"Text number {i} of many." for i in range(29)]
-    found = query_key_map(model, texts, max_points=113, seed=3)
+    found = query_key_map(gpt, texts, max_points=113, seed=3)
     assert 0 < len(found.tokens) <= 56 and len(found.texts) < 29
     assert found.texts == tuple(text for text in texts if text in found.texts)
-    again, other = (query_key_map(model, texts, max_points=113, seed=i) for i in (3, 4))
+    again, other = (query_key_map(gpt, texts, max_points=113, seed=i) for i in (3, 4))
     assert again.texts == found.texts != other.texts
     assert torch.equal(again.points, found.points)
-    one = query_key_map(model, TEXTS[0], max_points=7)
+    one = query_key_map(gpt, TEXTS[0], max_points=7)
     assert len(one.tokens) == 3 and int(one.strongest.max()) < 3
 
 
@@ -208,12 +205,12 @@ class _Layout:
 
 
 @pytest.mark.parametrize("method", ["tsne", "umap"])
-def test_a_library_lays_out_the_heads_that_are_asked_for(method, model, found, monkeypatch):
+def test_a_library_lays_out_the_heads_that_are_asked_for(method, gpt, found, monkeypatch):
     for name, attribute in (("sklearn", ""), ("sklearn.manifold", "TSNE"), ("umap", "UMAP")):
         module = ModuleType(name)
         setattr(module, attribute or "name", _Layout)
         monkeypatch.setitem(sys.modules, name, module)
-    made = query_key_map(model, TEXTS, method=method, heads=[(1, 3)], seed=5)
+    made = query_key_map(gpt, TEXTS, method=method, heads=[(1, 3)], seed=5)
     assert _Layout.given.pop() == 2 * len(made.tokens) and not _Layout.given
     assert made.points[1, 3].isfinite().all()
     others = torch.ones(4, 8, dtype=torch.bool)
@@ -224,34 +221,29 @@ def test_a_library_lays_out_the_heads_that_are_asked_for(method, model, found, m
     close(made.correlation, found.correlation)
 
 
-def test_refusals(model, monkeypatch):
-    record = model.trace(TEXTS[0], keep=KEEP)
+def test_refusals(gpt, monkeypatch):
+    record = gpt.trace(TEXTS[0], keep=KEEP)
     for name in ("sklearn", "sklearn.manifold", "umap"):
         monkeypatch.setitem(sys.modules, name, None)
     for method in ("tsne", "umap"):
         with pytest.raises(MissingPackageError, match=r"mha-viz\[maps\]"):
-            query_key_map(model, TEXTS, method=method)
+            query_key_map(gpt, TEXTS, method=method)
     with pytest.raises(ArgumentError, match="'mds'"):
-        query_key_map(model, TEXTS, method="mds")
+        query_key_map(gpt, TEXTS, method="mds")
     with pytest.raises(ArgumentError, match=r"layer must lie in 0\.\.3, got 4"):
-        query_key_map(model, TEXTS, method="tsne", heads=[(4, 0)])
+        query_key_map(gpt, TEXTS, method="tsne", heads=[(4, 0)])
     with pytest.raises(ArgumentError, match="16 points"):
-        query_key_map(model, "The old cat", method="umap")
+        query_key_map(gpt, "The old cat", method="umap")
     with pytest.raises(ArgumentError, match="text"):
-        query_key_map(model, [])
+        query_key_map(gpt, [])
     with pytest.raises(TextError):
-        query_key_map(model, ["The cat", " "])
+        query_key_map(gpt, ["The cat", " "])
     for wrong in (1, True, 2.5):
         with pytest.raises(ArgumentError, match="max_points"):
-            query_key_map(model, TEXTS, max_points=wrong)
+            query_key_map(gpt, TEXTS, max_points=wrong)
     with pytest.raises(ArgumentError, match=r"head must lie in 0\.\.7"):
-        query_key_map(model, TEXTS).figure(0, 8)
+        query_key_map(gpt, TEXTS).figure(0, 8)
     with pytest.raises(NotKeptError):
-        map_of_records([model.trace(TEXTS[0])])
+        map_of_records([gpt.trace(TEXTS[0])])
     with pytest.raises(AttentionUnavailableError):
         map_of_records([replace(record, part="cross")])
-
-
-def test_a_single_token_is_a_map_without_numbers(model):
-    found = query_key_map(model, "The")
-    assert found.points.shape == (4, 8, 2, 1, 2) and found.correlation.isnan().all()

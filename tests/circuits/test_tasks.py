@@ -79,15 +79,7 @@ def test_the_same_seed_draws_the_same(gpt):
     assert ids[0] == ids[1] != ids[2]
 
 
-def test_a_vocabulary_without_the_words_is_said_in_a_sentence():
-    model = predicting("gpt2")
-    assert len(make_task(model, "induction", 5).examples) == 5
-    for name in ("phrase", "agreement", "closing"):
-        with pytest.raises(ArgumentError):
-            make_task(model, name, 5)
-
-
-def test_what_cannot_be_asked(gpt):
+def test_what_cannot_be_asked(gpt, masked):
     with pytest.raises(ArgumentError, match="task"):
         make_task(gpt, "magic")
     for number in (3, 257, True):
@@ -96,6 +88,16 @@ def test_what_cannot_be_asked(gpt):
     for name in ("t5", "distilbert"):
         with pytest.raises(AttentionUnavailableError):
             make_task(build(name), "induction")
+    task = mv.make_task(gpt, "induction", n_examples=4)
+    with pytest.raises(ArgumentError, match="has no L9 H9"):
+        attended(gpt, task, [(9, 9)])
+    with pytest.raises(ArgumentError, match="tiny-gpt2"):
+        attended(masked, task, [(0, 0)])
+    model = predicting("gpt2")
+    assert len(make_task(model, "induction", 5).examples) == 5
+    for name in ("phrase", "agreement", "closing"):
+        with pytest.raises(ArgumentError):
+            make_task(model, name, 5)
 
 
 HEADS = [(0, 5), (1, 0), (3, 2)]
@@ -146,11 +148,3 @@ def test_weights_are_those_of_the_network(name: str, task: str) -> None:
                 assert own.loc[kind, "n"] == len(found)
                 assert own.loc[kind, "weight"] == pytest.approx(weight, abs=1e-5)
                 assert own.loc[kind, "uniform"] == pytest.approx(uniform)
-
-
-def test_a_head_that_is_none_and_a_task_of_another_model_are_refused(gpt, masked) -> None:
-    task = mv.make_task(gpt, "induction", n_examples=4)
-    with pytest.raises(ArgumentError, match="has no L9 H9"):
-        attended(gpt, task, [(9, 9)])
-    with pytest.raises(ArgumentError, match="tiny-gpt2"):
-        attended(masked, task, [(0, 0)])
