@@ -13,6 +13,7 @@ from mha_viz.engine.backend import _agree
 from mha_viz.engine.run import Run, check_own_weights
 from mha_viz.errors import AttentionUnavailableError, OutOfMemoryError
 from mha_viz.text.tokens import encode
+from tests.families.trial import own_weights
 from tests.making import checkpoints
 from tests.making.checkpoints import D_HEAD, HEADS, N_CTX, OTHER, TEXT, WORDS, spread, tokenizer
 from tests.making.comparing import ROUNDING, close
@@ -40,23 +41,6 @@ def network_in_memory(name: str, built: str | None, headed: bool = False) -> tf.
     return network.train()  # as from_config leaves it
 
 
-@torch.no_grad()
-def expected(network: tf.PreTrainedModel, model: mv.AttentionModel) -> dict[str, torch.Tensor]:
-    """The attention weights of a copy that never was in our hands, by transformers' eager."""
-    own = copy.deepcopy(network).eval()
-    own.set_attn_implementation("eager")
-    ids = torch.tensor([model.tokenizer(TEXT)["input_ids"]])
-    if len(model.parts) == 1:
-        return {"self": torch.stack(own(ids, output_attentions=True).attentions)[:, 0]}
-    target = torch.tensor([[0, *model.tokenizer(OTHER)["input_ids"]]])
-    output = own(input_ids=ids, decoder_input_ids=target, output_attentions=True)
-    return {
-        "encoder": torch.stack(output.encoder_attentions)[:, 0],
-        "decoder": torch.stack(output.decoder_attentions)[:, 0],
-        "cross": torch.stack(output.cross_attentions)[:, 0],
-    }
-
-
 @pytest.mark.parametrize("headed", [False, True])
 @pytest.mark.parametrize("built", ["sdpa", "eager"])
 @pytest.mark.parametrize("name", CONFIGS)
@@ -66,7 +50,9 @@ def test_a_network_in_memory_shows_its_eager_weights(name, built, headed):
     model = mv.AttentionModel(network, tokenizer(pairs=name == "bert"), name="mine")
     assert model.backend == "mha_viz" and model.notes == () and not network.training
     records = model.trace_parts(TEXT, OTHER if name == "t5" else None)
-    for part, weights in expected(untouched, model).items():
+    own = copy.deepcopy(untouched).eval()
+    own.set_attn_implementation("eager")
+    for part, weights in own_weights(own, records).items():
         close(records[part].pattern, weights)
         assert records[part].z is not None and weights.std() > 0.01
     with torch.no_grad():
@@ -74,17 +60,6 @@ def test_a_network_in_memory_shows_its_eager_weights(name, built, headed):
         more = {"decoder_input_ids": ids} if name == "t5" else {}
         mine, own = network(input_ids=ids, **more)[0], untouched.eval()(input_ids=ids, **more)[0]
     close(mine, own, atol=ROUNDING * max(1.0, float(own.abs().max())))
-
-
-def test_a_family_that_takes_no_other_attention_shows_its_own():
-    config = tf.FalconConfig(
-        vocab_size=len(WORDS), hidden_size=20, num_hidden_layers=2, num_attention_heads=HEADS
-    )
-    config._attn_implementation = "eager"
-    network = spread(tf.FalconModel(config))
-    model = mv.AttentionModel(network, tokenizer(pairs=False), name="mine")
-    assert model.backend == "eager" and "of its own" in model.notes[0]
-    close(model.trace(TEXT).pattern.sum(-1), 1.0)
 
 
 def test_a_class_that_cannot_be_switched_says_how_to_build_it(monkeypatch):

@@ -161,9 +161,6 @@ def test_a_damaged_file_of_a_computed_record_is_refused(monkeypatch, tmp_path):
         path.write_bytes(text.replace(before, after))
         with pytest.raises(RecordError):
             AttentionRecord.load(path)
-
-
-def test_numbers_that_are_not_finite_are_refused(monkeypatch):
     model = build(SINGLE["gpt2"], "gpt2")
     ((_, made),) = both(monkeypatch, model, LONG)
     made.patterns.query[1][0, 2, 3] = torch.nan

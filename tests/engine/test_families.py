@@ -12,6 +12,7 @@ import mha_viz as mv
 from mha_viz.engine.attention_function import IMPLEMENTATION, register
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import NotKeptError
+from tests.families.trial import own_weights
 from tests.making.checkpoints import tokenizer
 from tests.making.comparing import ROUNDING, close
 
@@ -127,13 +128,12 @@ def build(config: tf.PreTrainedConfig, name: str) -> AttentionModel:
     return AttentionModel(network.eval(), tokenizer, name=name)
 
 
-@torch.no_grad()
-def eager(model: AttentionModel, **inputs):
-    """The model's own weights, by a second copy of it with eager attention."""
+def eager(model: AttentionModel) -> tf.PreTrainedModel:
+    """A second copy of the model's network, with eager attention of its own."""
     network = type(model.network)(copy.deepcopy(model.network.config))
     network.set_attn_implementation("eager")
     network.load_state_dict(model.network.state_dict())
-    return network.eval()(**inputs, output_attentions=True)
+    return network.eval()
 
 
 @pytest.fixture(scope="module", params=families(SINGLE))
@@ -150,7 +150,8 @@ def test_the_backend_is_ours_wherever_the_family_has_an_interface(single):
 def test_pattern_is_the_familys_own_on_a_single_text(single):
     record = single.trace(LONG, keep=("pattern",))
     ids = torch.tensor([single.tokenizer(LONG)["input_ids"]])
-    run = eager(single, input_ids=ids)
+    with torch.no_grad():
+        run = eager(single)(input_ids=ids, output_attentions=True)
     own = torch.stack(run.attentions)[:, 0]
     close(record.pattern, own)
     with torch.no_grad():
@@ -197,24 +198,14 @@ def paired(request) -> AttentionModel:
 def test_encoder_decoder_gives_three_records(paired):
     assert paired.backend == "mha_viz", paired.notes
     records = paired.trace_parts(LONG, SHORT)
-    source = torch.tensor([paired.tokenizer(LONG, add_special_tokens=True)["input_ids"]])
-    start = paired.network.config.decoder_start_token_id
-    target = torch.tensor(
-        [[start, *paired.tokenizer(SHORT, add_special_tokens=False)["input_ids"]]]
-    )
-    own = eager(paired, input_ids=source, decoder_input_ids=target)
-    expected = {
-        "encoder": own.encoder_attentions,
-        "decoder": own.decoder_attentions,
-        "cross": own.cross_attentions,
-    }
-    assert list(records) == list(expected)
-    for part, patterns in expected.items():
-        theirs = torch.stack(patterns)[:, 0]
+    assert list(records) == ["encoder", "decoder", "cross"]
+    for part, theirs in own_weights(eager(paired), records).items():
         close(records[part].pattern, theirs)
         assert records[part].part == part
-    cross = records["cross"]
-    assert len(cross.tokens) == target.shape[1] and len(cross.key_tokens) == source.shape[1]
+    cross, start = records["cross"], paired.network.config.decoder_start_token_id
+    target = paired.tokenizer(SHORT, add_special_tokens=False)["input_ids"]
+    assert [token.id for token in cross.tokens] == [start, *target]
+    assert [token.id for token in cross.key_tokens] == paired.tokenizer(LONG)["input_ids"]
     assert records["decoder"].causal and not records["encoder"].causal
     assert paired.trace(LONG, SHORT, part="cross") == cross
 

@@ -142,12 +142,6 @@ def test_a_change_in_the_encoder_reaches_the_decoder_as_zeroed_weights_do():
         )
 
 
-def test_gates_of_one_part_and_an_intervention_of_another():
-    model = build_body("t5")
-    with pytest.raises(ArgumentError, match="gates are for encoder and the intervention for cross"):
-        model.trace(TEXT, gates=torch.ones(2, 5), intervention=Intervention([(0, 0)], part="cross"))
-
-
 # -- what is refused -----------------------------------------------------------------------------
 
 
@@ -177,7 +171,7 @@ def test_heads_out_of_range(head):
         model.trace(TEXT, intervention=Intervention([head]))
 
 
-def test_sources_that_do_not_fit():
+def test_sources_means_and_factors_that_do_not_fit():
     model, other = build("gpt2"), build("bert")
 
     def patch(source, how="patch_z"):
@@ -195,9 +189,6 @@ def test_sources_that_do_not_fit():
         patch(mv.load("tiny-gpt2").trace("The cat sat on the mat"))
     with pytest.raises(ArgumentError, match="does not fit gpt2"):  # it would see the future
         patch(other.trace("the cat sat on"), "patch_pattern")
-
-
-def test_reference_means_that_do_not_fit():
     model, wide = build("gpt2"), mv.load("tiny-gpt2")
     with pytest.raises(ArgumentError, match=r"means of self, .*\(4, 8\)"):
         model.trace(
@@ -206,6 +197,12 @@ def test_reference_means_that_do_not_fit():
         )
     with pytest.raises(ArgumentError, match="at least one text"):
         reference_means(model, [])
+    model = build_body("t5")
+    with pytest.raises(ArgumentError, match="gates are for encoder and the intervention for cross"):
+        model.trace(TEXT, gates=torch.ones(2, 5), intervention=Intervention([(0, 0)], part="cross"))
+    model = build("gpt2")
+    with pytest.raises(ArgumentError, match="smaller factors"):
+        mv.predict(model, TEXT, torch.full((3, 5), 3e38))
 
 
 def test_heads_of_a_family_with_attention_of_its_own_are_not_changed(monkeypatch):
@@ -261,12 +258,6 @@ def test_gates_that_are_none(gates, error, message):
         mv.predict(model, text_for(model), gates)
     with pytest.raises(error, match=message):
         model.trace(TEXT, gates=gates)
-
-
-def test_factors_that_overflow_are_told():
-    model = build("gpt2")
-    with pytest.raises(ArgumentError, match="smaller factors"):
-        mv.predict(model, TEXT, torch.full((3, 5), 3e38))
 
 
 # -- several users -------------------------------------------------------------------------------

@@ -52,25 +52,31 @@ def ids_of(record):
     return [token.id for token in record.tokens]
 
 
+# The modules by which a layer's attention reads and writes.
+PROJECTIONS = {
+    "bert": lambda network, layer: (
+        network.bert.encoder.layer[layer].attention.self.query,
+        network.bert.encoder.layer[layer].attention.self.key,
+        network.bert.encoder.layer[layer].attention.output.dense,
+    ),
+    "gpt2": lambda network, layer: (
+        *[network.transformer.h[layer].attn.c_attn] * 2,
+        network.transformer.h[layer].attn.c_proj,
+    ),
+}
+
+
 @pytest.mark.parametrize("layer", range(LAYERS))
-def test_separate_projections(models, layer):
-    model = models["bert"]
-    ids = ids_of(model.trace(ELEVEN, "a cat ran"))  # 11 + 3 tokens and three special ones
-    block = model.network.bert.encoder.layer[layer].attention
-    reads_query, reads_key, writes = block.self.query, block.self.key, block.output.dense
-    (expected,) = heard(model.network, reads_query, reads_key, writes, input_ids=ids)
-    found = layer_activations(model, ELEVEN, "a cat ran", layer=layer)
-    same(found, expected, 17, 17, HEADS * D_HEAD)
+@pytest.mark.parametrize("name", PROJECTIONS)
+def test_separate_projections_and_fused_ones_after_a_norm(models, name, layer):
+    model = models[name]
+    texts = (ELEVEN, "a cat ran") if name == "bert" else (ELEVEN,)
+    ids = ids_of(model.trace(*texts))
+    assert len(ids) == (11 + 3 + 3 if name == "bert" else 11)  # three of them special
+    (expected,) = heard(model.network, *PROJECTIONS[name](model.network, layer), input_ids=ids)
+    found = layer_activations(model, *texts, layer=layer)
+    same(found, expected, len(ids), len(ids), HEADS * D_HEAD)
     assert torch.equal(found.X, found.Y)
-
-
-@pytest.mark.parametrize("layer", range(LAYERS))
-def test_fused_projections_after_a_norm(models, layer):
-    model = models["gpt2"]
-    block = model.network.transformer.h[layer].attn
-    ids = ids_of(model.trace(ELEVEN))
-    (expected,) = heard(model.network, block.c_attn, block.c_attn, block.c_proj, input_ids=ids)
-    same(layer_activations(model, ELEVEN, layer=layer), expected, 11, 11, HEADS * D_HEAD)
 
 
 @pytest.mark.parametrize(

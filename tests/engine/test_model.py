@@ -26,7 +26,7 @@ def test_unknown_things_to_keep(models, keep):
         models["bert"].trace(TEXT, keep=keep)
 
 
-def test_unknown_parts_and_layers(models):
+def test_unknown_parts_and_layers(models, monkeypatch):
     with pytest.raises(ArgumentError, match=r"part\(s\) self, got 'cross'"):
         models["bert"].trace(TEXT, part="cross")
     for layer in (-1, LAYERS):
@@ -36,6 +36,14 @@ def test_unknown_parts_and_layers(models):
         models["bert"].attention_weights(0, part="decoder")
     with pytest.raises(ArgumentError, match="at least one"):
         models["bert"].trace_batch([])
+    config = tf.MambaConfig(vocab_size=len(WORDS), hidden_size=8, num_hidden_layers=2, state_size=3)
+    network = tf.AutoModel.from_config(config).eval()
+    with pytest.raises(AttentionUnavailableError):
+        AttentionModel(network, tokenizer(pairs=False), name="mamba")
+    monkeypatch.setattr(models["bert"], "backend", "eager")
+    for ask in (models["bert"].head_weights, lambda _: models["bert"].attention_weights(0)):
+        with pytest.raises(AttentionUnavailableError, match="computes its attention by itself"):
+            ask("W_Q")
 
 
 def test_only_what_is_asked_for_is_kept(models):
@@ -111,13 +119,6 @@ def test_a_dropped_model_is_released(folders):
 # -- families that give nothing ------------------------------------------------------------------
 
 
-def test_a_family_without_attention_is_refused():
-    config = tf.MambaConfig(vocab_size=len(WORDS), hidden_size=8, num_hidden_layers=2, state_size=3)
-    network = tf.AutoModel.from_config(config).eval()
-    with pytest.raises(AttentionUnavailableError):
-        AttentionModel(network, tokenizer(pairs=False), name="mamba")
-
-
 # -- the network inside --------------------------------------------------------------------------
 
 
@@ -156,13 +157,6 @@ def test_head_weights_of_a_part_and_of_nothing(models):
             model.head_weights(name)
     with pytest.raises(ArgumentError, match=r"part\(s\) self, got 'cross'"):
         models["bert"].head_weights("W_Q", part="cross")
-
-
-def test_head_weights_of_a_family_that_computes_by_itself(models, monkeypatch):
-    monkeypatch.setattr(models["bert"], "backend", "eager")
-    for ask in (models["bert"].head_weights, lambda _: models["bert"].attention_weights(0)):
-        with pytest.raises(AttentionUnavailableError, match="computes its attention by itself"):
-            ask("W_Q")
 
 
 @pytest.mark.parametrize(

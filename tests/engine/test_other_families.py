@@ -72,7 +72,9 @@ def test_a_loaded_falcon_shows_no_weight_of_the_future(tmp_path: Any) -> None:
     network = tf.FalconForCausalLM(tf.FalconConfig(**SIZES, bos_token_id=0, eos_token_id=0))
     network.save_pretrained(tmp_path)
     tokenizer().save_pretrained(tmp_path)
-    record = mv.load(str(tmp_path)).trace(TEXTS[1])
+    model = mv.load(str(tmp_path))
+    assert model.backend == "eager" and "of its own" in model.notes[0]
+    record = model.trace(TEXTS[1])
     assert record.causal and not record.pattern.triu(1).any()
     ids = torch.tensor([[token.id for token in record.tokens]])
     eager = tf.FalconForCausalLM.from_pretrained(tmp_path, attn_implementation="eager").eval()

@@ -8,49 +8,25 @@ import mha_viz as mv
 from mha_viz.engine.attention_function import IMPLEMENTATION
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import NotKeptError
+from tests.engine.test_layer_activations import PROJECTIONS, heard
 from tests.making.checkpoints import HEADS, LAYERS, OTHER, TEXT, spread, tokenizer
 from tests.making.comparing import close
 from tests.making.families import FAMILIES, SIZES, build
 
-_ATTENTION = {  # the module in the real network whose output is the layer's attention output
-    "bert": lambda network, layer: network.bert.encoder.layer[layer].attention.output.dense,
-    "gpt2": lambda network, layer: network.transformer.h[layer].attn.c_proj,
-}
-_BLOCK = {  # what the layer's attention reads
-    "bert": lambda network, layer: network.bert.encoder.layer[layer].attention.self,
-    "gpt2": lambda network, layer: network.transformer.h[layer].attn,
-}
-
-
-def real(network, module, reads, ids):
-    """Record what a module of the real network, with its own eager attention, reads and writes."""
-    caught = {}
-    hooks = [
-        reads.register_forward_pre_hook(
-            lambda _, args, kwargs: caught.update(x=(*args, *kwargs.values())[0]), with_kwargs=True
-        ),
-        module.register_forward_hook(lambda _, args, output: caught.update(y=output)),
-    ]
-    network.set_attn_implementation("eager")
-    with torch.no_grad():
-        network(input_ids=torch.tensor([ids]))
-    for hook in hooks:
-        hook.remove()
-    return caught["x"], caught["y"][0]
-
 
 @pytest.mark.parametrize("layer", range(LAYERS))
-@pytest.mark.parametrize("name", ["bert", "gpt2"])
+@pytest.mark.parametrize("name", PROJECTIONS)
 def test_from_layer_and_head_outputs_are_the_real_layer(folders, models, name, layer):
     model = models[name]
     record = model.trace(TEXT)
     loader = {"bert": tf.BertForMaskedLM, "gpt2": tf.GPT2LMHeadModel}[name]
     network = loader.from_pretrained(folders[name]).eval()
     ids = [token.id for token in record.tokens]
-    x, y = real(network, _ATTENTION[name](network, layer), _BLOCK[name](network, layer), ids)
+    (activations,) = heard(network, *PROJECTIONS[name](network, layer), input_ids=ids)
+    x, y = activations.X, activations.output
 
     ours = mv.MultiHeadAttention.from_layer(model, layer)
-    output, pattern, *_ = ours(x, causal=name == "gpt2")
+    output, pattern, *_ = ours(x[None], causal=name == "gpt2")
     assert y.std() > 0.1
     close(output[0], y)
     close(pattern[0], record.pattern[layer])

@@ -111,7 +111,7 @@ def _rounding(network: tf.PreTrainedModel, reference: tf.PreTrainedModel, error:
                 pass
             for text in texts():
                 records = model.trace_parts(text, *[text] * (len(model.parts) > 1))
-                in_32, in_64 = _own_weights(reference, records), _own_weights(exact, records)
+                in_32, in_64 = own_weights(reference, records), own_weights(exact, records)
                 apart = [float((in_32[part] - in_64[part]).abs().max()) for part in records]
                 own_rounding = max(own_rounding, *apart)
     except Exception:  # it differs in float64, too, or does not run in it: float32 decides
@@ -147,7 +147,7 @@ def _differences(
     for text in (short, middle, long):
         pair = middle if len(model.parts) > 1 else None
         records = model.trace_parts(text, pair, keep=("pattern",))
-        own = _own_weights(reference, records)
+        own = own_weights(reference, records)
         for part, record in records.items():
             where = f"{way}, {len(text.split())} tokens, {part}"
             yield _compare(where, record.pattern, own[part], tolerance)
@@ -155,7 +155,7 @@ def _differences(
             raise NotComparable("its own weights are uniform with random parameters")
     if len(model.parts) == 1:
         for text, record in zip((long, short), model.trace_batch([long, short]), strict=True):
-            own = _own_weights(reference, {"self": record})
+            own = own_weights(reference, {"self": record})
             where = f"{way}, {len(text.split())} tokens in a padded batch"
             yield _compare(where, record.pattern, own["self"], tolerance)
 
@@ -178,7 +178,7 @@ def _own_error(network: tf.PreTrainedModel) -> str:
 
 
 @torch.no_grad()
-def _own_weights(
+def own_weights(
     reference: tf.PreTrainedModel, records: dict[str, mv.AttentionRecord]
 ) -> dict[str, torch.Tensor]:
     """Run the ids of a record through a network and return the weights that it gives out."""
