@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 import torch
-import transformers as tf
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
@@ -158,21 +157,3 @@ def test_an_adapter_without_safetensors_or_of_an_adapter_is_refused(folder, tmp_
     (first / "adapter_model.safetensors").symlink_to("/dev/zero")
     with pytest.raises(UnsafeCheckpointError, match="is a device"):
         mv.load(str(first))
-
-
-@pytest.mark.extended
-@pytest.mark.parametrize(
-    "options", [{}, {"use_rslora": True, "bias": "all"}, {"rank_pattern": {"query": 2}}]
-)
-def test_peft_merges_to_the_same_weights(tmp_path, options):
-    peft = pytest.importorskip("peft", reason="peft is not installed")
-    base = save(bert(), tmp_path / "base")
-    config = peft.LoraConfig(
-        r=RANK, lora_alpha=11, target_modules=["query", "dense"], init_lora_weights=False, **options
-    )
-    made = peft.get_peft_model(tf.AutoModelForMaskedLM.from_pretrained(base), config)
-    made.save_pretrained(tmp_path / "lora")
-    expected = made.merge_and_unload().state_dict()
-    ours = mv.load(str(tmp_path / "lora"))
-    for name, weight in ours.network.state_dict().items():
-        close(weight, expected[name])

@@ -85,6 +85,9 @@ UNSAFE = {
     "added tokens by extra_ids": other_files("ByT5Tokenizer"),
     "1,200,001 pieces": other_files("T5Tokenizer", spiece__model=PIECE * 1_300_000),
     "1,300,000 lines": other_files("BertTokenizer", vocab__txt=b"a\n" * 1_300_000),
+    "too many numbers": config(  # a square mask of all positions in each layer
+        **GPT_NEO, attention_types=[[["global"], 3]], max_position_embeddings=500_000
+    ),
     "attention_types": config(**GPT_NEO, attention_types=[[["global"], 10**12]]),
     "some_layers = 1000000000": config(some_layers=[2, 10**9]),
     "2,000 depths": config(depths=[1] * 2_000),

@@ -55,17 +55,16 @@ def check_fails(words: str, tmp_path: Path) -> None:
         find_model(NAME, download=False)
 
 
-@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.__name__)
-def test_a_question_that_the_network_spoils(served, tmp_path, monkeypatch, fault):
+@pytest.mark.parametrize(
+    ("path", "fault"),
+    [*(("/api/", fault) for fault in FAULTS), *(("model.safetensors", f) for f in IN_A_FILE)],
+    ids=lambda value: getattr(value, "__name__", value),
+)
+def test_a_question_or_a_file_that_the_network_spoils(
+    served, folder, tmp_path, monkeypatch, path, fault
+):
     monkeypatch.setattr(download, "STALLED_AFTER", 0.5 if fault is fake_hub.silent else 20)
-    served.faults["/api/"] = fault
-    check_fails(FAULTS[fault], tmp_path)
-
-
-@pytest.mark.parametrize("fault", IN_A_FILE, ids=lambda fault: fault.__name__)
-def test_a_file_that_the_network_spoils(served, folder, tmp_path, monkeypatch, fault):
-    monkeypatch.setattr(download, "STALLED_AFTER", 0.5 if fault is fake_hub.silent else 20)
-    served.faults["model.safetensors"] = fault
+    served.faults[path] = fault
     check_fails(IN_A_FILE[fault], tmp_path)
     if fault is fake_hub.silent:
         return  # the library still waits for it, and then fetches the file after all

@@ -141,15 +141,12 @@ def test_load_refuses_weights_beyond_the_memory_before_reading_them(tmp_path, mo
         mv.load(str(folder), device="cpu")
 
 
-def test_check_room_reads_the_free_memory_of_a_graphics_card(monkeypatch):
+def test_check_room_reads_the_free_memory_of_a_graphics_card(monkeypatch, tmp_path):
     monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (7 * 10**9, 80 * 10**9))
     card = torch.device("cuda:0")
     building.check_room("m", 6 * 10**9, card)
     with pytest.raises(OutOfMemoryError, match=r"m needs 8 GB .*, and cuda:0 has 7 GB free"):
         building.check_room("m", 8 * 10**9, card)
-
-
-def test_check_room_where_the_system_tells_nothing(monkeypatch, tmp_path):
     monkeypatch.setattr(available_memory, "_MACHINE", tmp_path / "nothing")
     assert available_memory.available() is None
     building.check_room("m", 10**15, torch.device("cpu"))

@@ -193,13 +193,9 @@ def spoilt(answer: Answer) -> None:
 
 def slow(answer: Answer) -> None:
     """Half of a file, then silence; a question for its size alone is answered."""
-    if answer.command == "HEAD":
-        return answer.right()
-    body = answer.file().read_bytes()
-    answer.close_connection = True
-    answer.send(200, body[: len(body) // 2], etag=_name_of(answer.file()), length=len(body))
-    answer.hub.closing.wait()
-    return None
+    cut(answer)
+    if answer.command != "HEAD":
+        answer.hub.closing.wait()
 
 
 def garbage(answer: Answer) -> None:

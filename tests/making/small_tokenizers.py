@@ -1,7 +1,5 @@
 """Small tokenizers of every kind, trained here on a few sentences, and the shipped ones."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from functools import cache
