@@ -71,9 +71,6 @@ def test_targets(gpt):
     alone = mv.ablate(gpt, TEXT, HEADS, target="he")
     assert alone.against is None and alone.logit_difference_after is None
     assert alone.logit_difference_before is None
-
-
-def test_a_target_after_white_space_has_no_space_of_its_own(gpt):
     time = mv.ablate(gpt, "Once upon a\n", HEADS, target="time").target
     assert gpt.tokenizer.convert_ids_to_tokens(time.id) == "time"
 
@@ -95,16 +92,16 @@ def test_targets_that_are_none(gpt, target, message):
         mv.ablate(gpt, TEXT, HEADS, target=target)
 
 
-def test_a_word_that_the_vocabulary_lacks(masked):
+def test_words_and_comparisons_that_there_are_not_are_refused(masked, gpt):
     with pytest.raises(ArgumentError, match="not in this model's vocabulary"):
         mv.ablate(masked, "The [MASK] sat.", HEADS, target="猫")
     with pytest.raises(ArgumentError, match="tokens for this model"):
         mv.ablate(masked, "The [MASK] sat.", HEADS, target="unbelievableish")
-
-
-def test_against_alone(gpt):
     with pytest.raises(ArgumentError, match="against needs a target"):
         mv.ablate(gpt, TEXT, HEADS, against="she")
+    first, second = (mv.predict(gpt, TEXT, position=at) for at in (0, 1))
+    with pytest.raises(ArgumentError):
+        compare(gpt, first, second, Intervention(HEADS))
 
 
 def test_masked_models(masked):
@@ -124,12 +121,6 @@ def test_the_mean_says_over_what(gpt):
     assert listed.averaged == f"the {means.n_positions} positions of 2 reference texts"
     ready = mv.ablate(gpt, TEXT, HEADS, "mean", reference=means)
     assert ready.kl == listed.kl != own.kl
-
-
-def test_compare_of_two_places_is_refused(gpt):
-    first, second = (mv.predict(gpt, TEXT, position=at) for at in (0, 1))
-    with pytest.raises(ArgumentError):
-        compare(gpt, first, second, Intervention(HEADS))
 
 
 def test_kl_by_hand():

@@ -20,42 +20,11 @@ from mha_viz.interventions.robustness import robustness
 TEXTS = ["Once there was a little dog.", "The cat sat on the mat.", "Tom had a red ball."]
 
 
-@pytest.fixture(scope="module")
-def model():
-    return mv.load("tiny-gpt2")
-
-
-@pytest.fixture
-def done():
-    """Collect the number of tokens of each pass through a block, in a list that grows."""
-    tokens: list[int] = []
-
-    def count(module, given, output):
-        if isinstance(module, GPT2Block):
-            tokens.append(given[0].shape[0] * given[0].shape[1])
-
-    hook = register_module_forward_hook(count)
-    yield tokens
-    hook.remove()
-
-
-def passes(done, model, texts=TEXTS):
-    """Return the count in passes of these texts through all layers."""
-    return sum(done) / (model.n_layers * n_tokens(model, texts))
-
-
-def test_pruning_takes_about_as_many_passes_as_it_is_said_to(model, done):
-    found = head_importance(model, TEXTS)
-    done.clear()
-    for order in (found, "redundancy", "random"):
-        pruning_curve(model, TEXTS, order, steps=8, n_seeds=5)
-    robustness(model, TEXTS, 32, importance=found)
-    said = pruning_passes(model, 1 + 1 + 5, 8, 32, measured=("ablation", "gradient"))
-    assert passes(done, model) == pytest.approx(said, rel=0.25)
-
-
 class Machine:
-    """A clock that only computing moves on: by what each call of a layer costs, and each token."""
+    """A clock that only computing moves on: by what each call of a layer costs, and each token.
+
+    It counts the tokens of each call, too.
+    """
 
     CALL, TOKEN = 5e-3, 1e-5  # seconds: a call costs as much as 500 tokens
 
@@ -81,6 +50,17 @@ def machine():
     hook.remove()
 
 
+def test_pruning_takes_about_as_many_passes_as_it_is_said_to(gpt, machine):
+    found = head_importance(gpt, TEXTS)
+    machine.tokens.clear()
+    for order in (found, "redundancy", "random"):
+        pruning_curve(gpt, TEXTS, order, steps=8, n_seeds=5)
+    robustness(gpt, TEXTS, 32, importance=found)
+    said = pruning_passes(gpt, 1 + 1 + 5, 8, 32, measured=("ablation", "gradient"))
+    passes = sum(machine.tokens) / (gpt.n_layers * n_tokens(gpt, TEXTS))
+    assert passes == pytest.approx(said, rel=0.25)
+
+
 MANY = [f"{text} Then {text.lower()}" for text in TEXTS] * 3
 
 
@@ -98,6 +78,6 @@ def test_the_estimate_is_what_the_work_takes_where_calls_cost_more_than_tokens(
     assert said == pytest.approx(machine.now, rel=0.35)
 
 
-def test_a_text_with_nothing_to_predict_is_said(model):
+def test_a_text_with_nothing_to_predict_is_said(gpt):
     with pytest.raises(TextError, match="nothing to predict"):
-        seconds_per_token(model, "a")
+        seconds_per_token(gpt, "a")

@@ -44,14 +44,6 @@ def all_but_one(model: AttentionModel) -> torch.Tensor:
     return (1 - torch.eye(total)).reshape(-1, model.n_layers, model.n_heads)
 
 
-def without_head(model: AttentionModel, layer: int, head: int) -> AttentionModel:
-    """The same network with the head's rows of W_O set to zero."""
-    twin = AttentionModel(copy.deepcopy(model.network), model.tokenizer, name="twin")
-    with torch.no_grad():
-        twin.layers()[layer].output()[head].zero_()
-    return twin
-
-
 # -- heads off -----------------------------------------------------------------------------------
 
 
@@ -64,12 +56,6 @@ def test_ablation_is_that_of_separate_passes(name):
     assert (found.loss - plain).abs().max() <= 1e-5
     gated = plain_losses(model, TEXTS, all_but_one(model)) - plain
     assert (found.values - gated.T.reshape(found.values.shape)).abs().max() <= 2e-5
-    if name == "albert":  # whose layers share one W_O
-        return
-    for layer in range(model.n_layers):
-        for head in (0, model.n_heads - 1):
-            separate = plain_losses(without_head(model, layer, head), TEXTS) - plain
-            assert (found.values[:, layer, head] - separate).abs().max() <= 2e-5
     assert found.values.abs().max() > 1e-3  # something happened
 
 

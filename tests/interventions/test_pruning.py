@@ -145,9 +145,6 @@ def test_orders_that_are_none(models):
     for bad in (dict(steps=0), dict(n_seeds=0)):
         with pytest.raises(ArgumentError, match="1 or more"):
             pruning_curve(model, TEXT, **bad)
-
-
-def test_what_cannot_be_pruned(models):
     with pytest.raises(AttentionUnavailableError, match="encoder-decoder"):
         robustness(build("t5"), TEXT)
     with pytest.raises(TextError, match="no text"):
@@ -168,9 +165,6 @@ def test_twins_go_first_and_one_of_them_stays():
         4,
     ]  # 3 has a nearer next twin than 0; 4 and 1 are equals once it is gone
     assert {0, 1} <= set(order[2:])
-
-
-def test_heads_without_a_known_likeness():
     alike = torch.full((4, 4), torch.nan)
     alike[1, 2] = alike[2, 1] = 0.3
     assert redundancy_order(alike)[0] in (1, 2)
@@ -275,15 +269,10 @@ def test_one_text_and_what_is_no_draw(models):
 SENTENCES = ["The cat sat on the mat."]
 
 
-@pytest.fixture(scope="module")
-def model():
-    return mv.load("tiny-gpt2")
-
-
-def test_it_is_what_each_part_finds_by_itself(model):
+def test_it_is_what_each_part_finds_by_itself(gpt):
     told = []
     found = remove_heads(
-        model,
+        gpt,
         SENTENCES,
         {},
         steps=2,
@@ -293,9 +282,9 @@ def test_it_is_what_each_part_finds_by_itself(model):
     )
     assert list(found.curves) == list(NAMES_OF_ORDERS)
     for order, curve in found.curves.items():
-        direct = pruning_curve(model, SENTENCES, order, steps=2, n_seeds=1)
+        direct = pruning_curve(gpt, SENTENCES, order, steps=2, n_seeds=1)
         close(curve.values, direct.values)
-    draws = robustness(model, SENTENCES, 4)
+    draws = robustness(gpt, SENTENCES, 4)
     close(found.draws.change, draws.change)
     in_order = [IMPORTANCE, *NAMES_OF_ORDERS, DRAWS]
     assert list(dict.fromkeys(part for part, _ in told)) == in_order

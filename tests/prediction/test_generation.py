@@ -1,6 +1,5 @@
 """Generation with heads changed: against the network's own, and against zeroed weights."""
 
-import copy
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
@@ -13,6 +12,7 @@ from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import ArgumentError, AttentionUnavailableError
 from tests.making.comparing import close
 from tests.making.families import build
+from tests.making.predicting import gates_of, without
 
 PROMPT = "The old man went to the"
 
@@ -40,11 +40,7 @@ def test_under_ones_it_is_the_networks_own(gpt, num_beams):
 @pytest.mark.parametrize("num_beams", [1, 3])
 def test_with_heads_off_it_is_that_of_zeroed_weights(gpt, num_beams):
     off = [(0, 1), (1, 2), (1, 3), (2, 0), (3, 5)]
-    twin = AttentionModel(copy.deepcopy(gpt.network), gpt.tokenizer, name="copy")
-    gates = torch.ones(gpt.n_layers, gpt.n_heads)
-    for layer, head in off:
-        twin.layers()[layer].output()[head].zero_()
-        gates[layer, head] = 0
+    twin, gates = without(gpt, *off), gates_of(gpt, *off)
     expected = own(twin.network, gpt, 12, num_beams=num_beams)
     assert expected != own(gpt.network, gpt, 12, num_beams=num_beams)
     for options in (dict(gates=gates), dict(intervention=Intervention(off))):

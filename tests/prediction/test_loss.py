@@ -117,6 +117,9 @@ def test_nothing_to_predict(models):
         losses(models["bert"], [])
     with pytest.raises(TextError, match="empty"):
         losses(models["bert"], [TEXT, " "])
+    for share in (0.0, -1.0, 1.1, float("nan")):
+        with pytest.raises(ArgumentError, match="masked_share"):
+            prediction_targets(models["bert"], TEXT, share)
 
 
 def test_a_long_text_is_cut_and_says_so(models):
@@ -141,9 +144,3 @@ def test_models_without_a_loss():
     model = AttentionModel(network, tokenizer(pairs=False), name="by itself")
     with pytest.raises(AttentionUnavailableError, match="computes its attention by itself"):
         losses(model, TEXT)
-
-
-def test_shares_that_do_not_fit(models):
-    for share in (0.0, -1.0, 1.1, float("nan")):
-        with pytest.raises(ArgumentError, match="masked_share"):
-            prediction_targets(models["bert"], TEXT, share)

@@ -50,7 +50,7 @@ def test_the_next_token_is_the_networks_own_softmax(gpt, position):
     assert found.tokens == gpt.trace(STORY).tokens
 
 
-def test_losses_are_cross_entropy_and_their_mean_the_models_own(gpt):
+def test_losses_are_cross_entropy_and_their_mean_the_models_own(gpt, monkeypatch):
     found, rows = mv.predict(gpt, STORY), own_logits(gpt, STORY)
     ids = torch.tensor([token.id for token in found.tokens])
     assert found.losses[0] is None and len(found.losses) == len(ids)
@@ -58,17 +58,11 @@ def test_losses_are_cross_entropy_and_their_mean_the_models_own(gpt):
     close(found.losses[1:], expected)
     with torch.no_grad():
         close(found.loss, float(gpt.network(input_ids=ids[None], labels=ids[None]).loss))
-
-
-def test_losses_of_a_long_text_are_taken_piece_by_piece(gpt, monkeypatch):
+    found = mv.predict(gpt, "the")
+    assert found.losses == (None,) and found.loss is None
     expected = mv.predict(gpt, STORY).losses
     monkeypatch.setattr("mha_viz.prediction.logits._NUMBERS_AT_ONCE", 5 * gpt.d_vocab)
     close(mv.predict(gpt, STORY).losses[1:], expected[1:])
-
-
-def test_one_token_has_no_loss(gpt):
-    found = mv.predict(gpt, "the")
-    assert found.losses == (None,) and found.loss is None
 
 
 def test_temperature_is_for_display_alone(gpt):
@@ -106,6 +100,10 @@ def test_the_masked_token_is_the_networks_own_softmax(masked):
     close(found.log_probs, own_logits(masked, BLANK)[2].log_softmax(-1))
     assert (found.objective, found.position, found.masks) == ("masked", 2, (2,))
     assert found.tokens[2].text == "[MASK]" and set(found.losses) == {None}
+    pair = ("The cat sat.", "It was a [MASK].")
+    found = mv.predict(masked, pair[0], text_pair=pair[1])
+    close(found.log_probs, own_logits(masked, *pair)[found.position].log_softmax(-1))
+    assert found.tokens[found.position].segment == 1 and found.text_pair == pair[1]
 
 
 def test_several_masks_are_each_predicted(masked):
@@ -136,13 +134,6 @@ def test_no_mask_says_how_to_give_one(masked):
         mv.predict(masked, "cat " * 300 + "[MASK]")
     with pytest.raises(ArgumentError, match=r"Position 0 is \[CLS\]"):
         mv.predict(masked, "The cat sat.", position=0)
-
-
-def test_a_second_segment(masked):
-    pair = ("The cat sat.", "It was a [MASK].")
-    found = mv.predict(masked, pair[0], text_pair=pair[1])
-    close(found.log_probs, own_logits(masked, *pair)[found.position].log_softmax(-1))
-    assert found.tokens[found.position].segment == 1 and found.text_pair == pair[1]
 
 
 def test_words_are_masked_by_their_number(masked):
