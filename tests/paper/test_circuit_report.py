@@ -16,18 +16,13 @@ TABLES = {"task", "heads", "attended", "writes", "edges", "curve", "circuit"}
 
 
 @pytest.fixture(scope="module")
-def model() -> mv.AttentionModel:
-    return mv.load("tiny-gpt2", device="cpu")
+def task(gpt: mv.AttentionModel):
+    return mv.make_task(gpt, "induction", n_examples=7)
 
 
 @pytest.fixture(scope="module")
-def task(model: mv.AttentionModel):
-    return mv.make_task(model, "induction", n_examples=7)
-
-
-@pytest.fixture(scope="module")
-def folder(model: mv.AttentionModel, task, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    page = mv.circuit_report(model, task, tmp_path_factory.mktemp("report"), enough=0.8)
+def folder(gpt: mv.AttentionModel, task, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    page = mv.circuit_report(gpt, task, tmp_path_factory.mktemp("report"), enough=0.8)
     assert page.name == "index.html"
     return page.parent
 
@@ -36,16 +31,16 @@ def rows(folder: Path, name: str) -> pd.DataFrame:
     return pd.read_csv(folder / "tables" / f"{name}.csv", comment="#", keep_default_na=False)
 
 
-def test_tables_have_the_numbers_of_the_functions(model, task, folder: Path) -> None:
+def test_tables_have_the_numbers_of_the_functions(gpt, task, folder: Path) -> None:
     found = {path.stem for path in (folder / "tables").iterdir()}
     assert found == TABLES
-    heads = mv.find_heads(model, task, 0.8)
+    heads = mv.find_heads(gpt, task, 0.8)
     chosen = rows(folder, "heads").query("Chosen == True")
     assert chosen["Head"].tolist() == [f"L{layer} H{head}" for layer, head in heads.heads]
     assert rows(folder, "heads")["Effect"][0] == pytest.approx(float(heads.effect.max()), rel=1e-5)
-    looks = attended(model, task, heads.heads[:8])
+    looks = attended(gpt, task, heads.heads[:8])
     assert rows(folder, "attended")["weight"].tolist() == pytest.approx(looks["weight"].tolist())
-    scores = mv.edge_effects(model, task)
+    scores = mv.edge_effects(gpt, task)
     scores.measure(50)
     strongest = scores.table().iloc[0]
     first = rows(folder, "edges").iloc[0]
@@ -58,7 +53,7 @@ def test_tables_have_the_numbers_of_the_functions(model, task, folder: Path) -> 
     assert len(rows(folder, "circuit")) == curve.size_for(0.8)
 
 
-def test_pairs_of_one_s_own_are_kept_and_only_text(model, tmp_path: Path, monkeypatch) -> None:
+def test_pairs_of_one_s_own_are_kept_and_only_text(gpt, tmp_path: Path, monkeypatch) -> None:
     """Edges that a family has none of are named, in the page, with the reason."""
 
     def refuse(*_: object, **__: object) -> None:
@@ -71,8 +66,8 @@ def test_pairs_of_one_s_own_are_kept_and_only_text(model, tmp_path: Path, monkey
         (f"{HOSTILE} Tom saw {a[0]}{word}", f"{HOSTILE} Tom saw {b[0]}{word}", a[1], b[1])
         for word, (a, b) in zip(words, signs, strict=False)
     ]
-    task = mv.make_task(model, pairs)
-    page = mv.circuit_report(model, task, tmp_path, enough=0.5)
+    task = mv.make_task(gpt, pairs)
+    page = mv.circuit_report(gpt, task, tmp_path, enough=0.5)
     assert "<script" not in page.read_text("utf-8").replace("&lt;script", "")
     assert "Edges: No edges here" in page.read_text("utf-8")
     assert {path.stem for path in (tmp_path / "tables").iterdir()} == TABLES - {
@@ -80,7 +75,7 @@ def test_pairs_of_one_s_own_are_kept_and_only_text(model, tmp_path: Path, monkey
         "curve",
         "circuit",
     }
-    again = mv.make_task(model, tmp_path / "pairs.csv")
+    again = mv.make_task(gpt, tmp_path / "pairs.csv")
     assert [one.clean.input_ids for one in again.examples] == [
         one.clean.input_ids for one in task.examples
     ]

@@ -62,10 +62,6 @@ def test_scatter_holds_the_means_and_intervals_of_both_models(study):
         scatter(study, ScatterChoices("charm", "head"))
 
 
-def test_scatter_as_wide_as_a_column_is_a_file(study):
-    assert scatter(study).image("pdf").startswith(b"%PDF")
-
-
 def test_measures_of_labels_and_relations_are_those_of_the_study(study):
     shares = study.sql("SELECT * FROM labels WHERE label = 'previous_token'")
     measure = label_measure(study, "previous_token")

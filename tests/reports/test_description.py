@@ -252,13 +252,7 @@ def test_clearest_prefers_labels_of_words_to_those_of_sinks(record) -> None:
     without = mv.record(record.pattern[:, 1:], [f"t{i}" for i in range(N)], causal=False)
     sink = clearest(report(without))
     assert sink.head == (0, 1) and "first token" in sink.text
-
-
-def test_clearest_of_heads_without_labels_names_none() -> None:
     uniform = torch.full((1, 2, N, N), 1 / N)
     found = clearest(report(mv.record(uniform, [f"t{i}" for i in range(N)], causal=False)))
     assert found.head is None and not found.amount and "2" in found.text
-
-
-def test_every_label_has_its_place_in_the_order_of_clarity() -> None:
     assert set(CLEAREST) == set(LABELS) and len(CLEAREST) == len(LABELS)

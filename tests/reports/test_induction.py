@@ -5,7 +5,6 @@ import scipy.stats
 import torch
 from tokenizers import AddedToken
 
-import mha_viz as mv
 from mha_viz.checkpoints.untrained_copy import untrained_copy
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import ArgumentError
@@ -47,16 +46,11 @@ def weights_alone(model: AttentionModel, ids: list[int], **more: torch.Tensor) -
     return torch.stack([layer[0] for layer in output[name]])
 
 
-@pytest.fixture(scope="module")
-def trained() -> AttentionModel:
-    return mv.load("tiny-gpt2")
-
-
 # -- trained and untrained -----------------------------------------------------------------------
 
 
-def test_the_shipped_gpt2_has_an_induction_head_and_its_untrained_copy_has_none(trained):
-    found = induction_scores(trained)
+def test_the_shipped_gpt2_has_an_induction_head_and_its_untrained_copy_has_none(gpt):
+    found = induction_scores(gpt)
     assert (found.n_seeds, found.period) == (5, 25)
     assert found.mean.shape == found.low.shape == found.high.shape == (4, 8)
     assert found.mean.dtype == torch.float32
@@ -65,16 +59,16 @@ def test_the_shipped_gpt2_has_an_induction_head_and_its_untrained_copy_has_none(
     assert found.high[best] - found.low[best] < 0.2
     assert (found.low <= found.mean).all() and (found.mean <= found.high).all()
     assert found.low.min() >= 0 and found.high.max() <= 1
-    untrained = induction_scores(untrained_copy(trained))
+    untrained = induction_scores(untrained_copy(gpt))
     assert untrained.mean.max() < 0.3 and found.low[best] > untrained.high.max()
 
 
-def test_it_is_the_same_at_every_call_and_leaves_torchs_random_numbers_alone(trained):
-    first = induction_scores(trained, n_seeds=3)
+def test_it_is_the_same_at_every_call_and_leaves_torchs_random_numbers_alone(gpt):
+    first = induction_scores(gpt, n_seeds=3)
     torch.manual_seed(29)
     expected = torch.rand(3)
     torch.manual_seed(29)
-    again = induction_scores(trained, n_seeds=3)
+    again = induction_scores(gpt, n_seeds=3)
     assert torch.equal(torch.rand(3), expected)
     for name in ("mean", "low", "high"):
         assert torch.equal(getattr(first, name), getattr(again, name))
@@ -137,10 +131,10 @@ def test_texts_are_encoded_as_the_model_encodes_what_is_typed(models):
 # -- what fits -----------------------------------------------------------------------------------
 
 
-def test_copies_hold_different_tokens_and_no_special_ones(trained):
-    vocabulary = module.plain_tokens(trained)
-    assert not set(vocabulary) & set(trained.tokenizer.all_special_ids)
-    assert len(vocabulary) > 1000 and max(vocabulary) < trained.d_vocab
+def test_copies_hold_different_tokens_and_no_special_ones(gpt):
+    vocabulary = module.plain_tokens(gpt)
+    assert not set(vocabulary) & set(gpt.tokenizer.all_special_ids)
+    assert len(vocabulary) > 1000 and max(vocabulary) < gpt.d_vocab
     texts = [module._repeated_text(vocabulary, 25, seed) for seed in range(5)]
     assert all(len(set(text)) == 25 and text[:25] == text[25:] for text in texts)
     assert len({tuple(text) for text in texts}) == 5
@@ -155,11 +149,11 @@ def test_tokens_that_a_tokenizer_reserves_are_special(monkeypatch):
     assert module.plain_tokens(model) == [*OWN, len(WORDS) + 1]
 
 
-def test_a_short_context_takes_what_fits(trained, monkeypatch):
-    monkeypatch.setattr(trained, "n_ctx", 21)
-    assert induction_scores(trained, n_seeds=2).period == 10
+def test_a_short_context_takes_what_fits(gpt, monkeypatch):
+    monkeypatch.setattr(gpt, "n_ctx", 21)
+    assert induction_scores(gpt, n_seeds=2).period == 10
     with pytest.raises(ArgumentError, match=r"period must lie in 2\.\.10"):
-        induction_scores(trained, period=11)
+        induction_scores(gpt, period=11)
 
 
 @pytest.mark.parametrize("period", [-1, 0, 1, 9, 10**9])

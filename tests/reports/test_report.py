@@ -20,18 +20,13 @@ TEXT = "The dog saw the cat and the cat saw the dog in the garden."
 
 
 @pytest.fixture(scope="module")
-def model() -> mv.AttentionModel:
-    return mv.load("tiny-gpt2")
+def record(gpt: mv.AttentionModel) -> mv.AttentionRecord:
+    return gpt.trace(TEXT, keep=KEEP)
 
 
 @pytest.fixture(scope="module")
-def record(model: mv.AttentionModel) -> mv.AttentionRecord:
-    return model.trace(TEXT, keep=KEEP)
-
-
-@pytest.fixture(scope="module")
-def full(model: mv.AttentionModel, record: mv.AttentionRecord) -> pd.DataFrame:
-    return mv.head_report(record, model)
+def full(gpt: mv.AttentionModel, record: mv.AttentionRecord) -> pd.DataFrame:
+    return mv.head_report(record, gpt)
 
 
 def test_a_row_for_each_head_and_a_column_for_each_metric(full, record) -> None:
@@ -45,6 +40,8 @@ def test_a_row_for_each_head_and_a_column_for_each_metric(full, record) -> None:
     for key, values in measure(record).items():
         assert full[key].to_numpy() == near(values.flatten().numpy()), key
     assert not full.drop(columns=["labels", "why"]).isna().any().any()
+    table = mv.head_report(record)
+    assert not {"induction", "entropy_random"} & set(table) and "entropy_uniform" in table
 
 
 def test_every_score_has_its_baselines(full, record) -> None:
@@ -57,6 +54,9 @@ def test_every_score_has_its_baselines(full, record) -> None:
         assert full[f"{key}_offset"][0] == near(found[key].at(0, 0).offset)
     assert full["previous_token_offset"][0] == 1.0
     assert full["induction_random"][0] < 0.2 < full["induction"].max()
+    # the second copy's rows see 26 to 50 tokens; a head that looks one token back misses them all
+    assert full["induction_uniform"][0] == near((1 / np.arange(26, 51)).mean())
+    assert full["induction_offset"][0] == 0.0
 
 
 def test_labels_say_why(full) -> None:
@@ -66,11 +66,6 @@ def test_labels_say_why(full) -> None:
     induction = full.loc[full.induction.idxmax()]
     assert "Induction" in induction.labels and induction.induction_low > 0.4
     assert (full.labels == "").any()  # a head may have none
-
-
-def test_without_a_model_what_needs_one_is_left_out(record) -> None:
-    table = mv.head_report(record)
-    assert not {"induction", "entropy_random"} & set(table) and "entropy_uniform" in table
 
 
 def test_a_head_that_copies_another_is_its_twin() -> None:
@@ -104,10 +99,10 @@ def test_an_unknown_measure_is_refused(record) -> None:
         mv.head_similarity(mv.load("tiny-gpt2").trace(TEXT, keep=("pattern",)), "cka")
 
 
-def test_one_token_has_numbers_or_nothing(model) -> None:
-    record = model.trace("a", keep=KEEP)
+def test_one_token_has_numbers_or_nothing(gpt) -> None:
+    record = gpt.trace("a", keep=KEEP)
     assert len(record.tokens) == 1
-    table = mv.head_report(record, model)
+    table = mv.head_report(record, gpt)
     assert (table.entropy == 0).all() and (table.self_token == 1).all()
     assert "previous_token" not in table
     for key in ("output_norm", "norm_of_mean_output"):  # its attention is uniform by force
@@ -115,15 +110,19 @@ def test_one_token_has_numbers_or_nothing(model) -> None:
     assert table.output_twin.isna().all()  # one token's outputs do not vary
 
 
-def test_merged_and_shortened_records_say_what_they_are(model, record) -> None:
-    words = report(record.merge_words(), model)
+def test_merged_and_shortened_records_say_what_they_are(gpt, record) -> None:
+    words = report(record.merge_words(), gpt)
     assert any("words" in note for note in words.notes)
     assert words.baselines["entropy"].random is not None
-    less = report(record.without_first(), model)
+    less = report(record.without_first(), gpt)
     assert any("left out" in note for note in less.notes)
     assert less.baselines["entropy"].random is None
     uniform = np.log(np.arange(1, len(record.tokens))).mean()
     assert less.baselines["entropy"].uniform == near(uniform)
+    made = report(record.without_first(renormalize=False), gpt)
+    assert any("rows not scaled back" in note for note in made.notes)
+    assert not any("rows scaled back" in note for note in made.notes)
+    assert all(values.isfinite().all() for values in made.scores.values())
 
 
 def test_redundancy_as_textbooks_have_it(record) -> None:
@@ -133,21 +132,21 @@ def test_redundancy_as_textbooks_have_it(record) -> None:
     close(mv.head_similarity(record, "redundancy", normalize=False), want)
 
 
-def test_parameters_of_heads(model) -> None:
-    Q, K = (torch.cat(model.head_weights(name)).double() for name in ("W_Q", "W_K"))
+def test_parameters_of_heads(gpt) -> None:
+    Q, K = (torch.cat(gpt.head_weights(name)).double() for name in ("W_Q", "W_K"))
     for name, matrices in (("W_Q", Q), ("W_QK", Q @ K.mT)):
         unit = torch.nn.functional.normalize(matrices.flatten(1), dim=-1)
-        close(mv.parameter_similarity(model, name), unit @ unit.T)
-    V, W_O = (torch.cat(model.head_weights(name)).double() for name in ("W_V", "W_O"))
+        close(mv.parameter_similarity(gpt, name), unit @ unit.T)
+    V, W_O = (torch.cat(gpt.head_weights(name)).double() for name in ("W_V", "W_O"))
     U, _, W = torch.linalg.svd(V @ W_O)
     expected = torch.ones(32, 32, dtype=torch.float64)
-    for bases in (U[..., : model.d_head], W.mT[..., : model.d_head]):  # what is read, and written
+    for bases in (U[..., : gpt.d_head], W.mT[..., : gpt.d_head]):  # what is read, and written
         inside = bases.mT[:, None] @ bases[None]
-        expected *= inside.square().sum((-2, -1)) / model.d_head
-    close(mv.parameter_similarity(model, "W_OV", "subspace_overlap"), expected)
-    layer = mv.parameter_similarity(model, "W_V")[8:16, 8:16].double()
+        expected *= inside.square().sum((-2, -1)) / gpt.d_head
+    close(mv.parameter_similarity(gpt, "W_OV", "subspace_overlap"), expected)
+    layer = mv.parameter_similarity(gpt, "W_V")[8:16, 8:16].double()
     off = layer[~torch.eye(8, dtype=torch.bool)]
-    assert mv.diversity(model, 1, "W_V") == near(float((1 - off.abs()).mean()))
+    assert mv.diversity(gpt, 1, "W_V") == near(float((1 - off.abs()).mean()))
 
 
 @pytest.mark.parametrize(
@@ -159,26 +158,19 @@ def test_parameters_of_heads(model) -> None:
         (lambda m: mv.diversity(m, 0, "W_QK"), "W_Q, W_K"),
     ],
 )
-def test_what_there_is_not_is_named(model, call, message) -> None:
+def test_what_there_is_not_is_named(gpt, call, message) -> None:
     with pytest.raises(ArgumentError, match=message):
-        call(model)
+        call(gpt)
 
 
 def test_a_model_too_small_for_the_induction_probe_is_measured_all_the_same(monkeypatch) -> None:
-    model = mv.load("tiny-gpt2")
-    monkeypatch.setattr(model, "n_ctx", 3)  # no text fits twice
-    made = report(model.trace("a b"), model)
+    gpt = mv.load("tiny-gpt2")
+    monkeypatch.setattr(gpt, "n_ctx", 3)  # no text fits twice
+    made = report(gpt.trace("a b"), gpt)
     assert "induction" not in made.scores and made.induction is None
     assert any(
         note.startswith("Induction was not probed: tiny-gpt2 takes 3 tokens") for note in made.notes
     )
-
-
-def test_tokens_left_out_without_scaling_are_measured_and_said(model, record) -> None:
-    made = report(record.without_first(renormalize=False), model)
-    assert any("rows not scaled back" in note for note in made.notes)
-    assert not any("rows scaled back" in note for note in made.notes)
-    assert all(values.isfinite().all() for values in made.scores.values())
 
 
 def test_a_head_that_attends_to_nothing_has_no_numbers_and_no_labels(record) -> None:
@@ -193,24 +185,18 @@ def test_a_head_that_attends_to_nothing_has_no_numbers_and_no_labels(record) -> 
     assert np.isnan(table.entropy) and np.isnan(table.distance) and table.output_norm > 0
 
 
-def test_what_is_missing_is_said(model, record, tmp_path) -> None:
+def test_what_is_missing_is_said(gpt, record, tmp_path) -> None:
     def notes(seen: mv.AttentionRecord) -> str:
         return " ".join(report(seen).notes)
 
     (withheld,) = report(record).notes  # one head alone at the first token may be chance
     assert withheld.startswith("Labels withheld") and "First token (sink) (1)" in withheld
-    assert "single token" in notes(model.trace("a", keep=KEEP))
+    assert "single token" in notes(gpt.trace("a", keep=KEEP))
     assert "not at hand" in notes(mv.AttentionRecord.load(record.save(tmp_path / "r.safetensors")))
     bare = mv.AttentionRecord.load(record.save(tmp_path / "bare.safetensors"))
     none = dict.fromkeys(("z", "query", "key", "value"))
     one = replace(bare, pattern=record.pattern[:1, :1], scale=(), **none)
     assert "no twin" in notes(one)
-
-
-def test_induction_has_the_baselines_of_the_probe(full) -> None:
-    # the second copy's rows see 26 to 50 tokens; a head that looks one token back misses them all
-    assert full["induction_uniform"][0] == near((1 / np.arange(26, 51)).mean())
-    assert full["induction_offset"][0] == 0.0
 
 
 TOLD = np.array([[0.2, 1.0, 0.9], [0.8, 0.1, 0.3]])
@@ -219,6 +205,10 @@ TOLD = np.array([[0.2, 1.0, 0.9], [0.8, 0.1, 0.3]])
 def test_the_head_that_tells_most_is_taken_where_none_looks_at_places():
     assert most_informative_head({"mutual_information": TOLD}) == (0, 1)
     assert most_informative_head({"mutual_information": torch.tensor(TOLD)}) == (0, 1)
+    unknown = np.full_like(TOLD, np.nan)
+    told = TOLD.copy()
+    told[0, 1] = np.nan
+    assert most_informative_head({"mutual_information": told, "special_token": unknown}) == (0, 2)
 
 
 @pytest.mark.parametrize("place", PLACES)
@@ -227,13 +217,6 @@ def test_a_head_that_looks_at_places_tells_less_of_the_words(place):
     fixed[0, 1] = 0.5  # 1.0 becomes 0.5
     assert most_informative_head({"mutual_information": TOLD, place: fixed}) == (0, 2)
     assert place in METRICS
-
-
-def test_what_is_not_defined_is_neither_told_nor_fixed():
-    unknown = np.full_like(TOLD, np.nan)
-    told = TOLD.copy()
-    told[0, 1] = np.nan
-    assert most_informative_head({"mutual_information": told, "special_token": unknown}) == (0, 2)
 
 
 @pytest.mark.parametrize(

@@ -50,9 +50,6 @@ def test_the_record_is_the_live_one(stored, live):
         same(getattr(stored.record, name), getattr(live.record, name))
     assert len(stored.record.W_O) == len(live.record.W_O) == 4
     assert all(map(torch.equal, stored.record.W_O, live.record.W_O))
-
-
-def test_what_is_said_of_the_model_is_true(stored, live):
     assert stored.model == live.model
 
 

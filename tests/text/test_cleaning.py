@@ -1,7 +1,5 @@
 """Typed text as Unicode: what cleaning changes and refuses, what a label shows, what a word is."""
 
-from __future__ import annotations
-
 import inspect
 import unicodedata
 from itertools import pairwise

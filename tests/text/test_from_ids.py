@@ -1,7 +1,5 @@
 """Records and runs of ids: of a generation, a padded batch, a pair, a chat, and of no text."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

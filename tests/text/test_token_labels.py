@@ -1,7 +1,5 @@
 """Labels and words of tokens, over small tokenizers of every kind, with offsets and without."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 
@@ -40,6 +38,7 @@ def test_wordpiece_labels_keep_the_spelling() -> None:
     assert found[:3] == ["[CLS]", "The", "CAT"]
     assert found[-2:] == ["☃ [UNK]", "[SEP]"]
     assert "".join(content(encoded)).replace(" [UNK]", "") == "TheCATsätonZyxwv☃"
+    assert labels(encode(make("tiny_bert"), "…", max_length=9))[1:-1] == ["… 1/3", "… 2/3", "… 3/3"]
 
 
 def test_byte_level_labels() -> None:
@@ -74,10 +73,6 @@ def test_unigram_labels() -> None:
     mark = encoded.tokens[labels(encoded).index("☃ <unk>") - 1]
     assert (mark.text, mark.start, mark.end) == ("␠", 8, 8)
     assert mark.word == encoded.tokens[labels(encoded).index("☃ <unk>")].word
-
-
-def test_one_character_that_normalises_to_several_tokens() -> None:
-    assert labels(encode(make("tiny_bert"), "…", max_length=9))[1:-1] == ["… 1/3", "… 2/3", "… 3/3"]
 
 
 @pytest.mark.parametrize("name", ["wordpiece", "tiny_bert", "bert_class"])
@@ -201,13 +196,10 @@ def test_slow_wordpiece(tmp_path: Path) -> None:
     assert short.n_truncated == 5
 
 
-def test_bytes() -> None:
+def test_bytes_and_code_points() -> None:
     encoded = encode(make("byt5"), "a é\n", max_length=30)
     assert labels(encoded) == ["a", "␠", "⟨C3⟩", "⟨A9⟩", "⏎", "</s>"]
     assert words(encoded) == [0, 1, 1, 1, 2, None]
-
-
-def test_code_points() -> None:
     encoded = encode(make("canine"), "a é", max_length=30)
     assert content(encoded) == ["a", "␠", "é"]
 
