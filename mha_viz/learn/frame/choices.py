@@ -71,6 +71,27 @@ class Choices:
         """
         return self._one_of(st.select_slider, name, label, options, default, **look)
 
+    def walk(
+        self, name: str, label: str, options: Mapping[T, str], default: T, **look: Unpack[Look]
+    ) -> T:
+        """Draw a slider over steps beside buttons that go back and forth; arguments as for `slide`.
+
+        With the focus on the slider, the arrow keys do so as well.
+        """
+        steps = list(options)
+        step = self.get(name, default, among(steps))
+        for button, way in (("Back", -1), ("Next", 1)):
+            number = steps.index(step) + way
+            st.button(
+                button,
+                icon=f":material/arrow_{'forward' if way > 0 else 'back'}:",
+                key=self.key(button),
+                disabled=not 0 <= number < len(steps),
+                on_click=guarded(self.set),
+                args=(name, steps[number % len(steps)]),
+            )
+        return self.slide(name, label, options, default, **look)
+
     def menu(
         self, name: str, label: str, options: Offered[T], default: T, **look: Unpack[Look]
     ) -> T:
@@ -80,6 +101,27 @@ class Choices:
     def segments(self, name: str, label: str, options: Offered[T], default: T) -> T:
         """Draw buttons side by side, of which one is pressed; arguments as for `slide`."""
         return self._one_of(st.segmented_control, name, label, options, default, wrap=True)
+
+    def several(
+        self, name: str, label: str, options: Mapping[str, str], usual: Sequence[str]
+    ) -> list[str]:
+        """Draw a menu of which several may be chosen; `usual` are, as long as nothing is chosen."""
+
+        def read(raw: str) -> str:
+            keys = raw.split(",") if raw else []
+            if len(set(keys)) != len(keys) or not set(keys) <= options.keys():
+                raise ValueError
+            return raw
+
+        def take(picked: list[str]) -> None:
+            keys = [key for key in options if key in picked]
+            self.set(name, "" if keys in ([], list(usual)) else ",".join(keys))
+
+        raw = self.get(name, "", read)
+        chosen = raw.split(",") if raw else list(usual)
+        shown: dict[str, Any] = {"value": chosen, "format_func": options.__getitem__}
+        selection.control(self.key(name), st.multiselect, label, list(options), take=take, **shown)
+        return chosen
 
     def seed(self, name: str = "seed", label: str = "Seed", *, width: int) -> int:
         """Let one of ten random draws be chosen; arguments as for `slide`."""

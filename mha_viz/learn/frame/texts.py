@@ -34,6 +34,10 @@ class Texts(texts.Texts):
         """Draw one text."""
         st.markdown(self(name, **values))
 
+    def header(self, name: str, /, **values: object) -> None:
+        """Draw one text as a heading."""
+        st.header(self(name, **values), anchor=False)
+
     def caption(self, name: str, /, **values: object) -> None:
         """Draw one text in small type."""
         st.caption(self(name, **values))
@@ -113,6 +117,13 @@ class Texts(texts.Texts):
         if frames:
             choices.play(name, value, frames, played)
         return value
+
+    def table(self, name: str, rows: Sequence[Sequence[object]], /, **values: object) -> Any:
+        """Return a table of rows, whose columns a table of labels declares."""
+        import pandas as pd
+
+        columns = list(self._table(name, values).values())
+        return pd.DataFrame(rows, columns=columns if rows else None)
 
     def lines(self, name: str, /, **values: object) -> dict[str, Any]:
         """Return the texts of a figure of lines, and how its axes are, for `charts.lines`."""
