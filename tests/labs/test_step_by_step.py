@@ -11,8 +11,8 @@ from mha_viz.learn.activations import record_activations, spread
 from mha_viz.learn.frame.matrix_step import largest_products
 from mha_viz.learn.labs.step_by_step import code as step_code
 from mha_viz.learn.labs.step_by_step import numbers as lab
-from mha_viz.learn.labs.step_by_step.code import BUGS, run_taught, taught_code
-from mha_viz.learn.labs.step_by_step.tables import step_notes, step_text
+from mha_viz.learn.labs.step_by_step.code import run_taught, taught_code
+from mha_viz.learn.labs.step_by_step.tables import BUGS, step_notes, step_text
 from tests.making.comparing import close
 from tests.making.families import build
 
@@ -37,7 +37,9 @@ def test_the_walk_ends_where_the_models_own_attention_does(shipped):
         assert not found.from_model
         for name, (largest, size) in found.differences.items():
             assert largest < 1e-5 * max(size, 1), name
-        assert found.differences["output"] == lab.gap(found.output, found.activations.output)
+        assert found.differences["output"] == lab.gap(
+            found.matrices["output"], found.matrices["theirs"]
+        )
 
 
 def test_the_mask_can_be_switched_on_and_off(shipped):
@@ -45,14 +47,18 @@ def test_the_mask_can_be_switched_on_and_off(shipped):
     seen = record_activations(model, record, 1)
     found = {on: lab.step_by_step(model, record, 1, 2, seen, on) for on in (None, True, False)}
     own, other = found[record.causal], found[not record.causal]
-    assert (own.switched, other.switched) == (False, True)
-    close(own.pattern, found[None].pattern)
-    later = torch.ones(len(own.key), len(own.key)).triu(1).bool()
+    assert (own.causal, other.causal) == (record.causal, not record.causal)
+    close(own.matrices["weights"], found[None].matrices["weights"])
+    later = torch.ones(len(own.matrices["Kᵀ"].T), len(own.matrices["Kᵀ"].T)).triu(1).bool()
     for on in (True, False):
-        raw = found[on].scaled.masked_fill(later, -torch.inf) if on else found[on].scaled
-        close(found[on].masked, raw)
-        close(found[on].pattern, raw.softmax(-1))
-        close(found[on].z[2], raw.softmax(-1) @ found[on].value)
+        raw = (
+            found[on].matrices["scores"].masked_fill(later, -torch.inf)
+            if on
+            else found[on].matrices["scores"]
+        )
+        close(found[on].matrices["masked"], raw)
+        close(found[on].matrices["weights"], raw.softmax(-1))
+        close(found[on].matrices["z"], raw.softmax(-1) @ found[on].matrices["V"])
     assert not other.from_model and other.differences["output"][0] > 1e-2  # which the mask did
     assert other.differences["pattern"][0] > 0.1
 
@@ -65,12 +71,12 @@ def test_the_ten_lines_give_the_same_numbers(shipped, text, on, capsys):
     record = model.trace(text, keep=EVERYTHING)
     found = lab.step_by_step(model, record, 1, 3, record_activations(model, record, 1), on)
     code = step_code.pytorch_code(found, record, model.name, 1, 3)
-    assert len(step_code.ten_lines(found, 1, 3)) == 10
+    assert len(code.split("\n\n")[-1].splitlines()) == 10
     made: dict[str, torch.Tensor] = {}
     exec(code, made)
-    close(made["weights"][3], found.pattern)
-    close(made["z"], found.z)
-    close(made["output"], found.output)
+    close(made["weights"][3], found.matrices["weights"])
+    close(made["joined"], found.matrices["joined"])
+    close(made["output"], found.matrices["output"])
     assert "tensor" in capsys.readouterr().out
 
 
@@ -89,34 +95,34 @@ def test_the_ten_lines_of_families_that_do_more(family, part):
         "seen": seen,
         "W": spread(model.attention_weights(1, part)),
     }
-    exec("\n".join(step_code.ten_lines(found, 1, 0)), made)
-    close(made["z"], found.z)
-    close(made["output"], found.output)
+    exec(step_code.pytorch_code(found, record, family, 1, 0).split("\n\n")[-1], made)
+    close(made["joined"], found.matrices["joined"])
+    close(made["output"], found.matrices["output"])
 
 
 def test_every_step_follows_from_the_one_before(shipped):
     model, record = shipped
     found, weights = walk(model, record, 2, 5), model.attention_weights(2)
-    X = found.activations.X.numpy()
+    X = found.matrices["X"].numpy()
     q, k, v = (
         X @ getattr(weights, f"W_{m}")[5].numpy() + getattr(weights, f"b_{m}")[5].numpy()
         for m in "QKV"
     )
     close = dict(atol=2e-5, rtol=1e-4)
-    np.testing.assert_allclose(found.query, q, **close)
-    np.testing.assert_allclose(found.key, k, **close)
-    np.testing.assert_allclose(found.value, v, **close)
-    np.testing.assert_allclose(found.dots, q @ k.T, **close)
-    np.testing.assert_allclose(found.scaled, q @ k.T / np.sqrt(32), **close)
+    np.testing.assert_allclose(found.matrices["Q"], q, **close)
+    np.testing.assert_allclose(found.matrices["Kᵀ"].T, k, **close)
+    np.testing.assert_allclose(found.matrices["V"], v, **close)
+    np.testing.assert_allclose(found.matrices["Q Kᵀ"], q @ k.T, **close)
+    np.testing.assert_allclose(found.matrices["scores"], q @ k.T / np.sqrt(32), **close)
     hidden = np.triu(np.ones((len(X), len(X)), bool), 1) & record.causal
-    assert (np.isinf(found.masked.numpy()) == hidden).all()
+    assert (np.isinf(found.matrices["masked"].numpy()) == hidden).all()
     exp = np.where(hidden, 0, np.exp(q @ k.T / np.sqrt(32)))
     pattern = exp / exp.sum(1, keepdims=True)
-    np.testing.assert_allclose(found.pattern, pattern, **close)
-    np.testing.assert_allclose(found.z[5], pattern @ v, **close)
-    np.testing.assert_array_equal(found.joined[:, 5 * 32 : 6 * 32], found.z[5])
-    output = found.joined.numpy() @ found.W_O.numpy() + weights.b_O.numpy()
-    np.testing.assert_allclose(found.output, output, **close)
+    np.testing.assert_allclose(found.matrices["weights"], pattern, **close)
+    np.testing.assert_allclose(found.matrices["z"], pattern @ v, **close)
+    np.testing.assert_array_equal(found.matrices["joined"][:, 5 * 32 : 6 * 32], found.matrices["z"])
+    output = found.matrices["joined"].numpy() @ found.matrices["W_O"].numpy() + weights.b_O.numpy()
+    np.testing.assert_allclose(found.matrices["output"], output, **close)
 
 
 @pytest.mark.parametrize(
@@ -149,16 +155,16 @@ def test_each_bug_changes_the_code_once_and_the_outcome(shipped):
     model, record = shipped
     seen, weights = record_activations(model, record, 1), spread(model.attention_weights(1))
     right, pattern = run_taught(weights, seen.X, seen.Y, True)
-    for bug, (piece, _) in BUGS.items():
-        assert taught_code().count(piece) == 1
-        if bug == "attribute":
+    for name, bug in BUGS.items():
+        assert taught_code().count(bug[0]) == 1
+        if name == "attribute":
             with pytest.raises(AttributeError, match="d_k"):
                 run_taught(weights, seen.X, seen.Y, True, bug)
             continue
         wrong, other = run_taught(weights, seen.X, seen.Y, True, bug)
         assert wrong.shape == right.shape and (wrong - right).abs().max() > 0.5
         close(other.sum(-1), torch.ones(other.shape[:-1]))
-        if bug == "mask":  # only what comes after a token, and for the last one everything
+        if name == "mask":  # only what comes after a token, and for the last one everything
             assert (other.tril()[:, :-1] == 0).all() and (pattern.triu(1) == 0).all()
             close(other[:, -1], torch.full_like(other[:, -1], 1 / len(seen.X)))
 

@@ -2,7 +2,7 @@
 
 import zlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 from jaxtyping import Float
@@ -23,53 +23,41 @@ class Steps:
     """Every number from X to the attention output, for one head; where heads meet, for all.
 
     Args:
-        activations: the input and the output of the model's layer.
+        matrices: by name. What the layer reads, "X" and "Y" (token, d_model); the head's "W_Q",
+            "W_K", "W_V" and what they make, "X W_Q", "Y W_K", "Y W_V"; "Q", "Kᵀ" and "V", where
+            the model turns or scales them after the matrices (rotary positions, norms) its own;
+            "Q Kᵀ"; "scores", that times `scale`; "masked", -inf where the mask forbids; "weights",
+            softmax of it, or the model's own where it adds more than a mask; "z"; "joined", all
+            heads side by side; "W_O", the heads' slices below each other; "output", joined W_O +
+            b_O; "theirs", the model's own output; "difference", output minus that.
         weights: the layer's, float32, key heads repeated for the query heads that share them.
-        query, key: (token, d_head), value: (token, d_value); where the model turns or scales its
-            queries and keys after the matrices (rotary positions, norms), the model's own.
-        dots: Q K^T. scaled: dots times `scale`. masked: -inf where the mask forbids.
-        pattern: softmax of it, or the model's own where it adds more than a mask.
-        patterns: that of every head, (head, query, key).
-        z: (head, query, d_value). joined: (query, head * d_value), all heads side by side.
-        output: (query, d_model), joined W_O + b_O.
+        patterns: the weights of every head, (head, query, key).
+        scale: what Q Kᵀ is multiplied by.
         causal: whether later tokens are hidden here.
-        switched: whether the mask is another one than the model's own.
         n_kv_heads: how many key and value heads the query heads share.
         differences: what was compared with the model's own -> (largest difference, largest size).
         from_model: which of "query", "key", "value", "pattern" are the model's own, because the
             matrices alone do not give them.
     """
 
-    activations: LayerActivations
+    matrices: dict[str, Tensor]
     weights: AttentionWeights
-    query: Tensor
-    key: Tensor
-    value: Tensor
-    dots: Tensor
-    scaled: Tensor
-    masked: Tensor
-    pattern: Tensor
     patterns: Tensor
-    z: Tensor
-    joined: Tensor
-    output: Tensor
     scale: float
     causal: bool
-    switched: bool
     n_kv_heads: int
     differences: dict[str, tuple[float, float]]
-    from_model: tuple[str, ...]
+    from_model: list[str]
+
+    @property
+    def d_k(self) -> int:
+        """The width of a query."""
+        return self.matrices["Q"].shape[1]
 
     @property
     def has_usual_scale(self) -> bool:
         """True where scores are divided by the square root of d_k."""
-        return abs(self.scale - self.query.shape[1] ** -0.5) <= 1e-6
-
-    @property
-    def W_O(self) -> Tensor:
-        """(head * d_value, d_model), the heads' slices below each other."""
-        joined: Tensor = self.weights.W_O.flatten(0, 1)
-        return joined
+        return abs(self.scale - self.d_k**-0.5) <= 1e-6
 
 
 def step_by_step(
@@ -95,68 +83,61 @@ def step_by_step(
     >>> from mha_viz.learn.activations import record_activations
     >>> model = mv.load("tiny-gpt2")
     >>> record = model.trace("The cat sat.", keep=("pattern", "z", "query", "key", "value"))
-    >>> found = step_by_step(model, record, 0, 0, record_activations(model, record, 0))
-    >>> found.differences["output"][0] < 1e-4
+    >>> steps = step_by_step(model, record, 0, 0, record_activations(model, record, 0))
+    >>> steps.differences["output"][0] < 1e-4
     True
     """
     if not 0 <= head < record.n_heads:
         raise ArgumentError(f"head must lie in 0..{record.n_heads - 1}, got {head}.")
     layer_weights = model.attention_weights(layer, record.part)
-    weights = spread(layer_weights)
-    compared = _Comparison(1e-3 if model.dtype in (torch.float32, torch.float64) else 0.05)
-    query, key, value = _projected(weights, activations, record, layer, compared)
+    weights, X, Y = spread(layer_weights), activations.X, activations.Y
+    tolerance = 1e-3 if model.dtype in (torch.float32, torch.float64) else 0.05
+    compared = _Comparison(record, layer, tolerance)
+    projected = {
+        "query": _project(X, weights.W_Q, weights.b_Q),
+        "key": _project(Y, weights.W_K, weights.b_K),
+        "value": _project(Y, weights.W_V, weights.b_V),
+    }
+    query, key, value = (compared.choose(*computed) for computed in projected.items())
     scale = query.shape[-1] ** -0.5 if weights.scale is None else float(weights.scale)
-    masked = scores(query, key, causal=record.causal, scale=scale)
-    pattern = compared.choose("pattern", softmax(masked), record.pattern[layer])
-    switched = causal is not None and causal != record.causal
-    if switched:
-        if "pattern" in compared.from_model or record.is_cross:
-            raise ArgumentError(
-                "The mask can be switched only where scores are all that softmax takes, and where "
-                "queries and keys are the same tokens: take the model’s own mask here."
-            )
-        masked = scores(query, key, causal=bool(causal), scale=scale)
-        pattern = softmax(masked)
-        compared.differences["pattern"] = gap(pattern, record.pattern[layer])
+    masked, pattern = _weights(query, key, scale, causal, compared)
     mixed = z(pattern, value)
-    joined = mixed.transpose(0, 1).flatten(1)
-    output = joined @ weights.W_O.flatten(0, 1)
-    output = output if weights.b_O is None else output + weights.b_O
+    joined, W_O = mixed.transpose(0, 1).flatten(1), weights.W_O.flatten(0, 1)
+    output = joined @ W_O + (0.0 if weights.b_O is None else weights.b_O)
     compared.differences["z"] = gap(mixed, record.require("z")[layer])
     compared.differences["output"] = gap(output, activations.output)
+    of_heads = {"W_Q": weights.W_Q, "W_K": weights.W_K, "W_V": weights.W_V}
+    of_heads |= dict(zip(("X W_Q", "Y W_K", "Y W_V"), projected.values(), strict=True))
+    of_heads |= {"Q": query, "Kᵀ": key.mT, "V": value, "masked": masked}
+    of_heads |= {"weights": pattern, "z": mixed}
+    matrices = {name: tensor[head] for name, tensor in of_heads.items()}
+    for name, factor in (("Q Kᵀ", 1.0), ("scores", scale)):
+        matrices[name] = scores(query[[head]], key[[head]], scale=factor)[0]
+    matrices |= {"X": X, "Y": Y, "joined": joined, "W_O": W_O, "output": output}
+    matrices |= {"theirs": activations.output, "difference": output - activations.output}
+    is_causal = record.causal if causal is None else causal
     return Steps(
-        activations,
-        weights,
-        query[head],
-        key[head],
-        value[head],
-        dots=scores(query[[head]], key[[head]], scale=1.0)[0],
-        scaled=scores(query[[head]], key[[head]], scale=scale)[0],
-        masked=masked[head],
-        pattern=pattern[head],
-        patterns=pattern,
-        z=mixed,
-        joined=joined,
-        output=output,
-        scale=scale,
-        causal=record.causal != switched,
-        switched=switched,
-        n_kv_heads=len(layer_weights.W_K),
-        differences=compared.differences,
-        from_model=tuple(compared.from_model),
+        *(matrices, weights, pattern, scale, is_causal, len(layer_weights.W_K)),
+        *(compared.differences, compared.from_model),
     )
 
 
+@dataclass
 class _Comparison:
-    """Tensors beside the model's own: how far they differ, and which are the model's."""
+    """Tensors of a layer beside the model's own: how far they differ, and which are the model's."""
 
-    def __init__(self, tolerance: float) -> None:
-        self.tolerance = tolerance
-        self.differences: dict[str, tuple[float, float]] = {}
-        self.from_model: list[str] = []
+    record: AttentionRecord
+    layer: int
+    tolerance: float
+    differences: dict[str, tuple[float, float]] = field(default_factory=dict)
+    from_model: list[str] = field(default_factory=list)
 
-    def choose(self, name: str, computed: Tensor, theirs: Tensor) -> Tensor:
+    def choose(self, name: str, computed: Tensor) -> Tensor:
         """Return what the matrices make, or the model's own where that is something else."""
+        if name == "pattern":
+            theirs = self.record.pattern[self.layer]
+        else:
+            theirs = self.record.for_query_heads(name, self.layer)
         difference, size = self.differences[name] = gap(computed, theirs)
         if difference <= self.tolerance * max(size, 1e-6):
             return computed
@@ -164,27 +145,27 @@ class _Comparison:
         return theirs
 
 
-def _projected(
-    weights: AttentionWeights,
-    activations: LayerActivations,
-    record: AttentionRecord,
-    layer: int,
-    compared: _Comparison,
-) -> list[Tensor]:
-    """Return queries, keys and values of all heads."""
-    projections = (
-        ("query", activations.X, weights.W_Q, weights.b_Q),
-        ("key", activations.Y, weights.W_K, weights.b_K),
-        ("value", activations.Y, weights.W_V, weights.b_V),
-    )
-    return [
-        compared.choose(
-            name,
-            tokens @ W if b is None else tokens @ W + b[:, None],
-            record.for_query_heads(name, layer),
+def _project(tokens: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    return tokens @ weight if bias is None else tokens @ weight + bias[:, None]
+
+
+def _weights(
+    query: Tensor, key: Tensor, scale: float, causal: bool | None, compared: _Comparison
+) -> tuple[Tensor, Tensor]:
+    """Return masked scores and weights of all heads, under the model's own mask or another."""
+    masked = scores(query, key, causal=compared.record.causal, scale=scale)
+    pattern = compared.choose("pattern", softmax(masked))
+    if causal in (None, compared.record.causal):
+        return masked, pattern
+    if "pattern" in compared.from_model or compared.record.is_cross:
+        raise ArgumentError(
+            "The mask can be switched only where scores are all that softmax takes, and where "
+            "queries and keys are the same tokens: take the model’s own mask here."
         )
-        for name, tokens, W, b in projections
-    ]
+    masked = scores(query, key, causal=bool(causal), scale=scale)
+    pattern = softmax(masked)
+    compared.differences["pattern"] = gap(pattern, compared.record.pattern[compared.layer])
+    return masked, pattern
 
 
 def gap(ours: Float[Tensor, "*ours"], theirs: Float[Tensor, "*theirs"]) -> tuple[float, float]:
@@ -230,7 +211,6 @@ def cross(queries: Sequence[str], keys: Sequence[str]) -> AttentionOutput:
         drawn = torch.Generator().manual_seed(zlib.crc32(word.encode("utf-8", "replace")))
         return 2 * torch.randn(_D_MODEL, generator=drawn)
 
-    crossed: AttentionOutput = layer(
+    return layer.forward(
         *(torch.stack([vector(word) for word in words]) for words in (queries, keys))
     )
-    return crossed

@@ -9,15 +9,14 @@ from torch import Tensor
 from mha_viz.core.attention.multi_head import AttentionWeights
 from mha_viz.core.layer_numbers import number_at
 from mha_viz.core.record.attention_record import AttentionRecord
-from mha_viz.learn.activations import LayerActivations, spread
+from mha_viz.learn.activations import LayerActivations, record_activations, spread
 from mha_viz.learn.frame import charts, layout
 from mha_viz.learn.frame.choices import Choices
 from mha_viz.learn.frame.texts import read_texts
-from mha_viz.learn.labs.step_by_step.page import activations_of
 from mha_viz.learn.labs.value_output import numbers as lab
 from mha_viz.plots.bars import token_bars
 from mha_viz.ui.heads import picking
-from mha_viz.ui.run import memory
+from mha_viz.ui.run import memory, reporting
 from mha_viz.ui.run.scene import Scene
 from mha_viz.ui.state import selection
 from mha_viz.ui.widgets import look
@@ -45,7 +44,9 @@ def _lab(choices: Choices, scene: Scene) -> None:
     view = selection.current()
     weights = model.attention_weights(view.layer, record.part)
     layer = words.layer_name(view.layer)
-    activations = activations_of(scene, model, view.layer)
+    read = partial(record_activations, model, record, view.layer)
+    n_bytes = 12 * len(record.tokens) * model.d_model
+    activations = reporting.cached(scene, "activations", view.layer, make=read, size=n_bytes)
     _merged(choices, record, weights, activations.Y)
     sizes = {"width": weights.W_O.shape[1], "d_model": model.d_model}
     TEXTS.fold(choices, "rank", partial(_rank, choices, scene, weights), **sizes)
