@@ -180,8 +180,10 @@ def test_typed_heads_have_the_largest_weight_of_their_pair(models):
     model = mv.load("tiny-gpt2")
     record = model.trace(lab.EXAMPLE).merge_words()
     labels = list(record.labels)
-    for found in lab.typed_heads(model, None):
-        query, key = labels.index(found.query), labels.index(found.key)
+    typed = lab.typed_heads(model, None)
+    assert typed.keys() == lab.TYPES.keys()
+    for kind, (head, weight, random) in typed.items():
+        query, key = map(labels.index, lab.TYPES[kind])
         largest = record.pattern[:, :, query, key]
-        assert found.weight == pytest.approx(float(largest.max())) and found.random is None
-        assert largest[found.head] == largest.max()
+        assert weight == pytest.approx(float(largest.max())) and random is None
+        assert largest[head] == largest.max()

@@ -5,6 +5,7 @@ weight. It counts only beside two opponents that know nothing of language: one s
 the same, and the best head of the same model with random weights.
 """
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -135,18 +136,17 @@ def measure(
 
     def strongest_of(network: AttentionModel) -> list[Attended | None]:
         nonlocal done
-        weights_by_text: dict[str, Words] = {}
+        by_text: dict[str, Words | None] = {}
         for i in range(0, len(texts), size := _batch(network)):
-            if size == 1:
-                records = [network.trace(texts[i], keep=("pattern",))]
+            batch, keep = texts[i : i + size], ("pattern",)
+            if size > 1:
+                records = network.trace_batch(batch, keep=keep)
             else:
-                records = network.trace_batch(texts[i : i + size], keep=("pattern",))
-            weights = {record.text: word_weights(record) for record in records}
-            weights_by_text |= {text: words for text, words in weights.items() if words is not None}
+                records = [network.trace(*batch, keep=keep)]
+            by_text |= {record.text: word_weights(record) for record in records}
             done += 1
             on_step(done)
-        causal = network.causal
-        return [collect_attended(relation, weights_by_text, causal=causal) for relation in selected]
+        return [collect_attended(relation, by_text, causal=network.causal) for relation in selected]
 
     trained = strongest_of(model)
     random = [strongest_of(untrained_copy(model, seed)) for seed in range(n_seeds)]
@@ -183,25 +183,20 @@ def word_weights(record: AttentionRecord) -> Words | None:
         the words (a text that was cut off, a tokenizer with words of its own).
     """
     merged = record.merge_words()
-    positions = word_places(merged)
+    typed = [t.text if t.start is None else merged.text[t.start : t.end] for t in merged.tokens]
+    is_word = [any(map(str.isalpha, text)) for text in typed]
+    positions = [i for i, t in enumerate(merged.tokens) if is_word[i] and not t.is_special]
     if len(positions) != len(words_of(record.text)):
         return None
     return merged.pattern[:, :, positions][..., positions]
 
 
-def word_places(merged: AttentionRecord) -> list[int]:
-    """Return the tokens of a record with merged words that are words."""
-    typed = [t.text if t.start is None else merged.text[t.start : t.end] for t in merged.tokens]
-    is_word = [any(map(str.isalpha, text)) for text in typed]
-    return [i for i, t in enumerate(merged.tokens) if is_word[i] and not t.is_special]
-
-
 def collect_attended(
-    relation: Relation, weights: Mapping[str, Words], *, causal: bool
+    relation: Relation, weights: Mapping[str, Words | None], *, causal: bool
 ) -> Attended | None:
     """Collect the strongest words of every head; None where no pair counts.
 
-    `weights` are text -> (layer, head, word, word); texts that are missing do not count.
+    `weights` are text -> (layer, head, word, word); texts that are missing, or None, do not count.
     """
     pairs, strongest, weight = [], [], []
     for number, sentence in enumerate(relation.sentences):
@@ -237,11 +232,10 @@ def score_relation(
     """
     hits = trained.hits
     steps = torch.tensor([pair.key - pair.query for pair in trained.pairs])
-    by_offset = {step: (steps == step).float() for step in sorted(set(steps.tolist()))}
-    offset = max(by_offset, key=lambda step: float(by_offset[step].mean()))
+    by_step = (steps == (offset := best_step(steps.tolist()))).float()
     untrained = torch.cat([copy.hits.flatten(1) for copy in random if copy is not None], dim=1)
     by_chance = untrained[:, untrained.mean(0).argmax()]
-    baselines = [by_chance] if relation.is_offset else [by_chance, by_offset[offset]]
+    baselines = [by_chance] if relation.is_offset else [by_chance, by_step]
     sums = _by_sentence(trained, torch.stack([torch.ones_like(by_chance), *baselines], dim=1))
     heads = _by_sentence(trained, hits.flatten(1))
 
@@ -261,12 +255,22 @@ def score_relation(
         score=hits.mean(0),
         weight=trained.weight.mean(0),
         offset=offset,
-        offset_score=float(by_offset[offset].mean()),
+        offset_score=float(by_step.mean()),
         random_score=float(by_chance.mean()),
         lead=leads(torch.ones(1, len(sums)))[0],
         low=low,
         high=high,
     )
+
+
+def best_step(steps: Sequence[int]) -> int:
+    """Return the most frequent step between the words of pairs; of several, the smallest.
+
+    >>> best_step([3, 1, -2, 1])
+    1
+    """
+    counts = Counter(steps)
+    return max(sorted(counts), key=lambda step: counts[step])
 
 
 def _by_sentence(
@@ -278,39 +282,24 @@ def _by_sentence(
     return torch.zeros(len(set(numbers)), values.shape[1]).index_add_(0, rows, values)
 
 
-@dataclass(frozen=True)
-class TypedHead:
-    """The head that gives a pair of words of `EXAMPLE` the most weight.
-
-    Args:
-        kind: a key of `TYPES`. query, key: the words.
-        head: (layer, head). weight: its weight, in [0, 1].
-        random: the largest weight of any head of the untrained model, None without one.
-    """
-
-    kind: str
-    query: str
-    key: str
-    head: tuple[int, int]
-    weight: float
-    random: float | None
-
-
-def typed_heads(model: AttentionModel, untrained: AttentionModel | None) -> list[TypedHead]:
+def typed_heads(
+    model: AttentionModel, untrained: AttentionModel | None
+) -> dict[str, tuple[tuple[int, int], float, float | None]]:
     """Find for each type of head the strongest one on `EXAMPLE`, parts of words merged.
 
-    Nothing is returned where the model's tokens do not make the words.
+    Returns:
+        By the keys of `TYPES` the head that gives their pair of words the most weight, (layer,
+        head); that weight, in [0, 1]; and the largest of any head of the untrained model, None
+        without one. Nothing where the model's tokens do not make the words.
     """
     networks = (model,) if untrained is None else (model, untrained)
     traced = [word_weights(network.trace(EXAMPLE, keep=("pattern",))) for network in networks]
     weights, words = [part for part in traced if part is not None], words_of(EXAMPLE)
-    if len(weights) < len(networks):
-        return []
-    heads = []
-    for kind, pair in TYPES.items():
+    heads: dict[str, tuple[tuple[int, int], float, float | None]] = {}
+    for kind, pair in TYPES.items() if len(weights) == len(networks) else ():
         query, key = map(words.index, pair)
         trained, *baseline = (part[:, :, query, key] for part in weights)
         layer, head = divmod(int(trained.argmax()), trained.shape[1])
         random = float(baseline[0].max()) if baseline else None
-        heads.append(TypedHead(kind, *pair, (layer, head), float(trained.max()), random))
+        heads[kind] = (layer, head), float(trained.max()), random
     return heads
