@@ -9,16 +9,18 @@ import torch
 
 import mha_viz as mv
 from mha_viz.core.metrics import LABELS
-from mha_viz.errors import ArgumentError, ShapeError
+from mha_viz.errors import ArgumentError
 from mha_viz.learn.labs.find_the_head import numbers as game
 from mha_viz.learn.labs.find_the_head.numbers import (
     BY_KEY,
     TASKS,
-    board_of_pairs,
-    board_of_scores,
+    head_values,
+    make_board,
+    pair_values,
     points,
 )
 from mha_viz.reports.report import report
+from mha_viz.ui.run.reporting import of_kind
 
 TEXT = "The old dog slept while the young cat watched the old dog."
 SELF = BY_KEY["self"]
@@ -39,7 +41,8 @@ def test_the_best_head_is_the_metric_s_and_has_100_points(name):
         if task.needs != "pattern" or task.metric not in found.scores:
             continue
         scores = found.scores[task.metric]
-        board = board_of_scores(task, scores, game.labelled_heads(task, found.labels))
+        passing = [(one,) for one in of_kind(found, task.label)]
+        board = make_board(task, head_values(scores), passing)
         layer, head = divmod(int(scores.argmax()), record.n_heads)
         assert board.best == ((layer, head),)
         assert points(board, board.best) == (100 if board.passing else 50)
@@ -49,7 +52,7 @@ def test_the_best_head_is_the_metric_s_and_has_100_points(name):
 
 
 def test_points_are_half_rank_and_half_value():
-    board = board_of_scores(SELF, [[0.9, 0.1], [0.6, 0.4]], [(0, 0)])  # mean 0.5
+    board = make_board(SELF, head_values([[0.9, 0.1], [0.6, 0.4]]), [((0, 0),)])  # mean 0.5
     assert points(board, ((0, 0),)) == 100
     assert points(board, ((1, 0),)) == round(100 * (0.5 / 2 + 0.5 * 0.25))
     assert points(board, ((1, 1),)) == round(100 * (0.5 / 3))
@@ -60,21 +63,21 @@ def test_points_are_half_rank_and_half_value():
 
 
 def test_where_no_head_counts_nobody_is_right_and_the_nearest_half():
-    board = board_of_scores(SELF, [[0.3, 0.1]], [])
+    board = make_board(SELF, head_values([[0.3, 0.1]]), [])
     assert points(board, ()) == 100 and points(board, (), 1) == 90
     assert points(board, ((0, 0),)) == 50
 
 
 def test_equal_heads_share_a_rank():
-    board = board_of_scores(SELF, [[0.7, 0.7, 0.1]], [(0, 0), (0, 1)])
+    board = make_board(SELF, head_values([[0.7, 0.7, 0.1]]), [((0, 0),), ((0, 1),)])
     assert points(board, ((0, 0),)) == points(board, ((0, 1),)) == 100
-    same = board_of_scores(SELF, [[0.5, 0.5]], [(0, 0), (0, 1)])
+    same = make_board(SELF, head_values([[0.5, 0.5]]), [((0, 0),), ((0, 1),)])
     assert points(same, ((0, 1),)) == 100
 
 
 def test_twins_are_the_nearest_pair_in_any_order():
     distance = mv.head_similarity(mv.load("tiny-gpt2").trace(TEXT), "hellinger").numpy()
-    board = board_of_pairs(BY_KEY["twins"], distance, 8)
+    board = make_board(BY_KEY["twins"], pair_values(distance, 8))
     i, j = min(combinations(range(32), 2), key=lambda pair: distance[pair])
     assert board.best == (divmod(i, 8), divmod(j, 8))
     assert points(board, tuple(reversed(board.best))) == 100
@@ -83,18 +86,15 @@ def test_twins_are_the_nearest_pair_in_any_order():
 
 
 def test_what_is_not_defined_is_no_answer():
-    board = board_of_scores(SELF, torch.tensor([[0.2, math.nan]]), [(0, 1)])
+    board = make_board(SELF, head_values(torch.tensor([[0.2, math.nan]])), [((0, 1),)])
     assert list(board.values) == [((0, 0),)] and not board.passing
-    assert board_of_scores(SELF, np.full((2, 2), np.nan), []) is None
-    assert board_of_pairs(BY_KEY["twins"], np.full((3, 3), np.nan), 3) is None
+    assert make_board(SELF, head_values(np.full((2, 2), np.nan)), []) is None
+    assert make_board(BY_KEY["twins"], pair_values(np.full((3, 3), np.nan), 3)) is None
     with pytest.raises(ArgumentError, match="L0 H1 is no answer"):
         points(board, ((0, 1),))
-    with pytest.raises(ArgumentError, match="hints"):
-        points(board, ((0, 0),), 4)
-    with pytest.raises(ShapeError):
-        board_of_scores(SELF, [[1.0], [1.0, 2.0]], [])
 
 
 def test_hints_for_two_heads():
-    board = board_of_pairs(BY_KEY["twins"], [[0, 0.5, 0.1], [0.5, 0, 0.4], [0.1, 0.4, 0]], 1)
+    values = pair_values([[0, 0.5, 0.1], [0.5, 0, 0.4], [0.1, 0.4, 0]], 1)
+    board = make_board(BY_KEY["twins"], values)
     assert game.hints(board)[1:] == ("They are in L0 and L2.", "One of the two is L0 H0.")

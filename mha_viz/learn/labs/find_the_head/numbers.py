@@ -3,19 +3,20 @@
 import math
 import random
 import tomllib
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 from pathlib import Path
 from typing import Any
 
-from mha_viz.core.metrics import LABELS, METRICS, EarnedLabel
-from mha_viz.errors import ArgumentError, ShapeError
+import numpy as np
+
+from mha_viz.core.metrics import LABELS, METRICS
+from mha_viz.errors import ArgumentError
 
 Head = tuple[int, int]  # layer, head
 Answer = tuple[Head, ...]  # one head, or two; none is "no head does"
 HINT_COST = 10
-N_HINTS = 3
 _TIE = 1e-6  # values that differ by less are one
 SPARE_NATS = 0.01  # nats per token: a change of the loss that counts as none
 
@@ -43,9 +44,9 @@ class Task:
     needs: str = "pattern"
 
     @property
-    def may_be_none(self) -> bool:
-        """True if "no head does" can be right."""
-        return bool(self.label) or self.needs == "loss"
+    def is_pair(self) -> bool:
+        """True if an answer names two heads; for one, "no head does" can be right."""
+        return self.needs == "pairs"
 
     @property
     def on_paper(self) -> bool:
@@ -56,25 +57,19 @@ class Task:
         return self.needs != "loss" and "period" not in METRICS[self.metric].needs
 
     @property
-    def n_heads(self) -> int:
-        """The number of heads that an answer names."""
-        return 2 if self.needs == "pairs" else 1
-
-    @property
     def rule(self) -> str:
         """The condition that a head must meet to count."""
+        values: dict[str, Any] = {"sign": "more" if self.highest else "less", "least": SPARE_NATS}
         if self.label:
-            kind = "broad" if self.key == "broad" else "label"
-            least, title = LABELS[self.label].threshold, METRICS[self.metric].title
-            return _RULES[kind].format(title=title, least=least)
-        return _RULES[self.needs].format(sign="more" if self.highest else "less", least=SPARE_NATS)
+            values["title"] = METRICS[self.metric].title
+            values["least"] = LABELS[self.label].threshold
+        kind = "broad" if self.key == "broad" else "label" if self.label else self.needs
+        return _RULES[kind].format(**values)
 
 
 _TABLES = tomllib.loads(Path(__file__).with_name("tasks.toml").read_text("utf-8"))
 _RULES: dict[str, str] = _TABLES.pop("rules")
-TASKS = tuple(
-    Task(key, **table | {"hint": " ".join(table["hint"].split())}) for key, table in _TABLES.items()
-)
+TASKS = tuple(Task(key, **table) for key, table in _TABLES.items())
 BY_KEY = {task.key: task for task in TASKS}
 
 
@@ -111,8 +106,7 @@ class Board:
     def rank(self, answer: Answer) -> int:
         """Return 1 for the best; equal values share a rank."""
         sign = 1.0 if self.task.highest else -1.0
-        signed = sign * self._value(answer)
-        return 1 + sum(sign * value > signed + _TIE for value in self.values.values())
+        return 1 + sum(sign * (x - self.values[answer]) > _TIE for x in self.values.values())
 
     def share(self, answer: Answer) -> float:
         """Return the answer's place between the mean of all answers (0) and the best (1)."""
@@ -120,12 +114,7 @@ class Board:
         reach = self.values[self.best] - mean
         if abs(reach) <= _TIE:
             return 1.0
-        return min(max((self._value(answer) - mean) / reach, 0.0), 1.0)
-
-    def _value(self, answer: Answer) -> float:
-        if answer not in self.values:
-            raise ArgumentError(f"{names(answer)} is no answer to “{self.task.title}” here.")
-        return self.values[answer]
+        return min(max((self.values[answer] - mean) / reach, 0.0), 1.0)
 
 
 def points(board: Board, answer: Answer, n_hints: int = 0) -> int:
@@ -135,16 +124,16 @@ def points(board: Board, answer: Answer, n_hints: int = 0) -> int:
     Where any head that counts is right (a head that can go), all of them have 100. Where no head
     counts, "no head does" has 100, and a head half of what it would have. A hint costs 10.
 
-    >>> board = board_of_scores(BY_KEY["self"], [[0.9, 0.1, 0.5]], [(0, 0), (0, 2)])
+    >>> board = make_board(BY_KEY["self"], head_values([[0.9, 0.1, 0.5]]), [((0, 0),), ((0, 2),)])
     >>> [points(board, ((0, head),)) for head in range(3)], points(board, ((0, 0),), n_hints=2)
     ([100, 17, 25], 80)
     """
-    if not 0 <= n_hints <= N_HINTS:
-        raise ArgumentError(f"there are 0 to {N_HINTS} hints, got {n_hints}.")
     if not answer:
-        share = 0.0 if board.passing or not board.task.may_be_none else 1.0
+        share = 0.0 if board.passing or board.task.is_pair else 1.0
     else:
         answer = tuple(sorted(answer))
+        if answer not in board.values:
+            raise ArgumentError(f"{names(answer)} is no answer to “{board.task.title}” here.")
         rank = board.rank(answer)
         share = 1.0 if rank == 1 else 0.5 / rank + 0.5 * board.share(answer)
         if answer in board.passing and board.task.key == "spare":
@@ -154,53 +143,38 @@ def points(board: Board, answer: Answer, n_hints: int = 0) -> int:
     return max(round(100 * share) - HINT_COST * n_hints, 0)
 
 
-def board_of_scores(task: Task, scores: Any, passing: Collection[Head]) -> Board | None:
-    """Make the board of a task about one head; None where no head has a score.
+def make_board(
+    task: Task, values: Mapping[Answer, float], passing: Collection[Answer] = ()
+) -> Board | None:
+    """Make a task's board; None where no answer has a value, all being NaN.
 
-    `scores` are (layer, head), NaN is "not defined"; `passing` are the heads that count.
+    `passing` are the heads that count. Of pairs the best one does.
 
-    >>> board_of_scores(BY_KEY["self"], [[0.2, 0.7]], []).best
+    >>> make_board(BY_KEY["self"], head_values([[0.2, 0.7]])).best
     ((0, 1),)
     """
-    rows = [list(row) for row in scores]
-    if len({len(row) for row in rows}) != 1:
-        raise ShapeError("scores must be (layer, head), of one length.")
-    values: dict[Answer, float] = {
-        ((layer, head),): float(value)
-        for layer, row in enumerate(rows)
-        for head, value in enumerate(row)
-        if math.isfinite(float(value))
-    }
-    counts = frozenset((head,) for head in passing if (head,) in values)
-    return Board(task, values, counts) if values else None
-
-
-def board_of_pairs(task: Task, distance: Any, n_heads: int) -> Board | None:
-    """Make the board of a task about two heads; the nearest pair is right.
-
-    `distance` is (layer * head, layer * head). None where no pair has a value, all being NaN.
-
-    >>> board_of_pairs(BY_KEY["twins"], [[0.0, 0.3], [0.3, 0.0]], n_heads=2).best
-    ((0, 0), (0, 1))
-    """
-    values: dict[Answer, float] = {}
-    for i, j in combinations(range(len(distance)), 2):
-        if math.isfinite(value := float(distance[i][j])):
-            values[(divmod(i, n_heads), divmod(j, n_heads))] = value
-    if not values:
+    finite = {answer: value for answer, value in values.items() if math.isfinite(value)}
+    if not finite:
         return None
-    board = Board(task, values, frozenset())
-    return Board(task, values, frozenset([board.best]))
+    board = Board(task, finite, frozenset(passing).intersection(finite))
+    return replace(board, passing=frozenset([board.best])) if task.is_pair else board
 
 
-def labelled_heads(task: Task, labels: Sequence[Sequence[Sequence[EarnedLabel]]]) -> list[Head]:
-    """Return the heads that have earned the task's label: labels[layer][head]."""
-    return [
-        (layer, head)
-        for layer, row in enumerate(labels)
-        for head, earned in enumerate(row)
-        if any(earned_label.label.key == task.label for earned_label in earned)
-    ]
+def head_values(scores: Any) -> dict[Answer, float]:
+    """Return the values of one head each, from (layer, head)."""
+    return {(head,): float(x) for head, x in np.ndenumerate(np.asarray(scores, float))}
+
+
+def pair_values(distance: Any, n_heads: int) -> dict[Answer, float]:
+    """Return the values of two heads each, from (layer * head, layer * head).
+
+    >>> pair_values([[0.0, 0.3], [0.3, 0.0]], n_heads=2)
+    {((0, 0), (0, 1)): 0.3}
+    """
+    return {
+        (divmod(i, n_heads), divmod(j, n_heads)): float(distance[i][j])
+        for i, j in combinations(range(len(distance)), 2)
+    }
 
 
 def hints(board: Board, seed: int = 0) -> tuple[str, ...]:
@@ -208,31 +182,23 @@ def hints(board: Board, seed: int = 0) -> tuple[str, ...]:
 
     They do not tell whether the nearest head counts; that is part of the question.
 
-    >>> board = board_of_scores(BY_KEY["self"], [[0.9, 0.1], [0.1, 0.2], [0.3, 0.3]], [(0, 0)])
+    >>> values = head_values([[0.9, 0.1], [0.1, 0.2], [0.3, 0.3]])
+    >>> board = make_board(BY_KEY["self"], values, [((0, 0),)])
     >>> hints(board)[2]
     'The nearest is one of L0 H0, L0 H1, L1 H1.'
     """
     draw = random.Random(f"{seed} {board.task.key}")
-    best, layers = board.best, sorted({head[0] for answer in board.values for head in answer})
+    best, layers = board.best, {head[0] for answer in board.values for head in answer}
     best_layers = {layer for layer, _ in best}
-    decoys = [layer for layer in layers if layer not in best_layers] if len(layers) > 2 else []
+    decoys = sorted(layers - best_layers) if len(layers) > 2 else []
     near = sorted(best_layers | set(draw.sample(decoys, min(len(decoys), 1))))
-    where = " or ".join(f"L{layer}" for layer in near)
-    if board.task.n_heads == 2:
+    if board.task.is_pair:
         second = f"They are in {' and '.join(f'L{layer}' for layer in sorted(best_layers))}."
         return board.task.hint, second, f"One of the two is {names(best[:1])}."
     other_answers = [answer for answer in board.values if answer != best]
     few = sorted([best, *draw.sample(other_answers, min(len(other_answers), 2))])
-    third = f"The nearest is one of {', '.join(names(answer) for answer in few)}."
-    return board.task.hint, f"The head that comes nearest is in {where}.", third
-
-
-def shuffle_tasks(keys: Sequence[str], seed: int) -> list[str]:
-    """Shuffle tasks by a seed; 0 leaves them as they are."""
-    order = list(keys)
-    if seed:
-        random.Random(seed).shuffle(order)
-    return order
+    second = f"The head that comes nearest is in {' or '.join(f'L{layer}' for layer in near)}."
+    return board.task.hint, second, f"The nearest is one of {', '.join(map(names, few))}."
 
 
 def names(answer: Answer) -> str:
@@ -242,3 +208,27 @@ def names(answer: Answer) -> str:
     ('L0 H1 and L3 H7', 'no head')
     """
     return " and ".join(f"L{layer} H{head}" for layer, head in answer) or "no head"
+
+
+@dataclass
+class Game:
+    """Progress with the tasks of one model, text and seed.
+
+    Args:
+        number: of the task that is open, from 0.
+        answers, hints: by task, what was answered and how many hints were taken.
+        chosen: by task the heads that are shown, the newest last.
+    """
+
+    number: int = 0
+    answers: dict[str, Answer] = field(default_factory=dict)
+    hints: dict[str, int] = field(default_factory=dict)
+    chosen: dict[str, list[Head]] = field(default_factory=dict)
+
+    def points(self, boards: Mapping[str, Board]) -> dict[str, int]:
+        """Return the points of each task that is answered."""
+        return {
+            key: points(board, self.answers[key], self.hints.get(key, 0))
+            for key, board in boards.items()
+            if key in self.answers
+        }
