@@ -6,9 +6,9 @@ import pytest
 
 import mha_viz as mv
 from mha_viz.core.amounts import format_number
-from mha_viz.learn.labs.statements.measured import of_outputs, of_pattern, of_weights
-from mha_viz.learn.labs.statements.numbers import BY_KEY, STATEMENTS, judge
 from mha_viz.learn.labs.step_by_step.tables import STEPS
+from mha_viz.reports.textbook import BY_KEY, STATEMENTS, judge
+from mha_viz.reports.textbook_sides import of_outputs, of_pattern, of_weights
 from tests.making.comparing import near
 from tests.ui.compare_app import TEXT, check, figures, table, written
 from tests.ui.lab_app import count_heavy_calls, lab, link
@@ -47,8 +47,7 @@ GAME = "find-the-head-"
 
 
 def choose(app, *heads):
-    for slot, (layer, head) in enumerate(heads):
-        app.selectbox(key=f"{GAME}layer-{slot}").set_value(layer)
+    for slot, head in enumerate(heads):
         app.selectbox(key=f"{GAME}head-{slot}").set_value(head)
     app.run()
 

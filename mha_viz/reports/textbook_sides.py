@@ -1,4 +1,4 @@
-"""Lab 10: both sides of every statement, in every layer."""
+"""Both sides of every statement of textbook.py, in every layer of a model."""
 
 import math
 from collections.abc import Sequence
@@ -17,14 +17,37 @@ from mha_viz.core.metrics.layers import capacity, norm_statement, variance_state
 from mha_viz.core.metrics.outputs import rank_of_gram
 from mha_viz.core.metrics.parameters import diversity, subspace_overlap
 from mha_viz.core.metrics.spread import mutual_information
+from mha_viz.core.record.attention_record import AttentionRecord
+from mha_viz.engine.model import AttentionModel
+from mha_viz.errors import AttentionUnavailableError, NotKeptError
 from mha_viz.interventions.robustness import Robustness
-from mha_viz.learn.labs.statements.numbers import Sides
+from mha_viz.reports.textbook import Sides
 
 HARMED_SHARE = "share of heads beyond it"
 MAX_INFORMATION = "ln n, the most that there can be"
 # Of which shape they are is checked by the metrics, whose errors are for people.
 Pattern = Annotated[Tensor, "layer head query key"]
 Weights = Annotated[Tensor, "head d_model d_head"]
+
+
+def of_model(model: AttentionModel, space: str, part: str) -> dict[str, Sides]:
+    """Measure the statements about weights on "W_Q", "W_K", "W_V" or "W_O" of a part of a model.
+
+    Nothing is returned where it is not known where the family keeps its weights.
+    """
+    try:
+        layers = model.head_weights(space, part)
+    except (NotKeptError, AttentionUnavailableError):
+        return {}
+    return of_weights([layer.mT if space == "W_O" else layer for layer in layers])
+
+
+def of_record(record: AttentionRecord) -> dict[str, Sides]:
+    """Measure the statements about outputs and information on a text."""
+    of_text = of_pattern(record.pattern)
+    if record.z is None or not record.W_O:
+        return of_text
+    return of_outputs(record.z, record.W_O) | of_text
 
 
 def of_weights(weights: Sequence[Weights]) -> dict[str, Sides]:
@@ -39,58 +62,40 @@ def of_weights(weights: Sequence[Weights]) -> dict[str, Sides]:
     >>> float(sides["orthogonal"].left_side), float(sides["direct-sum"].left_side)
     (0.0, 4.0)
     """
-    overlap, largest = [], []
-    for layer in weights:
-        between = subspace_overlap([layer])
-        off = between[~torch.eye(len(between), dtype=torch.bool, device=between.device)]
-        overlap.append(off.mean())
-        largest.append(off.amax() if off.numel() else off.mean())
-    mean = torch.stack(overlap).cpu()
-    d_model, d_head = weights[0].shape[-2:]
-    chance = torch.full_like(mean, min(d_head / d_model, 1.0))
-    nearest = torch.stack(largest).to(mean)
-    more = {"nearest two": nearest, "random subspaces": chance}
-    return {
-        "orthogonal": Sides(mean, mean, torch.zeros_like(mean), scale=chance, more=more),
-        "direct-sum": _fill(weights),
-        "diversity": _differ(weights),
-    }
-
-
-def _differ(weights: Sequence[Tensor]) -> Sides:
-    """Compute each layer's diversity beside that of independent random matrices.
-
-    Their |cos| is |N(0, 1 / (d_model * d_head))|; D takes its mean over all pairs of heads.
-    """
-    diversities = torch.stack([diversity(layer) for layer in weights]).cpu()
     n_heads, d_model, d_head = weights[0].shape
+    off_diagonal, rows = ~torch.eye(n_heads, dtype=torch.bool), list[list[float]]()
+    for layer in weights:
+        between = subspace_overlap([layer]).cpu()[off_diagonal]
+        heads = layer.detach().double().cpu()
+        together = heads.transpose(0, 1).flatten(1)  # (d_model, head * d_head)
+        ranks = _rank(together), sum(map(_rank, heads)), rank_of_gram(together @ together.mT)
+        nearest = between.amax() if n_heads > 1 else math.nan
+        rows.append([float(x) for x in (between.mean(), nearest, *ranks, diversity(layer))])
+    overlap, nearest, dimension, total, effective, diverse = torch.tensor(rows).T
+    # |cos| of two random matrices is |N(0, 1 / (d_model * d_head))|; D is a mean over all pairs.
     spread = 1 / math.sqrt(d_model * d_head)
     mean = 1 - math.sqrt(2 / math.pi) * spread
     error = math.sqrt(1 - 2 / math.pi) * spread / math.sqrt(max(math.comb(n_heads, 2), 1))
-    right = torch.full_like(diversities, mean - 1.96 * error)
-    random = torch.full_like(diversities, mean)
-    return _certain(diversities, right, **{"mean of random matrices": random})
-
-
-def _fill(weights: Sequence[Tensor]) -> Sides:
-    together, apart, effective = [], [], []
-    for layer in weights:
-        rows = layer.detach().double().cpu().transpose(0, 1).flatten(1)  # (d_model, head * d_head)
-        together.append(_rank(rows))
-        apart.append(sum(_rank(head) for head in layer.detach().double().cpu()))
-        effective.append(float(rank_of_gram(rows @ rows.mT)))
-    dimension, total = (torch.tensor(counts, dtype=torch.float32) for counts in (together, apart))
-    width = torch.full_like(dimension, float(weights[0].shape[-2]))
-    more = {"sum of the heads’ dimensions": total, "effective rank": torch.tensor(effective)}
-    return Sides(dimension, dimension, width, met=dimension == total, more=more)
+    chance, width, random, least = (
+        torch.full_like(overlap, value)
+        for value in (min(d_head / d_model, 1.0), d_model, mean, mean - 1.96 * error)
+    )
+    near = {"nearest two": nearest, "random subspaces": chance}
+    counted = {"sum of the heads’ dimensions": total, "effective rank": effective}
+    zero, met = torch.zeros_like(overlap), dimension == total
+    return {
+        "orthogonal": Sides(overlap, overlap, zero, scale=chance, more=near),
+        "direct-sum": Sides(dimension, dimension, width, met=met, more=counted),
+        "diversity": _certain(diverse, least, **{"mean of random matrices": random}),
+    }
 
 
 def _rank(matrix: Tensor) -> int:
     """Count directions above the rounding of the float32 that the weights were."""
     short = matrix if matrix.shape[0] <= matrix.shape[1] else matrix.mT
-    squares = torch.linalg.eigvalsh(short @ short.mT).clamp(min=0.0)
     rounding = max(matrix.shape) * torch.finfo(torch.float32).eps
-    return int((squares > rounding**2 * squares.max()).sum())
+    gram = short @ short.mT  # its eigenvalues are the squares of the singular values
+    return int(torch.linalg.matrix_rank(gram, rtol=rounding**2, hermitian=True))
 
 
 def of_outputs(
@@ -167,17 +172,14 @@ def of_loss(tested: Robustness, n_layers: int) -> dict[str, Sides]:
     "failure" is the largest rise over the heads of a layer that were off, nats per token, beside
     the tolerance; NaN for a layer without such a head.
     """
-    rise = torch.full((n_layers,), torch.nan, dtype=tested.change.dtype)
-    mean = tested.change.mean(1)
-    harmed = torch.full_like(rise, torch.nan)
+    mean, rows = tested.change.mean(1), list[tuple[float, float]]()
     for layer in range(n_layers):
-        of_layer = mean[tested.heads[:, 0] == layer]
-        if len(of_layer):
-            rise[layer] = of_layer.max()
-            harmed[layer] = (of_layer > tested.tolerance).to(mean).mean()
-    return {
-        "failure": _certain(rise, torch.full_like(rise, tested.tolerance), **{HARMED_SHARE: harmed})
-    }
+        rise = mean[tested.heads[:, 0] == layer]
+        share = (rise > tested.tolerance).double().mean()
+        rows.append((float(rise.amax()), float(share)) if len(rise) else (math.nan, math.nan))
+    largest, harmed = torch.tensor(rows, dtype=mean.dtype).T
+    tolerance = torch.full_like(largest, tested.tolerance)
+    return {"failure": _certain(largest, tolerance, **{HARMED_SHARE: harmed})}
 
 
 def _certain(first: Tensor, second: Tensor, **more: Tensor) -> Sides:
