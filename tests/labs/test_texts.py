@@ -77,7 +77,7 @@ def _matching(lab: str, method: str, name: str) -> dict[str, list[str]]:
     taken = ".*" if name == "*" else re.escape(name).replace(r"\*", "[^.]+")
     if method in ("step", "fold", "predict", "question"):  # whose tables may hold more texts
         taken += rf"\.({'|'.join(KINDS[method][0] | KINDS[method][1])})"
-    elif method in (*KINDS, "labels", "control", "choose"):
+    elif method in (*KINDS, "labels", "table", "control", "choose"):
         taken += r"\.[^.]+"
     return {key: strings for key, strings in every.items() if re.fullmatch(taken, key)}
 
