@@ -95,8 +95,8 @@ def _solution(scene: Scene, board: Board) -> tuple[tuple[str, ...], bytes]:
     named = {"names": game.names(best), "metric": title(task), "value": values.pop(best)}
     lines = [TEXTS("sheet.answer" if board.passing else "sheet.nearest", **named)]
     if values:
-        others = "; ".join(f"{game.names(answer)} {value}" for answer, value in values.items())
-        lines.append(TEXTS("sheet.next", others=others))
+        next_best = "; ".join(f"{game.names(answer)} {value}" for answer, value in values.items())
+        lines.append(TEXTS("sheet.next", others=next_best))
     if task.label:
         counted = {"n_passing": len(board.passing), "n": len(board.values)}
         lines.append(TEXTS("sheet.label", label=LABELS[task.label], **counted))

@@ -37,15 +37,15 @@ def why(
 ) -> str:
     """Explain why a statement holds or fails in this layer, with the numbers that show it."""
     at = sides.at(layer)
-    left, right = at["left"], at["right"]
-    if math.isnan(left) or math.isnan(right):
+    first, second = at["left"], at["right"]
+    if math.isnan(first) or math.isnan(second):
         return TEXTS(f"undefined.{_reason(statement, record)}")
     word = judge(statement, sides)[layer].word
-    total = at.get("sum of all heads", right)  # of what the heads tell one by one
-    at |= {"holds": word == HOLDS, "ratio": left / right if right else math.nan}
-    at |= {"difference": left - right, "unused": right - left, "shared": total - right}
-    at |= {"twice": at.get("sum of the heads’ dimensions", left) - left}
-    at |= {"just below": right - statement.tolerance}
+    total = at.get("sum of all heads", second)  # of what the heads tell one by one
+    at |= {"holds": word == HOLDS, "ratio": first / second if second else math.nan}
+    at |= {"difference": first - second, "unused": second - first, "shared": total - second}
+    at |= {"twice": at.get("sum of the heads’ dimensions", first) - first}
+    at |= {"just below": second - statement.tolerance}
     values: dict[str, object] = {"layer": layer, "at": at, "statement": statement}
     if failures is not None:
         n_pairs = len(failures.pairs)

@@ -137,8 +137,8 @@ def _alike(choices: Choices, scene: Scene, layer: int) -> None:
         return pattern_coverage(record.pattern), coverage(record.require("z"), record.W_O)
 
     covered = reporting.cached(scene, "spans", make=spans)
-    looks, writes = ([side[layer] for side in both] for both in covered)
-    TEXTS.markdown("alike.text", layer=number, n=n, looks=looks, writes=writes)
+    attended, written = ([side[layer] for side in both] for both in covered)
+    TEXTS.markdown("alike.text", layer=number, n=n, looks=attended, writes=written)
 
 
 def _importance(choices: Choices, scene: Scene, failed: lab.Failures) -> None:
