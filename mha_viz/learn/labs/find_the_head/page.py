@@ -143,9 +143,9 @@ def _result(choices: Choices, scene: Scene, game: Game, board: Board, _: int) ->
 
 
 def _pictures(choices: Choices, scene: Scene, titled: list[tuple[str, Head]]) -> None:
-    """Draw heatmaps of one or two heads, side by side where there is room."""
+    """Draw heatmaps of heads, two beside each other where there is room."""
     width = 270 if len(titled) > 1 else None
-    columns = st.columns(2) * 2 if width else [st.container()]
+    columns = [c for _ in titled[::2] for c in st.columns(2)] if width else [st.container()]
     for number, (column, (title, head)) in enumerate(zip(columns, titled, strict=False)):
         with column:
             charts.head_picture(choices.key(f"picture-{number}"), scene.record, head, title, width)
