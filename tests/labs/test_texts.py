@@ -20,12 +20,14 @@ WITH_TEXTS = sorted(
 )
 QUESTION = {"question", "options", "because", "wrong"}
 LINES = {"title", "x_title", "y_title", "caption", "how_to_read"}
+FURTHER = {"name", "note", "x_axis", "y_axis", "height", "tick_step"}
 KINDS = {  # the required and the further texts that each method takes
     "step": ({"title", "statement"}, {"formula"}),
     "fold": ({"title"}, {"statement", "formula"}),
     "predict": (QUESTION, {"right"}),
     "question": (QUESTION, {"right"}),
-    "lines": (LINES, {"name", "note", "x_axis", "y_axis", "height"}),
+    "lines": (LINES, FURTHER),
+    "curves": (LINES, FURTHER),
     "figure": ({"name", "caption", "how_to_read"}, set()),
 }
 ARGUMENTS = {"formula", "right"}  # of methods, which are no values
@@ -44,8 +46,10 @@ def _calls(lab: str) -> list[tuple[str, list[str], ast.Call]]:
                 r"TEXTS(\.\w+)?", ast.unparse(node.func)
             ):
                 method = node.func.attr if isinstance(node.func, ast.Attribute) else "text"
-                names = _names(node.args[method in ("fold", "predict", "choose")])
-                if method in ("control", "choose"):
+                first = method in ("fold", "predict", "choose", "curves", "row")
+                last = None if method == "row" else first + 1
+                names = [name for part in node.args[first:last] for name in _names(part)]
+                if method in ("control", "choose", "row"):
                     names = [f"controls.{name}" for name in names]
                 found.append((method, names, node))
     return found
@@ -77,7 +81,7 @@ def _matching(lab: str, method: str, name: str) -> dict[str, list[str]]:
     taken = ".*" if name == "*" else re.escape(name).replace(r"\*", "[^.]+")
     if method in ("step", "fold", "predict", "question"):  # whose tables may hold more texts
         taken += rf"\.({'|'.join(KINDS[method][0] | KINDS[method][1])})"
-    elif method in (*KINDS, "labels", "table", "control", "choose"):
+    elif method in (*KINDS, "labels", "table", "control", "choose", "row"):
         taken += r"\.[^.]+"
     return {key: strings for key, strings in every.items() if re.fullmatch(taken, key)}
 

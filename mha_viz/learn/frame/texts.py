@@ -2,19 +2,21 @@
 
 A table is a step (`title`, `statement`, and `formula` where there is one), a question (`question`,
 `options`, `right`, `because`, and `wrong`: why each option fails), the texts of a figure (with
-`x_axis`, `y_axis` and `height` where it is one of lines), a control (`controls.NAME`: the `kind` is
-a method of `Choices`, the rest its arguments), or any strings. Values fill {placeholders}, and
-{size:number} writes a value as `format_number` does. A formula is LaTeX and holds none.
+`x_axis`, `y_axis` and `height` where it is one of lines, and its `lines` and `columns`), a control
+(`controls.NAME`: the `kind` is a method of `Choices`, the rest its arguments), or any strings.
+Values fill {placeholders}, and {size:number} writes a value as `format_number` does. A formula is
+LaTeX and holds none.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
+from types import MappingProxyType
 from typing import Any, cast
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from mha_viz.learn.frame import layout, questions
+from mha_viz.learn.frame import charts, layout, questions
 from mha_viz.learn.frame.choices import Choices
 from mha_viz.learn.frame.questions import Cover, Question
 from mha_viz.ui.widgets.messages import texts
@@ -124,6 +126,39 @@ class Texts(texts.Texts):
 
         columns = list(self._table(name, values).values())
         return pd.DataFrame(rows, columns=columns if rows else None)
+
+    def row(self, choices: Choices, *names: str) -> tuple[Any, ...]:
+        """Draw declared controls on one line, and return what is chosen."""
+        with layout.row():
+            return tuple(self.choose(choices, name) for name in names)
+
+    def curves(
+        self,
+        choices: Choices,
+        name: str,
+        table: Any,
+        axes: Mapping[str, Any] = MappingProxyType({}),
+        /,
+        **values: object,
+    ) -> None:
+        """Draw a figure of lines from the columns of a table, over its first one.
+
+        `NAME.lines` names the columns that are drawn; if there is none, all are, by their own
+        names. `NAME.columns` names those that the table below has, too, or calls otherwise. `axes`
+        are those that depend on numbers: see `LineAxes`; its `bands` are by column.
+        """
+        x, *columns = table.columns
+        labels = self._at(name).get("lines") or {column: column for column in columns}
+        headers = labels | self._at(name).get("columns", {})
+        bands = axes.get("bands", {})
+        options = {**axes, "bands": {labels[key]: band for key, band in bands.items()}}
+        charts.lines(
+            choices.key(name),
+            {label: table[key] for key, label in labels.items()},
+            x=table[x],
+            table=table[[x, *(key for key in headers if key != x)]].rename(columns=headers),
+            **options | self.lines(name, **values),
+        )
 
     def lines(self, name: str, /, **values: object) -> dict[str, Any]:
         """Return the texts of a figure of lines, and how its axes are, for `charts.lines`."""

@@ -1,18 +1,19 @@
 """Texts of a page on screen, which texts.toml in the page's folder declares.
 
 Values fill {placeholders}. {size:number} writes a value as `format_number` does, {size:.2g} with
-two digits, {share:.1%} as `format_share` does; a minus is never a hyphen.
+two digits, {share:.1%} as `format_share` does, {count:short} as `short`, and {size:bytes} as
+`of_bytes`; a minus is never a hyphen.
 """
 
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import reduce
 from importlib.resources import files
 from string import Formatter
 from typing import Any, TypedDict, TypeVar, cast
 
-from mha_viz.core.amounts import format_number, format_share, true_minus
+from mha_viz.core.amounts import format_number, format_share, of_bytes, short, true_minus
 
 
 class FigureTexts(TypedDict):
@@ -28,10 +29,17 @@ class KeyedTexts(FigureTexts):
     key: str
 
 
+_WRITERS: dict[str, Callable[[Any], str]] = {
+    "number": format_number,
+    "short": short,
+    "bytes": of_bytes,
+}
+
+
 class _Filler(Formatter):
     def format_field(self, value: Any, format_spec: str) -> str:
-        if format_spec == "number":
-            return format_number(value)
+        if format_spec in _WRITERS:
+            return _WRITERS[format_spec](value)
         if digits := re.fullmatch(r"\.([1-3])g", format_spec):
             return format_number(value, digits=int(digits[1]))
         if digits := re.fullmatch(r"\.([0-3])%", format_spec):
