@@ -1,5 +1,8 @@
 """Lab 8: counted operations, bytes and parameters are those that torch and transformers count."""
 
+from dataclasses import replace
+
+import pandas as pd
 import pytest
 import torch
 import transformers as tf
@@ -111,6 +114,14 @@ def test_both_stacks_of_an_encoder_decoder_and_shared_keys_are_counted():
     assert own.cache == 2 * 2 * 10 * 3 * 14 * 4
 
 
+def test_counts_too_large_for_64_bits_are_floats_in_tables():
+    sizes = lab.Sizes(**lab.MAX_SIZES)
+    last = lab.by_length(sizes, [64, 2**17]).iloc[-1]
+    exact = lab.costs(replace(sizes, n=2**17, n_read=2**17))
+    assert last.pattern == float(exact.pattern) and last.pairs == float(exact.pairs) > 2**63
+    assert lab.by_length(lab.Sizes(7, 12, 3), [5]).pairs.dtype == "int64"
+
+
 def test_largest_sizes_make_a_layer():
     sizes = lab.Sizes(**lab.MAX_SIZES)
     assert sizes.n_kv_heads == sizes.n_heads == 100_000
@@ -122,21 +133,23 @@ def test_largest_sizes_make_a_layer():
 def test_long_texts_are_done_some_heads_at_a_time_and_give_the_same_bytes(monkeypatch):
     monkeypatch.setattr(measured, "MAX_BYTES", 2 * 4 * 61**2)
     assert measured.heads_at_once(61, 8) == 2
-    assert measured.measure([(61, 32, 8)]).pattern == [4 * 8 * 61**2]
+    assert list(measured.measure([(61, 32, 8)]).times.pattern) == [4 * 8 * 61**2]
     monkeypatch.undo()
     assert measured.heads_at_once(4096, 64) * 4 * 4096**2 <= 2**27
 
 
 def test_the_exponent_is_the_power():
-    places = (64, 256, 512, 4096)
+    def times(lengths, seconds):
+        return pd.DataFrame({"n": lengths, "fastest_fused": [seconds(n) for n in lengths]})
+
     for power in (1.0, 1.5, 2.0):
-        seconds = [3e-7 * n**power for n in places]
-        assert measured.exponent(places, seconds) == pytest.approx(power)
+        measurements = times((64, 256, 512, 4096), lambda n, p=power: 3e-7 * n**p)
+        assert measured.exponent(measurements, "fused") == pytest.approx(power)
     # a constant beginning of every call hides in short texts: only the long ones count
-    seconds = [1e-2 + 1e-6 * n**2 for n in (64, 4096, 8192)]
-    assert measured.exponent((64, 4096, 8192), seconds, least=4096) == pytest.approx(2, abs=0.01)
+    measurements = times((64, 4096, 8192), lambda n: 1e-2 + 1e-6 * n**2)
+    assert measured.exponent(measurements, "fused", least=4096) == pytest.approx(2, abs=0.01)
     with pytest.raises(ArgumentError, match="needs two lengths"):
-        measured.exponent([64], [1.0])
+        measured.exponent(measurements, "fused", least=8192)
 
 
 def test_what_would_take_too_long_is_refused():

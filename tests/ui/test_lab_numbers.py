@@ -151,8 +151,8 @@ def test_convolution_numbers_are_those_of_conv2d_and_its_heads(monkeypatch):
     monkeypatch.setattr(
         charts, "matrix_formula", lambda x, title: formula(shown_sums.setdefault(title, x), title)
     )
-    app = lab("convolution", "both", "tiles", "sharpness", preset="edge", side="16", alpha="3",
-              row="3", column="5", **FOLDS)  # fmt: skip
+    app = lab("convolution", "both", "tiles", "sharpness-figure", preset="edge", side="16",
+              alpha="3", row="3", column="5", **FOLDS)  # fmt: skip
     check(app)
     picture = inputs.picture("house", 16)
     kernel = torch.tensor(inputs.kernel_numbers("edge", 3))[None, None]
@@ -223,6 +223,13 @@ def test_any_pattern_fits_are_shown_and_kept_under_their_settings(few_fit_steps)
 # -- cost ------------------------------------------------------------------------------------------
 
 
+def _rows(app, corner):
+    """Return the rows of the table in markdown whose first cell is `corner`, by their names."""
+    text = next(part.value for part in app.markdown if part.value.startswith(f"| {corner}"))
+    lines = ([cell.strip() for cell in line.strip("| ").split("|")] for line in text.splitlines())
+    return {name: cells for name, *cells in lines}
+
+
 def test_cost_tables_follow_the_controls():
     app = lab("cost", "growth", n_read="100", batch="8", **{"two-texts": "1", "fused": "1"})
     sizes = {"n": 50, "d_model": 512, "n_heads": 8, "n_kv_heads": 2}
@@ -230,15 +237,14 @@ def test_cost_tables_follow_the_controls():
         app.number_input(key=f"cost-{name}").set_value(value)
     check(app.run())
     cost = costs(Sizes(**sizes, n_layers=12, bytes_each=4, n_read=100, batch=8))
-    operations = table(app, "Operations", "one layer")["one layer"]
-    assert operations.iloc[-1] == short(cost.layer)
-    memory = table(app, "Memory", "12 layers").set_index("Memory")["12 layers"]
-    assert memory["key-value cache"] == of_bytes(cost.cache)
-    assert memory["attention weights, all kept"] == of_bytes(cost.pattern)
-    fused = table(app, "One layer").set_index("One layer")
-    assert fused.loc["products, fused", "n = 50"] == fused.loc["products, weights kept", "n = 50"]
-    assert fused.loc["memory, fused", "n = 100"] == of_bytes(4 * 8 * 8 * 100)
-    assert fused.loc["key-value cache", "n = 100"] == of_bytes(4 * 2 * 8 * 200 * 2 * 64)
+    operations, memory, fused = (_rows(app, name) for name in ("Operations", "Memory", "One layer"))
+    assert operations["together"][1] == short(cost.layer)
+    assert memory["key-value cache"][1] == of_bytes(cost.cache)
+    assert memory["attention weights, all kept"][1] == of_bytes(cost.pattern)
+    assert fused["One layer"] == ["n = 50", "n = 100"]
+    assert fused["products, fused"] == fused["products, weights kept"]
+    assert fused["memory, fused"][1] == of_bytes(4 * 8 * 8 * 100)
+    assert fused["key-value cache"][1] == of_bytes(4 * 2 * 8 * 200 * 2 * 64)
     assert {name: link(app)[name] for name in sizes} == {k: str(v) for k, v in sizes.items()}
 
 
@@ -298,7 +304,7 @@ def test_measured_times_and_bytes_are_those_of_the_settings(monkeypatch):
     found = app.session_state[f"{KEY}-start-results"][64, 2, 512, 0]
     shown = table(app, "n", "bytes, calculated")
     assert list(shown["n"]) == [64, 128, 256, 512]
-    assert list(shown["seconds, weights kept"]) == list(found.seconds["weights"][:4])
+    assert list(shown["seconds, weights kept"]) == list(found.times["weights"][:4])
     assert (shown["bytes of the weights, measured"] == shown["bytes, calculated"]).all()
     counted = costs(Sizes(512, 64, 2)).projections / found.speed
     assert shown["count: projections (seconds)"].iloc[-1] == pytest.approx(counted)

@@ -1,9 +1,9 @@
 """Lab 8: the time that attention takes on this machine, by text length and number of heads."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from functools import partial
 from timeit import repeat
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -22,30 +22,22 @@ WAYS = ("projections", "weights", "fused")
 Run = tuple[int, int, int]  # tokens, d_model, heads
 
 
-@dataclass(frozen=True)
-class Measured:
+class Measured(NamedTuple):
     """Times of layers, and the speed of the machine that took them.
 
     Args:
-        seconds: a row for each layer, the median of 5 runs; columns: "projections" (W_Q, W_K, W_V
-            and W_O), "weights" (scores, softmax, weights times V, with the weights in memory) and
-            "fused" (the same without ever keeping them).
-        fastest: the shortest of the runs, by way, which other work disturbs least.
-        pattern: bytes of the weights of each layer, counted from the tensors.
+        times: a row for each layer, with n, heads, d_k and the bytes of its `pattern`, counted from
+            the tensors. "projections" (W_Q, W_K, W_V and W_O), "weights" (scores, softmax, weights
+            times V, with the weights in memory) and "fused" (the same without ever keeping them)
+            are medians of 5 runs in seconds, and "fastest_projections" and so on the shortest,
+            which other work disturbs least.
         speed: products that this machine adds up in a second, in one large matrix product.
         threads: that torch used.
     """
 
-    seconds: pd.DataFrame
-    fastest: pd.DataFrame
-    pattern: list[int]
+    times: pd.DataFrame
     speed: float
     threads: int
-
-    def part(self, runs: slice) -> "Measured":
-        """Return the times of some of the layers."""
-        seconds, fastest, pattern = self.seconds[runs], self.fastest[runs], self.pattern[runs]
-        return replace(self, seconds=seconds, fastest=fastest, pattern=pattern)
 
 
 @torch.inference_mode()
@@ -62,11 +54,10 @@ def measure(
     Raises:
         ArgumentError: no layer, or sizes outside of that. ShapeError: heads that do not divide.
 
-    >>> measure([(4, 8, 2), (8, 8, 2), (8, 8, 4)]).pattern
+    >>> measure([(4, 8, 2), (8, 8, 2), (8, 8, 4)]).times.pattern.tolist()
     [128, 512, 1024]
     """
-    for n, d_model, n_heads in runs:
-        Sizes(n, d_model, n_heads)
+    sizes = [Sizes(n, d_model, n_heads) for n, d_model, n_heads in runs]
     if not runs or not all(n <= LENGTHS[-1] and d <= MAX_WIDTH for n, d, _ in runs):
         raise ArgumentError(
             f"Give layers of at most {LENGTHS[-1]:,} tokens of width {MAX_WIDTH:,}, got "
@@ -75,33 +66,32 @@ def measure(
     random = torch.Generator().manual_seed(seed)
     square = torch.ones(1024, 1024)
     speed = len(square) ** 3 / min(repeat(partial(torch.mm, square, square), number=1, repeat=3))
-    times: list[list[float]] = []  # of the runs, a way of a layer after the other
-    pattern = []
-    for n, d_model, n_heads in runs:
-        tokens = torch.randn(n, d_model, generator=random)
-        weights = torch.randn(d_model, 4 * d_model, generator=random) / d_model**0.5
-        joined = tokens @ weights[:, : 3 * d_model]
+    rows: list[dict[str, float]] = []
+    for layer in sizes:
+        tokens = torch.randn(layer.n, layer.d_model, generator=random)
+        weights = torch.randn(layer.d_model, 4 * layer.d_model, generator=random)
+        weights /= layer.d_model**0.5
+        joined = tokens @ weights[:, : 3 * layer.d_model]
         q, k, v = (
-            part.unflatten(1, (n_heads, -1)).transpose(0, 1).contiguous()
+            part.unflatten(1, (layer.n_heads, -1)).transpose(0, 1).contiguous()
             for part in joined.chunk(3, 1)
         )
-        ways: tuple[Callable[[], object], ...] = (
+        calls: tuple[Callable[[], object], ...] = (
             partial(torch.mm, tokens, weights),
             partial(_pattern_bytes, q, k, v),
             # with a batch axis, without which torch has no fused kernel and makes all weights
             partial(fused_z, q[None], k[None], v[None]),
         )
-        pattern.append(_pattern_bytes(q, k, v))
-        for run in ways:
-            run()  # the first time is slower: memory has to be allocated
-            times.append(repeat(run, number=1, repeat=RUNS))
+        row: dict[str, float] = {"n": layer.n, "heads": layer.n_heads, "d_k": layer.d_head}
+        row["pattern"] = _pattern_bytes(q, k, v)
+        rows.append(row)
+        for done, (way, call) in enumerate(zip(WAYS, calls, strict=True), 1):
+            call()  # the first time is slower: memory has to be allocated
+            seconds = repeat(call, number=1, repeat=RUNS)
+            row |= {way: float(np.median(seconds)), f"fastest_{way}": min(seconds)}
             if on_step is not None:
-                on_step(len(times))
-    seconds = np.array(times).reshape(len(runs), len(WAYS), -1)
-    median, fastest = (
-        pd.DataFrame(part, columns=WAYS) for part in (np.median(seconds, -1), seconds.min(-1))
-    )
-    return Measured(median, fastest, pattern, speed, torch.get_num_threads())
+                on_step(len(WAYS) * (len(rows) - 1) + done)
+    return Measured(pd.DataFrame(rows), speed, torch.get_num_threads())
 
 
 def _pattern_bytes(q: Tensor, k: Tensor, v: Tensor) -> int:
@@ -124,21 +114,21 @@ def heads_at_once(n: int, n_heads: int) -> int:
     return max(1, min(n_heads, MAX_BYTES // (4 * n**2)))
 
 
-def exponent(lengths: Sequence[int], seconds: Sequence[float], least: int = 0) -> float:
-    """Fit the slope of log time over log n by least squares: 1 is linear, 2 quadratic.
+def exponent(times: pd.DataFrame, way: str, least: int = 0) -> float:
+    """Fit the slope of log fastest time over log n by least squares: 1 is linear, 2 quadratic.
 
     Lengths below `least` are left out: there calls take longer to start than their work.
 
     Raises:
         ArgumentError: fewer than two lengths are left.
 
-    >>> round(exponent([64, 128, 256], [1.0, 4.0, 16.0]), 6)
+    >>> times = pd.DataFrame({"n": [64, 128, 256], "fastest_fused": [1.0, 4.0, 16.0]})
+    >>> round(exponent(times, "fused"), 6)
     2.0
     """
-    pairs = [pair for pair in zip(lengths, seconds, strict=True) if pair[0] >= least]
-    if len(pairs) < 2:
+    long = times[times.n >= least]
+    if len(long) < 2:
         raise ArgumentError(
-            f"A line needs two lengths of at least {least:,} tokens, got {list(lengths)}."
+            f"A line needs two lengths of at least {least:,} tokens, got {list(times.n)}."
         )
-    x, y = np.log(np.array(pairs).T)
-    return float(np.polyfit(x, y, 1)[0])
+    return float(np.polyfit(np.log(long.n), np.log(long[f"fastest_{way}"]), 1)[0])

@@ -1,19 +1,23 @@
 """Lab 8: operations, memory and key-value caches of attention, calculated."""
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
 import pandas as pd
 
+from mha_viz.core.amounts import format_share, of_bytes, short
 from mha_viz.core.reprs import count
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import ArgumentError, AttentionUnavailableError, NotKeptError, ShapeError
 from mha_viz.learn.activations import MATRICES
 from mha_viz.learn.frame.contents import read_records
 
-MAX_SIZES = dict(n=10_000_000, d_model=1_000_000, n_heads=100_000, n_kv_heads=100_000)
-MAX_SIZES |= dict(n_layers=10_000, bytes_each=8, n_read=10_000_000, batch=1_000_000)
+# Twice the longest text that the page takes: it is compared with one twice as long.
+MAX_SIZES = dict(n=20_000_000, d_model=1_000_000, n_heads=100_000, n_kv_heads=100_000)
+MAX_SIZES |= dict(n_layers=10_000, bytes_each=8, n_read=20_000_000, batch=1_000_000)
+LENGTHS = tuple(2**i for i in range(6, 18))  # 64 to 131,072 tokens
 
 
 @dataclass(frozen=True)
@@ -76,8 +80,7 @@ def divisors(number: int, most: int = MAX_SIZES["d_model"]) -> list[int]:
     >>> divisors(12, 4)
     [1, 2, 3, 4]
     """
-    low = {i for i in range(1, int(number**0.5) + 1) if number % i == 0}
-    return sorted(i for i in low | {number // i for i in low} if i <= most)
+    return [i for i in range(1, min(number, most) + 1) if number % i == 0]
 
 
 def _nearest(number: int, near: int) -> int:
@@ -109,6 +112,15 @@ class Costs(NamedTuple):
     row_sums: int
     activations: int
     cache: int
+
+    @property
+    def pairs(self) -> int:
+        """Operations on pairs of tokens in one layer: Q K^T, and weights times V."""
+        return self.scores + self.mixing
+
+    def times(self, factor: float) -> "Costs":
+        """Return all of it so many times."""
+        return Costs(*(part * factor for part in self))  # type: ignore[arg-type]
 
 
 def textbook_memory(sizes: Sizes) -> int:
@@ -171,6 +183,42 @@ def even_length(sizes: Sizes) -> int:
     1536
     """
     return sizes.d_model + sizes.d_head * sizes.n_kv_heads
+
+
+def by_length(sizes: Sizes, lengths: Iterable[int] = LENGTHS) -> pd.DataFrame:
+    """Return the costs of self-attention, a row for each length of the text.
+
+    Columns are n, those of `Costs`, and its `pairs`.
+
+    >>> by_length(Sizes(1, 8, 2), [4, 8]).pairs.tolist()
+    [256, 1024]
+    """
+    return _counted("n", {n: replace(sizes, n=n, n_read=n) for n in lengths})
+
+
+def by_heads(sizes: Sizes, most: int = 64) -> pd.DataFrame:
+    """Return the costs of one d_model in any number of heads that divides it, up to `most`.
+
+    Columns are heads, those of `Costs`, d_k, and `operations` and `weights`: products of a layer
+    and bytes of the pattern, each over that of one head.
+
+    >>> by_heads(Sizes(5, 12, 1)).weights.tolist()
+    [1.0, 2.0, 3.0, 4.0, 6.0, 12.0]
+    """
+    heads = divisors(sizes.d_model, most)
+    table = _counted("heads", {h: replace(sizes, n_heads=h, n_kv_heads=0) for h in heads})
+    first = table.iloc[0]
+    operations, weights = table.layer / first.layer, table.pattern / first.pattern
+    d_k = sizes.d_model // table.heads
+    return table.assign(operations=operations, weights=weights, d_k=d_k)
+
+
+def _counted(name: str, sizes: Mapping[int, Sizes]) -> pd.DataFrame:
+    """Return a row of costs for each size; a count that is too large for 64 bits is a float."""
+    counted = {number: costs(size) for number, size in sizes.items()}
+    rows = [{name: n, **cost._asdict(), "pairs": cost.pairs} for n, cost in counted.items()]
+    table = pd.DataFrame(rows)
+    return table.astype(dict.fromkeys(table.select_dtypes(object), float))
 
 
 # -- published models ------------------------------------------------------------------------------
@@ -246,6 +294,16 @@ def rows(n: int, bytes_each: int, model: AttentionModel | None = None) -> pd.Dat
     cache = table.n_layers * 2 * n * table.pop("n_kv_heads") * d_head * bytes_each
     pattern = table.n_layers * table.n_heads * n**2 * bytes_each
     return table.assign(pattern=pattern, cache=cache, source=sources).infer_objects()
+
+
+def written(table: pd.DataFrame, undefined: str) -> pd.DataFrame:
+    """Write the amounts of `rows` for people, parameters of attention with their share of all."""
+    attention = [
+        undefined if part is None else f"{short(part)} ({format_share(part / total)})"
+        for part, total in zip(table.attention, table.parameters, strict=True)
+    ]
+    ways = {"parameters": short, "pattern": of_bytes, "cache": of_bytes}
+    return table.assign(attention=attention, **table.transform(ways))
 
 
 def _counts(model: AttentionModel) -> tuple[int, int | None, int]:

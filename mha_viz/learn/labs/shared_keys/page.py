@@ -11,8 +11,8 @@ from mha_viz.learn.frame import charts, layout
 from mha_viz.learn.frame.choices import Choices
 from mha_viz.learn.frame.long_work import LabRun, offer_run
 from mha_viz.learn.frame.texts import read_texts
-from mha_viz.learn.labs.cost.numbers import costs, divisors
-from mha_viz.learn.labs.cost.page import LENGTHS, sizes_of
+from mha_viz.learn.labs.cost.numbers import LENGTHS, costs, divisors
+from mha_viz.learn.labs.cost.page import sizes_of
 from mha_viz.learn.labs.shared_keys import numbers as lab
 from mha_viz.learn.labs.shared_keys import recurrence
 from mha_viz.learn.labs.shared_keys.recurrence import KERNEL, KINDS, WIDTH, Reached
