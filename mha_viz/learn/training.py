@@ -8,7 +8,9 @@ import torch
 import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
-from torch.optim.lr_scheduler import LRScheduler
+from torch.optim.lr_scheduler import LambdaLR, LRScheduler
+
+from mha_viz.core.attention.multi_head import AttentionOutput, MultiHeadAttention
 
 N = TypeVar("N", bound=nn.Module)
 
@@ -32,6 +34,42 @@ def sinusoids(n_tokens: int, d_model: int) -> Float[Tensor, "token d_model"]:
 def normed(tokens: Float[Tensor, "*batch d_model"]) -> Float[Tensor, "*batch d_model"]:
     """Apply LayerNorm without parameters."""
     return F.layer_norm(tokens, tokens.shape[-1:])
+
+
+class Block(nn.Module):
+    """A transformer block: self-attention, cross attention if `crossed`, and an MLP.
+
+    Each part reads LayerNorm of the tokens (without parameters) and adds its output to them.
+    """
+
+    def __init__(self, d_model: int, n_heads: int, *, crossed: bool = False) -> None:
+        super().__init__()
+        self.attention = MultiHeadAttention(d_model, n_heads)
+        self.cross = MultiHeadAttention(d_model, n_heads) if crossed else None
+        self.mlp = nn.Sequential(
+            nn.Linear(d_model, 2 * d_model), nn.GELU(), nn.Linear(2 * d_model, d_model)
+        )
+
+    def forward(
+        self,
+        tokens: Float[Tensor, "batch token d_model"],
+        source: Float[Tensor, "batch key d_model"] | None = None,
+        *,
+        visible: Tensor | None = None,
+        causal: bool = False,
+    ) -> tuple[Float[Tensor, "batch token d_model"], Float[Tensor, "batch head token key"]]:
+        """Return the tokens after the block, and its cross attention's pattern or else its own.
+
+        `visible` says which tokens may be attended to, of the source where there is one.
+        """
+        mask = None if self.cross else visible
+        attention: AttentionOutput = self.attention(normed(tokens), mask=mask, causal=causal)
+        tokens = tokens + attention.output
+        if self.cross is not None:
+            attention = self.cross(normed(tokens), source, mask=visible)
+            tokens = tokens + attention.output
+        assert attention.pattern is not None
+        return tokens + self.mlp(normed(tokens)), attention.pattern
 
 
 @torch.no_grad()
@@ -67,6 +105,38 @@ def descend(
         if schedule is not None:
             schedule.step()
         yield step + 1
+
+
+def train(
+    network: nn.Module,
+    loss: Callable[[], Float[Tensor, ""]],
+    n_steps: int,
+    rate: float,
+    *,
+    warmup: int = 0,
+    beta: float = 0.98,
+    on_step: Callable[[int], object] | None = None,
+) -> None:
+    """Take steps of Adam, each on a loss computed anew.
+
+    Args:
+        network: whose parameters are trained.
+        loss: of a batch, which it draws.
+        n_steps: of Adam.
+        rate: the largest learning rate.
+        warmup: steps over which the rate grows; afterwards it falls to 0. 0: it is constant.
+        beta: of the running mean of squared gradients.
+        on_step: called with the number of steps done, now and then.
+    """
+
+    def schedule(step: int) -> float:
+        fall = (n_steps - step) / max(n_steps - warmup, 1)
+        return min((step + 1) / warmup, fall, 1) if warmup else 1.0
+
+    adam = torch.optim.Adam(network.parameters(), lr=rate, betas=(0.9, beta))
+    for done in descend(adam, loss, n_steps, LambdaLR(adam, schedule)):
+        if on_step is not None and done % 10 == 1:
+            on_step(done - 1)
 
 
 def weights_of(network: nn.Module) -> Float[Tensor, " weight"]:

@@ -8,8 +8,8 @@ from torch import nn
 from mha_viz.core import stored_runs
 from mha_viz.core.attention.multi_head import MultiHeadAttention
 from mha_viz.learn.frame.texts import read_texts
-from mha_viz.learn.labs.translation_and_pictures import digits, networks, numbers, translation
-from mha_viz.learn.training import with_weights
+from mha_viz.learn.labs.translation_and_pictures import digits, numbers, translation
+from mha_viz.learn.training import Block, with_weights
 from tests.making.comparing import close
 
 WIDTH, HEADS = 15, 5
@@ -26,10 +26,10 @@ def reading():
     return stored_runs.read(run)
 
 
-def as_ours(layer: nn.Module) -> networks.Block:
+def as_ours(layer: nn.Module) -> Block:
     """Our block with the weights of torch's layer."""
     crossed = isinstance(layer, nn.TransformerDecoderLayer)
-    block = networks.Block(WIDTH, HEADS, crossed=crossed).double()
+    block = Block(WIDTH, HEADS, crossed=crossed).double()
     block.attention = MultiHeadAttention.from_torch(layer.self_attn)
     if crossed:
         block.cross = MultiHeadAttention.from_torch(layer.multihead_attn)

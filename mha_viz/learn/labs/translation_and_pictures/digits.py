@@ -12,16 +12,14 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from mha_viz.core.metrics.flow import last_rollout
-from mha_viz.learn.labs.translation_and_pictures import networks
-from mha_viz.learn.labs.translation_and_pictures.networks import Block
-from mha_viz.learn.training import initialised, normed, weights_of
+from mha_viz.learn.training import Block, initialised, normed, train, weights_of
 
 FILE = Path(__file__).with_suffix(".safetensors")  # written by models/store_digits.py
 SIDE, PATCH = 8, 2  # pixels
 N_PATCHES = (SIDE // PATCH) ** 2
 CLASSES, N_TESTED = 10, 360
 D_MODEL, N_HEADS, N_LAYERS = 64, 4, 2
-STEPS, BATCH = 2_000, 64
+STEPS, WARMUP, BATCH = 2_000, 50, 64
 MAX_HIDDEN_SHARE = 0.5  # of the patches of a training picture
 HIDDEN = (0, 2, 4, 6, 8, 10, 12)  # patches
 N_DRAWS = 20  # of random patches
@@ -158,15 +156,16 @@ def learn(
     training, tested = read_digits(False), read_digits(True)
     random = torch.Generator().manual_seed(seed)
     network = initialised(VisionTransformer(), D_MODEL, random).double()
+    random = torch.Generator().manual_seed(seed)
 
-    def loss_of(random: torch.Generator) -> Tensor:
+    def loss() -> Tensor:
         chosen = torch.randint(len(training.labels), (BATCH,), generator=random)
         moved = _moved(training.pictures[chosen], torch.randint(3, (BATCH, 2), generator=random))
         share = (torch.rand(BATCH, 1, generator=random) * 2 - 1) * MAX_HIDDEN_SHARE  # below 0: none
         hidden = torch.rand(BATCH, N_PATCHES, generator=random) < share
         return F.cross_entropy(network(moved, hidden)[0], training.labels[chosen])
 
-    networks.train(network, loss_of, n_steps, 0.003, seed, on_step)
+    train(network, loss, n_steps, 0.003, warmup=WARMUP, on_step=on_step)
     hidden = accuracy_with_hidden(network, tested, seed)
     linear = linear_accuracy(training, tested)
     return Reading(weights_of(network), hidden["attention"][0], linear, hidden)

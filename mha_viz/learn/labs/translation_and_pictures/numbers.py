@@ -4,10 +4,12 @@ from collections.abc import Sequence
 from functools import partial
 from typing import NamedTuple
 
+import pandas as pd
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from mha_viz.core.metrics.flow import last_rollout
 from mha_viz.core.record.attention_record import AttentionRecord
 from mha_viz.core.stored_runs import StoredRun
 from mha_viz.learn.labs.translation_and_pictures import digits, translation
@@ -68,3 +70,16 @@ def read(weights: Float[Tensor, " weight"], picture: Float[Tensor, "row column"]
     likely = [logits.softmax(-1).mean(0) for logits in (unhidden, without, anyway)]
     tokens = ["class", *(f"patch {i}" for i in range(digits.N_PATCHES))]
     return Read(record(patterns, tokens), torch.stack(likely))
+
+
+def class_weights(record: AttentionRecord, layer: int) -> pd.DataFrame:
+    """Return the class token's weights on each patch: of a layer's heads, their mean, and rollout.
+
+    Rollout is that of all layers up to this one.
+    """
+    heads = record.pattern[layer, :, 0, 1:]
+    table = pd.DataFrame(heads.T.numpy(), columns=[f"head {i}" for i in range(digits.N_HEADS)])
+    table["mean of heads"] = heads.mean(0).numpy()
+    table["rollout"] = last_rollout(record.pattern[: layer + 1])[0, 1:].numpy()
+    table.insert(0, "patch", range(digits.N_PATCHES))
+    return table

@@ -9,7 +9,6 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from mha_viz.core.metrics.flow import last_rollout
 from mha_viz.learn.frame import charts, layout
 from mha_viz.learn.frame.choices import Choices
 from mha_viz.learn.frame.long_work import LabRun, offer_run
@@ -19,8 +18,6 @@ from mha_viz.learn.labs.translation_and_pictures.digits import Reading
 from mha_viz.learn.labs.translation_and_pictures.translation import Translating
 from mha_viz.plots.heatmap import head_tiles
 from mha_viz.plots.pictures import MatrixLook, number_matrix, overlay_cells
-from mha_viz.ui.widgets.components.number_table import number_tables
-from mha_viz.ui.widgets.exports import figures
 from mha_viz.ui.widgets.look import dark
 from mha_viz.ui.widgets.messages.notices import plain
 
@@ -77,24 +74,23 @@ def _sentence(choices: Choices, learned: Translating) -> None:
         st.info(TEXTS(f"sentence.{problem}", word=plain("".join(unknown[:1])), form=form))
         return
     record = numbers.translate(learned.weights, words)
-    written, pattern = record.labels, record.pattern[0]
+    pattern = record.pattern[0]
     with verdict_column:
-        framed = _framed(written, words, pattern.mean(0).argmax(-1).tolist())
-    look: MatrixLook = {"rows": written, "columns": words, "marked": framed, "cell": 21}
+        framed = _framed(record.labels, words, pattern.mean(0).argmax(-1).tolist())
+    look: MatrixLook = {"rows": record.labels, "columns": words, "marked": framed, "cell": 21}
     look |= {"diverging": False, "limits": (0.0, 1.0)}
-    heads = [
-        number_matrix(weights, TEXTS("heads.title", head=i, share=learned.aligned[i]), look)
-        for i, weights in enumerate(pattern)
-    ]
-    number_tables(heads, dark=dark(), key=choices.key("heads"))
-    TEXTS.caption("heads.alignment", learned=learned, form=form)
-    cells = pd.DataFrame(product(written, words), columns=["written", "English"])
-    figures.explain(
-        lambda: head_tiles(pattern[None], title=TEXTS("heads-figure.name"), dark=dark()),
-        key=choices.key("heads-figure"),
+    cells = pd.DataFrame(product(record.labels, words), columns=["written", "English"])
+    charts.cells(
+        choices.key("heads-figure"),
+        [
+            number_matrix(weights, TEXTS("heads.title", head=i, share=learned.aligned[i]), look)
+            for i, weights in enumerate(pattern)
+        ],
+        figure=lambda: head_tiles(pattern[None], title=TEXTS("heads-figure.name"), dark=dark()),
         table=cells.assign(**{f"head {i}": w.flatten().numpy() for i, w in enumerate(pattern)}),
         **TEXTS.figure("heads-figure", sentence=" ".join(words)),
     )
+    TEXTS.caption("heads.alignment", learned=learned, form=form)
 
 
 def _framed(
@@ -102,11 +98,9 @@ def _framed(
 ) -> list[tuple[int, int]]:
     """Say whether a translation is right; return the cells of the words that are translated."""
     text, correct = " ".join(written), translation.translate_by_rules(words)
-    if correct is None:
-        TEXTS.markdown("verdict.free", said=text)
-        return []
-    if tuple(written) != correct.target:
-        TEXTS.markdown("verdict.wrong", said=text, rules=" ".join(correct.target))
+    if correct is None or tuple(written) != correct.target:
+        verdict, rules = ("free", ()) if correct is None else ("wrong", correct.target)
+        TEXTS.markdown(f"verdict.{verdict}", said=text, rules=" ".join(rules))
         return []
     off = [f"{written[i]} → {words[k]}" for i, k in enumerate(largest) if k != correct.positions[i]]
     where = TEXTS("verdict.off" if off else "verdict.all", off=", ".join(off))
@@ -127,43 +121,37 @@ def _digit(choices: Choices, learned: Reading) -> None:
         layer = TEXTS.choose(choices, "layer", options=layers)
     picture = tested.pictures[matching[number]]
     read = numbers.read(learned.weights, picture)
-    patterns = read.record.pattern
-    heads = patterns[layer, :, 0, 1:]
-    weights = [*heads, heads.mean(0), last_rollout(patterns[: layer + 1])[0, 1:]]
-    names = [*(f"head {i}" for i in range(digits.N_HEADS)), *TEXTS.labels("overlays").values()]
-    side, high = digits.SIDE // digits.PATCH, max(float(part.max()) for part in weights)
-    unhidden, without, _ = read.probabilities
-    answer = int(unhidden.argmax())
-    columns = {name: part.numpy() for name, part in zip(names, weights, strict=True)}
+    table = numbers.class_weights(read.record, layer)
+    high = float(table.iloc[:, 1:].to_numpy().max())
     charts.cells(
         choices.key("overlays"),
         [
-            overlay_cells(picture, part.view(side, side), name, high=high, side=136)
-            for part, name in zip(weights, names, strict=True)
+            overlay_cells(
+                picture,
+                weights.to_numpy().reshape(-1, digits.SIDE // digits.PATCH),
+                name,
+                high=high,
+                side=136,
+            )
+            for name, weights in table.iloc[:, 1:].items()
         ],
-        table=pd.DataFrame({"patch": range(digits.N_PATCHES), **columns}),
+        table=table,
         **TEXTS.figure("overlays-figure", digit=digit, which=number, layer=layer),
     )
+    answer, without, _ = read.probabilities.argmax(-1).tolist()
     verdict = TEXTS("read.right" if answer == digit else "read.wrong", digit=digit)
-    values = {"likely": read.probabilities[:, answer], "without": int(without.argmax())}
+    values = {"likely": read.probabilities[:, answer], "without": without}
     TEXTS.markdown("read.text", answer=answer, verdict=verdict, lab=numbers, **values)
 
 
 @layout.part
 def _hidden(choices: Choices, learned: Reading) -> None:
     """Draw the share of digits read right against the number of hidden patches."""
-    six = {name: right[digits.HIDDEN.index(6)] for name, right in learned.hidden.items()}
-    orders = TEXTS.labels("orders")
-    lines = {orders[name]: right for name, right in learned.hidden.items()}
+    table = pd.DataFrame({"hidden": digits.HIDDEN, **learned.hidden})
     text, figure = st.columns((2, 3), gap="medium")
     with text:
-        TEXTS.step("hidden", learned=learned, lab=digits, six=six)
+        six = table.set_index("hidden").loc[6]
+        TEXTS.step("hide", learned=learned, lab=digits, six=six)
     with figure:
-        charts.lines(
-            choices.key("hidden"),
-            lines,
-            x=digits.HIDDEN,
-            levels={"guessing": 1 / digits.CLASSES},
-            table={"hidden": digits.HIDDEN, **lines},
-            **TEXTS.lines("hidden-figure", lab=digits),
-        )
+        axes = {"levels": {"guessing": 1 / digits.CLASSES}}
+        TEXTS.curves(choices, "hidden", table, axes, lab=digits)

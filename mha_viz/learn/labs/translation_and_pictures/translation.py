@@ -2,8 +2,7 @@
 
 import re
 import tomllib
-from collections.abc import Callable, Iterable, Sequence
-from itertools import chain, islice, repeat
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -12,9 +11,7 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from mha_viz.learn.labs.translation_and_pictures import networks
-from mha_viz.learn.labs.translation_and_pictures.networks import Block
-from mha_viz.learn.training import initialised, normed, sinusoids, weights_of
+from mha_viz.learn.training import Block, initialised, normed, sinusoids, train, weights_of
 
 WORDS: dict[str, dict[str, str]] = tomllib.loads(
     Path(__file__).with_name("language.toml").read_text("utf-8")
@@ -28,7 +25,7 @@ _INFLECTED = [stem + end for stem in _STEMS for end in "oa"]
 TARGET = ("", "", ".", *WORDS["noun"].values(), *WORDS["verb"].values(), *_INFLECTED)
 MAX_WORDS = 7  # words of a sentence
 D_MODEL, N_HEADS = 32, 4
-STEPS, BATCH = 500, 64
+STEPS, WARMUP, BATCH = 500, 50, 64
 SENTENCES, N_UNSEEN = 4_096, 500
 HELD_OUT = 5  # one of so many triples of subject, verb and object is in no training sentence
 
@@ -85,14 +82,14 @@ def draw_batch(count: int, random: torch.Generator, *, held_out: bool = False) -
         sentences.append((first, *before, subject, verb, second, *behind, other))
     pairs = [pair for pair in map(translate_by_rules, sentences) if pair is not None]
 
-    def padded(rows: Iterable[Iterable[int]], fill: int, width: int) -> Tensor:
-        return torch.tensor([list(islice(chain(row, repeat(fill)), width)) for row in rows])
-
-    return Batch(
-        padded((map(SOURCE.index, words) for words in sentences), PAD, MAX_WORDS),
-        padded(([*map(TARGET.index, pair.target), END] for pair in pairs), PAD, MAX_WORDS + 1),
-        padded((pair.positions for pair in pairs), -1, MAX_WORDS + 1),
-    )
+    source = torch.full((count, MAX_WORDS), PAD)
+    target, positions = (torch.full((count, MAX_WORDS + 1), fill) for fill in (PAD, -1))
+    for i, (words, pair) in enumerate(zip(sentences, pairs, strict=True)):
+        source[i, : len(words)] = torch.tensor([SOURCE.index(word) for word in words])
+        written = [*map(TARGET.index, pair.target), END]
+        target[i, : len(written)] = torch.tensor(written)
+        positions[i, : len(words)] = torch.tensor(pair.positions)
+    return Batch(source, target, positions)
 
 
 class Translator(nn.Module):
@@ -217,13 +214,15 @@ def learn(
     unseen = draw_batch(N_UNSEEN, torch.Generator().manual_seed(2**32 + seed), held_out=True)
     untrained = alignment_shares(network, unseen)
 
-    def loss_of(random: torch.Generator) -> Tensor:
+    random = torch.Generator().manual_seed(seed)
+
+    def loss() -> Tensor:
         chosen = torch.randint(SENTENCES, (BATCH,), generator=random)
         batch = Batch(*(part[chosen] for part in training))
         logits, _ = network(batch.source, shift_right(batch.target))
         return F.cross_entropy(logits.flatten(0, 1), batch.target.flatten(), ignore_index=PAD)
 
-    networks.train(network, loss_of, n_steps, 0.005, seed, on_step)
+    train(network, loss, n_steps, 0.005, warmup=WARMUP, on_step=on_step)
     written, _ = translate_ids(network, unseen.source)
     lengths = (unseen.source != PAD).sum(-1).double()
     return Translating(
