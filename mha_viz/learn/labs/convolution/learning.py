@@ -1,14 +1,17 @@
 """Lab 6, its training: a convolution and heads that could be one, on few and on many pictures."""
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import product
 
+import pandas as pd
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
+from torch.optim import Adam
 
 from mha_viz.core.attention.dot_product import softmax
 from mha_viz.errors import ArgumentError
@@ -138,7 +141,9 @@ def learn(
     for i, (count, kind) in enumerate(product(counts, KINDS)):
         training_set = strokes(count, seed)
         networks[kind] = network = _initialised(KINDS[kind](), seed)
-        for step in _train(network, training_set, n_steps, seed):
+        draws = torch.Generator().manual_seed(seed)
+        loss = partial(_batch_loss, network, training_set, draws)
+        for step in descend(Adam(network.parameters(), lr=_RATE), loss, n_steps):
             if on_step is not None and step % 20 == 0:
                 on_step(i * n_steps + step)
         unseen[kind].append(_accuracy(network, test_set))
@@ -149,14 +154,20 @@ def learn(
     return Learned(tuple(counts), unseen, training, heads.pattern().detach(), parameters)
 
 
+def accuracies(learned: Learned) -> pd.DataFrame:
+    """Return the shares judged right, a row for each count of pictures."""
+    shares = {"unseen": learned.unseen, "training": learned.training}
+    columns = {f"{kind}_{on}": share for on, by in shares.items() for kind, share in by.items()}
+    return pd.DataFrame({"pictures": learned.counts, **columns})
+
+
 def fewest(learned: Learned) -> dict[str, str]:
     """Say by kind after how many pictures nine in ten new ones are classified correctly."""
-    enough = {}
-    for kind, shares in learned.unseen.items():
-        counts = [n for n, share in zip(learned.counts, shares, strict=True) if share >= 0.9]
-        enough[kind] = (
-            f"{counts[0]} pictures" if counts else f"more than {learned.counts[-1]} pictures"
-        )
+    table, enough = accuracies(learned), {}
+    for kind in KINDS:
+        counts = table.pictures[table[f"{kind}_unseen"] >= 0.9]
+        least = f"more than {learned.counts[-1]}" if counts.empty else f"{counts.iloc[0]}"
+        enough[kind] = f"{least} pictures"
     return enough
 
 
@@ -170,16 +181,11 @@ def _initialised(network: nn.Module, seed: int) -> nn.Module:
     return network
 
 
-def _train(
-    network: nn.Module, pictures: tuple[Tensor, Tensor], n_steps: int, seed: int
-) -> Iterator[int]:
-    random = torch.Generator().manual_seed(seed)
-
-    def loss() -> Tensor:
-        drawn = torch.randint(len(pictures[0]), (BATCH,), generator=random)
-        return F.cross_entropy(network(pictures[0][drawn]), pictures[1][drawn])
-
-    return descend(torch.optim.Adam(network.parameters(), lr=_RATE), loss, n_steps)
+def _batch_loss(
+    network: nn.Module, pictures: tuple[Tensor, Tensor], random: torch.Generator
+) -> Tensor:
+    drawn = torch.randint(len(pictures[0]), (BATCH,), generator=random)
+    return F.cross_entropy(network(pictures[0][drawn]), pictures[1][drawn])
 
 
 @torch.no_grad()

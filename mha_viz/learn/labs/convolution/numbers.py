@@ -4,6 +4,8 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
+import numpy as np
+import pandas as pd
 import torch
 import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
@@ -27,6 +29,7 @@ Kernel = Float[Tensor, "out in size size"]
 # Weights that are in memory at a time. Smaller parts fit a cache better, and are slower where
 # another program takes a core: each of their steps waits for all threads.
 _MAX_WEIGHTS = 2**20
+_ROUNDING = 4e-6  # of float32, in sums whose largest number is 1
 
 
 def tokens(picture: Picture, width: int | None = None) -> Float[Tensor, "pixel d_model"]:
@@ -211,47 +214,106 @@ def gap(picture: Picture, kernel: Kernel, alpha: Number, border: str, exact: Out
     return float((attend(picture, kernel, alpha, border) - exact).abs().max())
 
 
-class Sharpness(NamedTuple):
-    """Largest |attention - convolution| for each alpha, beside the bound."""
+class Difference(NamedTuple):
+    """Largest |attention - convolution|, the bound of it, and the convolution's largest number."""
 
-    error: list[float]
-    bound: list[float]
+    largest: float
+    bound: float
+    most: float
+    is_rounding: bool  # whether float32 explains it
+
+
+def compare(
+    picture: Picture, kernel: Kernel, alpha: Number, exact: Output, ours: Output
+) -> Difference:
+    """Compare the output of heads with that of the convolution; arguments as in `attend`."""
+    largest = float((ours - exact).abs().max())
+    is_rounding = largest <= _ROUNDING * max(_norm(kernel), 1.0)
+    most = float(exact.abs().max())
+    return Difference(largest, max_error(picture, kernel, alpha), most, is_rounding)
+
+
+def _norm(kernel: Kernel) -> float:
+    """Return the largest sum of |numbers| that makes one number of the output."""
+    return float(kernel.abs().sum((1, 2, 3)).max())
 
 
 def sharpness(
     picture: Picture, kernel: Kernel, border: str = "zeros", alphas: Sequence[float] = ALPHAS
-) -> Sharpness:
-    """Measure how heads approach the convolution as alpha grows; arguments as in `attended`.
+) -> pd.DataFrame:
+    """Measure how heads approach the convolution as alpha grows; arguments as in `attend`.
+
+    Columns: alpha, the largest difference `measured`, its `bound`, and `rounding` in float32.
 
     >>> picture = torch.eye(4)[:, :, None]
-    >>> error, _ = sharpness(picture, torch.ones(1, 1, 3, 3), alphas=[1.0, 8.0])
-    >>> error[1] < 0.01 * error[0]
+    >>> error = sharpness(picture, torch.ones(1, 1, 3, 3), alphas=[1.0, 8.0]).measured
+    >>> bool(error[1] < 0.01 * error[0])
     True
     """
     exact = convolve(picture, kernel, border)
-    error = [gap(picture, kernel, alpha, border, exact) for alpha in alphas]
-    return Sharpness(error, [max_error(picture, kernel, alpha) for alpha in alphas])
+    measured = [gap(picture, kernel, alpha, border, exact) for alpha in alphas]
+    bound = [max_error(picture, kernel, alpha) for alpha in alphas]
+    table = pd.DataFrame({"alpha": alphas, "measured": measured, "bound": bound})
+    return table.assign(rounding=_norm(kernel) * torch.finfo(torch.float32).eps)
+
+
+def pixels(picture: Picture, exact: Output, ours: Output) -> pd.DataFrame:
+    """Return a row for each pixel, with the numbers of each channel in picture and outputs."""
+    row, column = np.indices(exact.shape[:2]).reshape(2, -1)
+    names = ("",) if exact.shape[2] == 1 else (" red", " green", " blue")
+    columns = {
+        f"{kind}{name}": values[:, :, channel].flatten().numpy()
+        for kind, values in (("picture", picture), ("Conv2d", exact), ("attention", ours))
+        for channel, name in enumerate(names)
+    }
+    return pd.DataFrame({"row": row, "column": column, **columns})
+
+
+def head_table(pixel: Pixel, position: tuple[int, int]) -> pd.DataFrame:
+    """Return a row for each head: its place in the kernel, its weights, what it sees and adds."""
+    steps = offsets(math.isqrt(len(pixel.z)))
+    reach = steps.abs().max()
+    padded = F.pad(pixel.pattern, (int(reach),) * 4)  # no weight lies outside
+    row, column = (steps + steps.new_tensor(position) + reach).unbind(-1)
+    return pd.DataFrame(
+        {
+            "head": range(len(steps)),
+            "rows down": steps[:, 0],
+            "columns right": steps[:, 1],
+            "weight on its pixel": padded[range(len(steps)), row, column],
+            "all its weights": pixel.pattern.sum((1, 2)),
+            "sees (first channel)": pixel.z[:, 0],
+            "adds (first channel)": pixel.parts[:, 0],
+        }
+    )
 
 
 class Cost(NamedTuple):
-    """Multiplications of each way, and the bytes of all patterns in float32."""
+    """Pixels, multiplications of each way, and the bytes of all patterns in float32."""
 
+    pixels: int
     attention: int
     convolution: int
     pattern_bytes: int
+
+    @property
+    def ratio(self) -> float:
+        """How many times as many multiplications attention takes."""
+        return self.attention / self.convolution
 
 
 def cost(rows: int, columns: int, kernel: Kernel) -> Cost:
     """Count multiply-adds of `attended` and `convolved` for one picture, without the softmax.
 
     >>> cost(10, 10, torch.ones(1, 1, 3, 3))
-    Cost(attention=396000, convolution=900, pattern_bytes=360000)
+    Cost(pixels=100, attention=396000, convolution=900, pattern_bytes=360000)
     """
     n_out, n_in, size, _ = kernel.shape
     n, n_heads, d_model = rows * columns, size * size, max(n_in, n_out) + CODE
     project = n * d_model * (3 + 3 + n_in + n_in)  # W_Q, W_K, W_V, W_O of a head
     attend = n * n * (3 + n_in)  # Q K^T, pattern V
-    return Cost(n_heads * (project + attend), n * size * size * n_in * n_out, 4 * n_heads * n * n)
+    convolve = n * size * size * n_in * n_out
+    return Cost(n, n_heads * (project + attend), convolve, 4 * n_heads * n * n)
 
 
 def middle(picture: Picture) -> Float[Tensor, "row2 column2 in"]:
@@ -280,25 +342,26 @@ def border_gaps(picture: Picture, kernel: Kernel) -> dict[str, float]:
     }
 
 
-def shuffle_gaps(picture: Picture) -> tuple[float, float]:
+def shuffle_gaps(picture: Picture) -> dict[str, float]:
     """Compare shuffling pixels before and after, for one head and for nine: largest difference.
 
     The one head mixes the colours by random numbers, the nine blur.
 
-    >>> single, nine = shuffle_gaps(torch.eye(4)[:, :, None])
-    >>> single < 1e-6, nine > 0.1
+    >>> gaps = shuffle_gaps(torch.eye(4)[:, :, None])
+    >>> gaps["one"] < 1e-6, gaps["nine"] > 0.1
     (True, True)
     """
     channels, random = picture.shape[-1], torch.Generator().manual_seed(0)
     mix = torch.randn(channels, channels, 1, 1, generator=random)
     order = torch.randperm(picture[..., 0].numel(), generator=random)
 
-    shuffled, gaps = picture.flatten(0, 1)[order].view_as(picture), []
-    for kernel in (mix, full_kernel(kernel_numbers("blur", 3), 3, channels)):
+    shuffled, gaps = picture.flatten(0, 1)[order].view_as(picture), {}
+    blur = full_kernel(kernel_numbers("blur", 3), 3, channels)
+    for heads, kernel in (("one", mix), ("nine", blur)):
         output = attend(picture, kernel)
         expected = output.flatten(0, 1)[order].view_as(output)
-        gaps.append(gap(shuffled, kernel, SHARP_ALPHA, "zeros", expected))
-    return gaps[0], gaps[1]
+        gaps[heads] = gap(shuffled, kernel, SHARP_ALPHA, "zeros", expected)
+    return gaps
 
 
 STORED = (StoredRun("convolution", (0,), Learned, learn),)
