@@ -1,13 +1,18 @@
 """Lab 9, where training has led: the Hessian's ends and the plane, against direct computations."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 import torch
 
 from mha_viz.errors import ArgumentError
+from mha_viz.learn import loss_landscape as lab
 from mha_viz.learn.labs.how_heads_learn import film as learning
-from mha_viz.learn.labs.how_heads_learn import loss_landscape as lab
+from mha_viz.learn.labs.how_heads_learn import numbers
 from tests.making.comparing import close, near
+
+LOSS = partial(numbers.loss_at, 2)
 
 
 @pytest.fixture(scope="module")
@@ -58,55 +63,61 @@ def test_lanczos_says_how_unsure_it_is_and_stops_where_all_is_seen():
 
 
 def test_curvature_is_that_of_the_loss(weights):
-    found = lab.curvature(2, weights[-1], n_products=25)
+    loss_of = LOSS
+    found = lab.curvature(loss_of, weights[-1], n_products=25)
     # what products with the Hessian say, the loss itself says
     assert found.measured == pytest.approx((found.largest, found.smallest), rel=2e-3)
     assert max(found.unsure) < 0.05 * found.largest and found.largest > 0 > found.smallest
     model = learning.restore(2, weights[-1].double())
-    loss = learning.loss_of(model, lab.texts())[0]
+    texts = learning.repeat_tokens(32, learning.PERIODS, torch.Generator().manual_seed(2**33))
+    loss = learning.loss_of(model, texts)[0]
     gradient = torch.autograd.grad(loss, list(model.parameters()))
     assert found.gradient == pytest.approx(float(sum(g.square().sum() for g in gradient)) ** 0.5)
     assert found.loss == pytest.approx(float(loss.detach()))
 
 
-@pytest.mark.parametrize("kind", lab.KINDS)
+def _across(weights, kind):
+    return None if kind == "path" else numbers.random_directions(2, weights[-1].double())
+
+
+@pytest.mark.parametrize("kind", numbers.KINDS)
 def test_the_plane_goes_through_the_end_and_has_the_loss_there(weights, kind):
-    done = []
-    found = lab.plane(2, weights, kind, done.append, side=5)
+    done, loss_of = [], LOSS
+    found = lab.plane(loss_of, weights, _across(weights, kind), done.append, side=5)
     assert found.loss.shape == (len(found.y), len(found.x)) and max(found.loss.shape) <= 5
     assert done == list(range(1, found.loss.numel() + 1)) and 0 <= found.share <= 1
     row, column = int(found.y.abs().argmin()), int(found.x.abs().argmin())
     assert float(found.y[row]) == 0 == float(found.x[column])
-    end = learning.loss_of(learning.restore(2, weights[-1]), lab.texts())[0]
-    assert float(found.loss[row, column]) == near(float(end.detach()))
+    assert float(found.loss[row, column]) == near(float(loss_of(weights[-1]).detach()))
     close(found.path[-1], torch.zeros(2, dtype=torch.float64))
 
 
 @pytest.mark.parametrize("kind", ["path", pytest.param("random", marks=pytest.mark.extended)])
 def test_a_run_is_repeated_for_its_plane(weights, kind, monkeypatch):
-    monkeypatch.setattr(lab, "SIDE", 5)
+    monkeypatch.setattr(lab.plane, "__defaults__", (None, None, 5))
     done = []
-    found = lab.plane_of_run((2, 40, 0.01, 0, "adam"), kind, done.append)
-    expected = lab.plane(2, weights, kind)
+    found = numbers.plane_of_run((2, 40, 0.01, 0, "adam"), kind, done.append)
+    expected = lab.plane(LOSS, weights, _across(weights, kind))
     assert done[-1] == 40 + expected.loss.numel() and done == sorted(done)
     close(found.path, expected.path)
     close(found.loss, expected.loss)
 
 
 def test_the_path_lies_in_its_own_plane_and_hardly_in_a_random_one(weights):
-    own = lab.plane(2, weights, side=3)
+    own = lab.plane(LOSS, weights, side=3)
     moved = torch.stack([w.double() - weights[-1].double() for w in weights])
     values = torch.linalg.svdvals(moved).square()
     assert own.share == near(float(values[:2].sum() / values.sum()))
     for places, path in ((own.x, own.path[:, 0]), (own.y, own.path[:, 1])):
         assert places.min() < path.min() and path.max() < places.max()
-    assert lab.plane(2, weights, "random", side=3).share < 0.01 < own.share
+    random = lab.plane(LOSS, weights, _across(weights, "random"), side=3)
+    assert random.share < 0.01 < own.share
 
 
 def test_random_directions_are_as_long_as_the_weights_filter_by_filter(weights):
     end = weights[-1].double()
     model = learning.restore(2, end)
-    one, two = (learning.split_by_name(model, v) for v in lab._random(2, end))
+    one, two = (learning.split_by_name(model, v) for v in numbers.random_directions(2, end))
     for name, weight in learning.split_by_name(model, end).items():
         axis = -1 if name in ("embed", "position") else -2
         for direction in (one, two):
@@ -115,9 +126,7 @@ def test_random_directions_are_as_long_as_the_weights_filter_by_filter(weights):
 
 
 def test_what_makes_no_sense(weights):
-    with pytest.raises(ArgumentError, match="one of path, random"):
-        lab.plane(2, weights, "sideways")
     with pytest.raises(ArgumentError, match="3 weights"):
-        lab.plane(2, weights[:2])
+        lab.plane(LOSS, weights[:2])
     with pytest.raises(ArgumentError):
-        lab.curvature(2, weights[0], n_products=1)
+        lab.curvature(LOSS, weights[0], n_products=1)

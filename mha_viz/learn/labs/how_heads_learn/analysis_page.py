@@ -1,18 +1,17 @@
 """Lab 9's gradients and loss: one step, the rate of decay, curvature, and a plane of the loss."""
 
 from functools import partial
-from typing import Any
 
 import pandas as pd
 import streamlit as st
 import torch
 from torch import Tensor
 
-from mha_viz.learn.frame import charts, layout
+from mha_viz.learn import loss_landscape
+from mha_viz.learn.frame import layout
 from mha_viz.learn.frame.choices import Choices
 from mha_viz.learn.frame.long_work import LabRun, offer_run
 from mha_viz.learn.frame.texts import read_texts
-from mha_viz.learn.labs.how_heads_learn import loss_landscape
 from mha_viz.learn.labs.how_heads_learn import numbers as lab
 from mha_viz.learn.labs.how_heads_learn.film import (
     MIN_STEPS,
@@ -78,28 +77,12 @@ def _one_step(choices: Choices, film: Film, settings: Settings) -> None:
 def _chain(film: Film, weights: Tensor, step: int, head: int) -> None:
     chain = lab.chain_rule(film.n_heads, weights, film.ids, PERIODS[1], head)
     TEXTS.markdown("chain.text", step=step)
-    links = [
-        TEXTS("chain.link", factor=factor, norm=factor.value.norm(), **_largest(factor.value))
-        for factor in chain.factors
-    ]
-    st.markdown("\n".join(links))
-    row, column = position = _largest(chain.gradient)["position"]
-    factors = chain.tokens[:, row], chain.factors[-2].value[:, column]
-    terms = factors[0] * factors[1]
-    query = int(terms.abs().argmax())
-    numbers = [*(part[query] for part in (*factors, terms)), terms.sum(), chain.difference]
-    values = {"position": position, "query": query, "numbers": numbers}
-    TEXTS.markdown("chain.largest", count=len(terms), **values)
-
-
-def _largest(values: Tensor) -> dict[str, Any]:
-    """Return the entry that is the farthest from 0, and its row and column."""
-    position = divmod(int(values.abs().argmax()), values.shape[1])
-    return {"largest": values[position], "position": position}
+    st.markdown("\n".join(TEXTS("chain.link", factor=factor) for factor in chain.factors))
+    TEXTS.markdown("chain.largest", **lab.largest_term(chain))
 
 
 @layout.part
-def _decay(choices: Choices, film: Film, optimizer: str, settings: str) -> None:
+def _decay(choices: Choices, film: Film, optimizer: str, about: str) -> None:
     """Draw the running mean of the squared gradient against C / sqrt(t)."""
     bound = lab.bound(film.steps, film.squared)
     if bound is None:
@@ -108,22 +91,17 @@ def _decay(choices: Choices, film: Film, optimizer: str, settings: str) -> None:
     run = TEXTS(f"decay.verdict.{optimizer}", warmup=WARMUP)
     verdict = TEXTS(f"decay.verdict.{'holds' if bound.holds else 'fails'}", bound=bound)
     TEXTS.markdown("decay.verdict.text", run=run, factor=bound.factor, verdict=verdict)
-    lines = {"running mean of ‖∇L‖²": bound.mean, "C/√t": bound.line}
-    single = [norm**2 for norm in film.gradient]
-    charts.lines(
-        choices.key("rate-figure"),
-        {**lines, "‖gradient of 32 texts‖²": single},
-        x=bound.steps,
-        moments={"formed": film.formed + 1.0} if film.formed else {},
-        table={"t": bound.steps, **lines, "of 32 texts": single},
-        **TEXTS.lines("rate-figure", settings=settings, first=lab.FIRST_STEP),
-    )
+    table = pd.DataFrame({"t": bound.steps, "mean": bound.mean, "line": bound.line})
+    table["single"] = [norm**2 for norm in film.gradient]
+    axes = {"moments": {"formed": film.formed + 1.0} if film.formed else {}}
+    TEXTS.curves(choices, "rate-figure", table, axes, about=about, first=lab.FIRST_STEP)
 
 
 def _curvature(choices: Choices, film: Film, settings: Settings) -> None:
     """Draw the ends of the Hessian's spectrum, behind a button: they take a while."""
     cover = TEXTS.predict(choices, "saddle")
-    make = partial(loss_landscape.curvature, film.n_heads, film.weights[film.steps[-1]])
+    loss, weights = partial(lab.loss_at, film.n_heads), film.weights[film.steps[-1]]
+    make = partial(loss_landscape.curvature, loss, weights)
     run = LabRun(make, settings, loss_landscape.N_PRODUCTS, lab.CURVATURE)
     curvature = offer_run(choices, run, name="curvature", label="Measure the curvature")
     if curvature is None:
@@ -132,32 +110,34 @@ def _curvature(choices: Choices, film: Film, settings: Settings) -> None:
         TEXTS.markdown("curvature.found.table", curvature=curvature)
         verdict = TEXTS(f"curvature.verdicts.{curvature.verdict}")
         TEXTS.markdown("curvature.found.text", verdict=verdict, curvature=curvature)
-        TEXTS.caption("curvature.found.caption", lab=loss_landscape)
+        counts = {"n_texts": lab.N_TEXTS, "n_products": loss_landscape.N_PRODUCTS}
+        TEXTS.caption("curvature.found.caption", **counts)
 
 
 def _plane(choices: Choices, film: Film, settings: Settings, about: str) -> None:
     """Draw the loss on a plane, behind a button."""
     kind = TEXTS.choose(choices, "plane")
     total = film.steps[-1] + loss_landscape.SIDE**2
-    make = partial(loss_landscape.plane_of_run, settings, kind)
+    make = partial(lab.plane_of_run, settings, kind)
     run = LabRun(make, (*settings, kind), total, lab.PLANES[kind])
     plane = offer_run(choices, run, name="landscape", label="Train and measure the plane")
     if plane is None:
         return
     title = TEXTS("landscape.figure", kind=TEXTS.labels("planes")[kind].lower())
-    axes = {"x_title": "first direction", "y_title": "second direction"}
-    points = torch.cartesian_prod(plane.y, plane.x)
-    columns = {"first direction": points[:, 1], "second direction": points[:, 0]}
+    figure = landscape(
+        LossPlane(plane.x, plane.y, plane.loss, plane.path),
+        film.snapshots,
+        title=title,
+        note=TEXTS("landscape.note"),
+        x_title="first direction",
+        y_title="second direction",
+        dark=look.dark(),
+    )
+    y, x = torch.cartesian_prod(plane.y, plane.x).T
+    table = {"first direction": x, "second direction": y, "loss": plane.loss.flatten()}
     figures.show(
-        landscape(
-            LossPlane(plane.x, plane.y, plane.loss, plane.path),
-            film.snapshots,
-            title=title,
-            note=TEXTS("landscape.note"),
-            dark=look.dark(),
-            **axes,
-        ),
+        figure,
         key=choices.key("landscape-figure"),
-        table=pd.DataFrame({**columns, "loss": plane.loss.flatten()}),
+        table=pd.DataFrame(table),
         **TEXTS.figure("landscape-figure", title=title, about=about, share=plane.share),
     )

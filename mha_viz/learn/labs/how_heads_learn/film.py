@@ -4,12 +4,14 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+import numpy as np
+import pandas as pd
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
-from torch.optim import Optimizer
-from torch.optim.lr_scheduler import LambdaLR, LRScheduler
+from torch.func import functional_call
+from torch.optim.lr_scheduler import LambdaLR
 
 from mha_viz.core.attention.multi_head import AttentionOutput, MultiHeadAttention
 from mha_viz.core.layer_numbers import head_name
@@ -83,10 +85,16 @@ def repeat_tokens(count: int, periods: tuple[int, int], random: torch.Generator)
     return order.gather(1, torch.arange(N_CTX)[None] % period), period
 
 
-def loss_of(model: TinyTransformer, texts: Texts) -> tuple[Float[Tensor, ""], Float[Tensor, ""]]:
-    """Return mean loss (nats) and accuracy on the tokens that can be predicted."""
+def loss_of(
+    model: TinyTransformer, texts: Texts, weights: Float[Tensor, " weight"] | None = None
+) -> tuple[Float[Tensor, ""], Float[Tensor, ""]]:
+    """Return mean loss (nats) and accuracy on the tokens that can be predicted.
+
+    With `weights`, in their precision, in the place of the model's own.
+    """
     ids, period = texts
-    logits, _ = model(ids)
+    parts = {} if weights is None else split_by_name(model, weights)
+    logits, _ = functional_call(model, parts, (ids,))
     predictable = torch.arange(1, N_CTX)[None] >= period
     logits, answers = logits[:, :-1][predictable], ids[:, 1:][predictable]
     return F.cross_entropy(logits, answers), (logits.argmax(-1) == answers).double().mean()
@@ -165,17 +173,28 @@ class Film:
         return layer, head
 
 
-def series(film: Film, aspect: str) -> dict[str, list[float]]:
-    """Return one of `ASPECTS` over the steps of a film: a line for each head."""
+def series(film: Film, aspect: str) -> pd.DataFrame:
+    """Return one of `ASPECTS` over the steps of a film: a column for each head."""
     if aspect == "loss":
-        return {"loss": film.loss}
+        return pd.DataFrame({"step": film.steps, "loss": film.loss})
     field = ASPECTS[aspect]
     values = torch.stack(film.scores[field] if field in film.scores else getattr(film, field))
-    return {
-        head_name(layer, head): values[:, layer, head].tolist()
-        for layer in range(values.shape[1])
-        for head in range(values.shape[2])
-    }
+    heads = [head_name(*head) for head in np.ndindex(*values.shape[1:])]
+    table = pd.DataFrame(values.flatten(1).double().numpy(), columns=heads)
+    table.insert(0, "step", film.steps)
+    return table
+
+
+def largest_weights(
+    patterns: Float[Tensor, "layer head query key"],
+) -> pd.DataFrame:
+    """Return a row for each head and query, with the key that has its largest weight."""
+    weights, keys = patterns.max(-1)
+    rows = [
+        (head_name(layer, head), query, int(keys[layer, head, query]), float(weight))
+        for (layer, head, query), weight in np.ndenumerate(weights.numpy())
+    ]
+    return pd.DataFrame(rows, columns=["head", "query", "key with the largest weight", "weight"])
 
 
 def film(
@@ -216,7 +235,11 @@ def film(
         raise ArgumentError(f"optimizer must be one of {OPTIMIZERS}, got {optimizer!r}.")
     random, second_batches = (torch.Generator().manual_seed(n) for n in (seed, 2**32 + seed))
     model = TinyTransformer(n_heads, random)
-    descent, schedule = _descent(model, optimizer, lr)
+    descent: torch.optim.Optimizer = torch.optim.SGD(model.parameters(), lr=lr)
+    if optimizer == "adam":
+        descent = torch.optim.Adam(model.parameters(), lr=lr, betas=(0.9, 0.98))
+    warmup = WARMUP if optimizer == "adam" else 1
+    schedule = LambdaLR(descent, lambda step: min(1.0, (step + 1) / warmup))
     probe, _ = repeat_tokens(_PROBE, (PERIODS[1], PERIODS[1]), torch.Generator().manual_seed(2**31))
     run = Film(ids=tuple(probe[0].tolist()), n_heads=n_heads)
     record = -(-n_steps // N_RECORDS)
@@ -259,15 +282,6 @@ def weights_at(
     n_heads, _, lr, seed, optimizer = settings
     short = max(step, MIN_STEPS)
     return film(n_heads, short, lr, seed, on_step, optimizer, all_weights=True).weights[step]
-
-
-def _descent(model: TinyTransformer, optimizer: str, lr: float) -> tuple[Optimizer, LRScheduler]:
-    """Return the optimizer and the schedule of its rate, which grows at first for Adam."""
-    if optimizer == "sgd":
-        descent: Optimizer = torch.optim.SGD(model.parameters(), lr=lr)
-        return descent, LambdaLR(descent, lambda step: 1.0)
-    descent = torch.optim.Adam(model.parameters(), lr=lr, betas=(0.9, 0.98))
-    return descent, LambdaLR(descent, lambda step: min(1.0, (step + 1) / WARMUP))
 
 
 def _gradient(model: TinyTransformer, texts: Texts, run: Film | None) -> Float[Tensor, " weight"]:

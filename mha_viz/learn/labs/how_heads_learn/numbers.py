@@ -1,11 +1,12 @@
-"""Lab 9's gradients: the bound that theory gives, the chain rule to W_Q; and its stored runs."""
+"""Lab 9: the bound on gradients, the chain rule to W_Q, planes of the loss; and stored runs."""
 
 import math
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -13,8 +14,18 @@ from jaxtyping import Float
 from torch import Tensor
 
 from mha_viz.core.stored_runs import StoredRun
-from mha_viz.learn.labs.how_heads_learn import loss_landscape
-from mha_viz.learn.labs.how_heads_learn.film import Film, TinyTransformer, film, loss_of, restore
+from mha_viz.learn import loss_landscape
+from mha_viz.learn.labs.how_heads_learn.film import (
+    PERIODS,
+    Film,
+    Settings,
+    TinyTransformer,
+    film,
+    loss_of,
+    repeat_tokens,
+    restore,
+    split_by_name,
+)
 from mha_viz.learn.training import normed
 
 _TOML = Path(__file__).with_name("chain_rule.toml").read_text("utf-8")
@@ -101,6 +112,21 @@ class Factor:
     axes: str
     value: Tensor
 
+    @property
+    def norm(self) -> Tensor:
+        """Its size."""
+        return self.value.norm()
+
+    @property
+    def position(self) -> tuple[int, int]:
+        """Row and column of the entry that is the farthest from 0."""
+        return divmod(int(self.value.abs().argmax()), self.value.shape[1])
+
+    @property
+    def largest(self) -> Tensor:
+        """The entry that is the farthest from 0."""
+        return self.value[self.position]
+
 
 @dataclass(frozen=True)
 class Chain:
@@ -148,6 +174,20 @@ def chain_rule(
     return Chain(factors, tokens, float((factors[-1].value - by_torch[head]).abs().max()))
 
 
+def largest_term(chain: Chain) -> dict[str, Any]:
+    """Return the terms of the largest entry of dL / dW_Q: a sum over queries, X times dL / dQ.
+
+    Its `position`, the `query` of the largest term, how many terms there are (`count`), and as
+    `numbers` the two factors of that term, the term, the sum, and the difference from autograd.
+    """
+    row, column = position = chain.factors[-1].position
+    tokens, d_Q = chain.tokens[:, row], chain.factors[-2].value[:, column]
+    terms = tokens * d_Q
+    query = int(terms.abs().argmax())
+    numbers = tokens[query], d_Q[query], terms[query], terms.sum(), chain.difference
+    return {"position": position, "query": query, "count": len(terms), "numbers": numbers}
+
+
 def _links(
     model: TinyTransformer, ids: Tensor, period: int, head: int
 ) -> tuple[Tensor, list[Factor]]:
@@ -177,6 +217,56 @@ def _links(
     return X, [Factor(**link, value=value) for link, value in zip(LINKS, values, strict=True)]
 
 
+# -- where training has led ----------------------------------------------------------------------
+
+N_TEXTS = 32  # on which the loss is taken: the same for all weights, none of them trained on
+KINDS = ("path", "random")  # of planes
+
+
+def loss_at(n_heads: int, weights: Float[Tensor, " weight"]) -> Float[Tensor, ""]:
+    """Return the loss of a model with these weights on texts never trained on."""
+    model = TinyTransformer(n_heads, torch.Generator())
+    texts = repeat_tokens(N_TEXTS, PERIODS, torch.Generator().manual_seed(2**33))
+    return loss_of(model, texts, weights)[0]
+
+
+def plane_of_run(
+    settings: Settings, kind: str = "path", on_step: Callable[[int], None] | None = None
+) -> loss_landscape.Plane:
+    """Repeat a run, and compute the plane through its weights: one of `KINDS`.
+
+    A film keeps few of its weights: those of all snapshots are some megabytes. Steps of training
+    are reported first, then points of the plane.
+    """
+    n_heads, n_steps, lr, seed, optimizer = settings
+    done = on_step or (lambda step: None)
+    run = film(n_heads, n_steps, lr, seed, done, optimizer, all_weights=True)
+    weights = list(run.weights.values())
+    across = None if kind == "path" else random_directions(n_heads, weights[-1].double())
+    loss = partial(loss_at, n_heads)
+    return loss_landscape.plane(loss, weights, across, lambda n: done(n_steps + n))
+
+
+def random_directions(n_heads: int, end: Float[Tensor, " weight"]) -> Float[Tensor, "2 weight"]:
+    """Draw two random directions, each filter as long as that of the weights.
+
+    A filter is what makes one number: a column of a matrix, and a row of an embedding. So planes of
+    different networks can be compared.
+
+    Source: Li et al. 2018, section 4.
+    """
+    random = torch.Generator().manual_seed(0)
+    model = TinyTransformer(n_heads, torch.Generator())
+    drawn = [torch.randn(len(end), generator=random, dtype=torch.float64) for _ in range(2)]
+    directions = torch.stack(drawn)
+    ends = split_by_name(model, end)
+    for direction in directions:
+        for name, part in split_by_name(model, direction).items():  # which are its own parts
+            axis = -1 if name in ("embed", "position") else -2
+            part *= ends[name].norm(dim=axis, keepdim=True) / part.norm(dim=axis, keepdim=True)
+    return directions
+
+
 DEFAULTS = N_HEADS, N_STEPS, *_ = (4, 400, 0.003, 0)  # with its rate and its seed
 SETTINGS = (*DEFAULTS, "adam")
 FILM = StoredRun("how_heads_learn", SETTINGS, Film, partial(film, *DEFAULTS))
@@ -184,15 +274,15 @@ CURVATURE = StoredRun(
     "how_heads_learn_curvature",
     SETTINGS,
     loss_landscape.Curvature,
-    lambda: loss_landscape.curvature(N_HEADS, film(*DEFAULTS).weights[N_STEPS]),
+    lambda: loss_landscape.curvature(partial(loss_at, N_HEADS), film(*DEFAULTS).weights[N_STEPS]),
 )
 PLANES = {
     kind: StoredRun(
         f"how_heads_learn_plane_{kind}",
         (*SETTINGS, kind),
         loss_landscape.Plane,
-        partial(loss_landscape.plane_of_run, SETTINGS, kind),
+        partial(plane_of_run, SETTINGS, kind),
     )
-    for kind in loss_landscape.KINDS
+    for kind in KINDS
 }
 STORED = (FILM, CURVATURE, *PLANES.values())

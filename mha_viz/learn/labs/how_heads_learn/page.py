@@ -1,9 +1,10 @@
 """The page of lab 9: pick, train, and scrub through the film."""
 
+from collections.abc import Mapping
 from functools import partial
+from types import MappingProxyType
 
 import numpy as np
-import pandas as pd
 import streamlit as st
 
 from mha_viz.core.metrics import METRICS
@@ -44,7 +45,7 @@ def draw(choices: Choices) -> None:
         name = TEXTS.labels("optimizers")[optimizer]
         about = TEXTS("settings.text", values=settings, optimizer=name)
         with figure, cover():
-            _curves(choices, film, "induction", about)
+            _curves(choices, "curves", film, "induction", about)
         with cover():
             st.markdown(_summary(film))
             _film(choices, film, about)
@@ -67,69 +68,59 @@ def _summary(film: lab.Film) -> str:
     if film.formed is None:
         return TEXTS("summary.none", lab=lab, end=end)
     previous = [float(film.scores["previous_token"][i][0].max()) for i in (0, -1)]
-    values = {"film": film, "lab": lab, "previous": previous, "end": end}
     score = float(film.scores["induction"][-1].max())
-    return TEXTS("summary.formed", best=head_name(*film.best_head), score=score, **values)
+    best = head_name(*film.best_head)
+    values = {"film": film, "lab": lab, "previous": previous, "end": end}
+    return TEXTS("summary.formed", best=best, score=score, **values)
 
 
 @layout.part
-def _film(choices: Choices, film: lab.Film, settings: str) -> None:
+def _film(choices: Choices, film: lab.Film, about: str) -> None:
     st.header("The film", anchor=False)
     with layout.row():
         moment = TEXTS.choose(choices, "moment", frames=FRAMES)
     number = round(moment * (len(film.snapshots) - 1))
+    patterns, step = film.patterns[number].float(), film.snapshots[number]
     tiles, curves = st.columns(2, gap="medium")
     with tiles:
-        _heads(choices, film, number, settings)
+        figure = head_tiles(
+            patterns,
+            title=f"All heads at step {step}",
+            marked=[film.best_head],
+            note=TEXTS("heads-film.note"),
+            dark=look.dark(),
+            visible=np.tri(patterns.shape[-1], dtype=bool),
+        )
+        texts = TEXTS.figure("heads-figure", step=step, about=about, offset=lab.PERIODS[1] - 1)
+        table = lab.largest_weights(patterns)
+        figures.show(figure, key=choices.key("heads-film"), table=table, **texts)
     with curves:
         aspect = TEXTS.choose(choices, "aspect")
-        _curves(choices, film, aspect, settings, now=film.snapshots[number])
-
-
-def _heads(choices: Choices, film: lab.Film, number: int, settings: str) -> None:
-    patterns, step = film.patterns[number].float(), film.snapshots[number]
-    most, keys = patterns.max(-1)
-    columns = ["head", "query", "key with the largest weight", "weight"]
-    rows = [
-        (head_name(layer, head), query, int(keys[layer, head, query]), float(weight))
-        for (layer, head, query), weight in np.ndenumerate(most.numpy())
-    ]
-    figure = head_tiles(
-        patterns,
-        title=f"All heads at step {step}",
-        marked=[film.best_head],
-        note=TEXTS("heads-film.note"),
-        dark=look.dark(),
-        visible=np.tri(patterns.shape[-1], dtype=bool),
-    )
-    texts = TEXTS.figure("heads-figure", step=step, settings=settings, offset=lab.PERIODS[1] - 1)
-    table = pd.DataFrame(rows, columns=columns)
-    figures.show(figure, key=choices.key("heads-film"), table=table, **texts)
+        _curves(choices, "quantity", film, aspect, about, {"now": float(step)})
 
 
 def _curves(
-    choices: Choices, film: lab.Film, aspect: str, settings: str, now: int | None = None
+    choices: Choices,
+    name: str,
+    film: lab.Film,
+    aspect: str,
+    about: str,
+    moments: Mapping[str, float] = MappingProxyType({}),
 ) -> None:
-    """Draw a quantity over the steps; `now` is the step that the film shows."""
+    """Draw a quantity over the steps, with the step at which a head formed and `moments`."""
     title, unit = TEXTS.labels("aspects")[aspect], TEXTS(f"aspect-units.{aspect}")
-    series, moments = lab.series(film, aspect), {}
-    if film.formed is not None:
-        moments["formed"] = float(film.formed)
-    if now is not None:
-        moments["now"] = float(now)
-    charts.lines(
-        choices.key("curves" if now is None else "quantity"),
-        series,
-        x=film.steps,
-        moments=moments,
+    table = lab.series(film, aspect)
+    n_lines = table.shape[1] - 1
+    formed = {} if film.formed is None else {"formed": float(film.formed)}
+    axes = dict(
+        moments={**formed, **moments},
         levels={f"{lab.FORMED:g}": lab.FORMED} if aspect == "induction" else {},
         y_axis="log" if aspect in ("gradient", "update") else "linear",
-        height=300 + 12 * len(series),
+        height=300 + 12 * n_lines,
         # Names are short: three in a row.
-        more=dict(margin=dict(b=56 + 24 * -(-len(series) // 3))),
-        table={"step": film.steps, **series},
-        **TEXTS.lines("curves-figure", title=title, unit=unit, settings=settings, lab=lab),
+        more=dict(margin=dict(b=56 + 24 * -(-n_lines // 3))),
     )
+    TEXTS.curves(choices, name, table, axes, title=title, unit=unit, about=about, lab=lab)
 
 
 def _real_run(choices: Choices) -> None:
@@ -143,14 +134,14 @@ def _real_run(choices: Choices) -> None:
         heads[metric] = head_name(*best.index[0])
         name = f"{METRICS[metric].title}, {heads[metric]}"
         lines[name], bands[name] = best["mean"].tolist(), (best["low"], best["high"])
-    named = steps["step"].drop_duplicates().tolist()
-    TEXTS.markdown("real.text", model=MODEL, heads=heads, last=named[-1])
+    numbers = steps["step"].drop_duplicates().tolist()
+    TEXTS.markdown("real.text", model=MODEL, heads=heads, last=numbers[-1])
     charts.lines(
         choices.key("real"),
         lines,
-        x=range(len(named)),
+        x=range(len(numbers)),
         bands=bands,
-        more=dict(xaxis=ticks(named, range(len(named)))),
-        table={"step": named, **lines},
+        more=dict(xaxis=ticks(numbers, range(len(numbers)))),
+        table={"step": numbers, **lines},
         **TEXTS.lines("real-figure", model=MODEL),
     )

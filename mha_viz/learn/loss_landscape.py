@@ -1,4 +1,4 @@
-"""Lab 9's trained model: the ends of the Hessian's spectrum, and a plane of the loss."""
+"""The loss of a network around its weights: ends of the Hessian's spectrum, and a plane."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -9,20 +9,13 @@ from jaxtyping import Float
 from torch import Tensor
 
 from mha_viz.errors import ArgumentError
-from mha_viz.learn.labs.how_heads_learn import film as lab
 
-N_TEXTS = 32  # on which the loss is taken: the same for all weights, none of them trained on
+Loss = Callable[[Float[Tensor, " weight"]], Float[Tensor, ""]]  # of all weights as one vector
 N_PRODUCTS = 30  # Hessian-vector products: the ends of the spectrum are found soon
-KINDS = ("path", "random")  # of planes
 SIDE = 17  # points of the plane along each axis
 LEVEL_SHARE = 1e-3  # curvature below this share of the largest is level
 _MARGIN_SHARE = 0.2  # of the path's extent, that the plane shows around it
 _NUDGE_LENGTH = 1e-4  # length of the step by which the loss itself tells a curvature
-
-
-def texts() -> lab.Texts:
-    """Return the texts on which the loss is taken."""
-    return lab.repeat_tokens(N_TEXTS, lab.PERIODS, torch.Generator().manual_seed(2**33))
 
 
 @dataclass(frozen=True)
@@ -54,44 +47,41 @@ class Curvature:
 
 
 def curvature(
-    n_heads: int,
+    loss: Loss,
     weights: Float[Tensor, " weight"],
     on_step: Callable[[int], None] | None = None,
     n_products: int = N_PRODUCTS,
 ) -> Curvature:
     """Compute both ends of the Hessian's spectrum by Lanczos, in double precision.
 
-    `weights` are those of a film; `on_step` gets the number of Hessian-vector products done.
+    `on_step` gets the number of Hessian-vector products done.
 
     Source: Pearlmutter 1994 for the products; Lanczos 1950, with every vector made orthogonal to
     all before it; Ghorbani, Krishnan and Xiao 2019 for Hessians of networks.
+
+    >>> saddle = curvature(lambda w: w[0] ** 2 - w[1] ** 2, torch.tensor([1.0, 0.0]))
+    >>> round(saddle.largest, 6), round(saddle.smallest, 6), saddle.verdict
+    (2.0, -2.0, 'down')
     """
     if n_products < 2:
         raise ArgumentError(f"2 Hessian-vector products are the least, got {n_products}.")
-    model = lab.restore(n_heads, weights.double())
-    probe, parameters = texts(), list(model.parameters())
-    loss = lab.loss_of(model, probe)[0]
-    gradient = _joined(torch.autograd.grad(loss, parameters, create_graph=True))
+    point = weights.double().requires_grad_()
+    middle = loss(point)
+    (gradient,) = torch.autograd.grad(middle, point, create_graph=True)
 
     def product(vector: Tensor) -> Tensor:
-        slope = gradient @ vector
-        return _joined(torch.autograd.grad(slope, parameters, retain_graph=True))
+        return torch.autograd.grad(gradient @ vector, point, retain_graph=True)[0]
 
     random = torch.Generator().manual_seed(0)
     start = torch.randn(len(weights), generator=random, dtype=torch.float64)
     values, vectors, unsure = lanczos(product, start, n_products, on_step)
-
-    def nudged(step: Tensor) -> float:
-        with torch.no_grad():
-            return float(lab.loss_of(lab.restore(n_heads, weights.double() + step), probe)[0])
-
-    middle = float(loss.detach())
-    measured = [
-        (nudged(_NUDGE_LENGTH * v) - 2 * middle + nudged(-_NUDGE_LENGTH * v)) / _NUDGE_LENGTH**2
-        for v in vectors
-    ]
-    slope = float(gradient.detach().norm())
-    return Curvature(values[0], values[1], unsure, (measured[0], measured[1]), slope, middle)
+    with torch.no_grad():
+        steps = [_NUDGE_LENGTH * vector for vector in vectors]
+        first, second = (
+            float(loss(point + step) - 2 * middle + loss(point - step)) / _NUDGE_LENGTH**2
+            for step in steps
+        )
+    return Curvature(*values, unsure, (first, second), float(gradient.norm()), float(middle))
 
 
 def lanczos(
@@ -132,10 +122,6 @@ def lanczos(
     return (high, low), (u @ vectors, v @ vectors), (off[0], off[1])
 
 
-def _joined(parts: Sequence[Tensor]) -> Tensor:
-    return torch.cat([part.flatten() for part in parts])
-
-
 @dataclass(frozen=True)
 class Plane:
     """The loss on a plane through the weights at the end of training.
@@ -155,66 +141,46 @@ class Plane:
 
 
 def plane(
-    n_heads: int,
+    loss: Loss,
     weights: Sequence[Float[Tensor, " weight"]],
-    kind: str = "path",
+    across: Float[Tensor, "2 weight"] | None = None,
     on_step: Callable[[int], None] | None = None,
     side: int = SIDE,
 ) -> Plane:
     """Compute the loss on a plane through the last of these weights, and the path to it.
 
-    "path": the two directions in which the weights have moved most (principal components of their
-    distance from the end). "random": two random directions, each column as long as the column of
-    weights that it moves, so that planes of different networks can be compared.
-
     Args:
-        n_heads: in each layer.
+        loss: at weights in float32.
         weights: along the training, 3 at least; the last are those of the trained model.
-        kind: "path" or "random".
+        across: two directions, to which the plane reaches on both sides. If not given, it holds the
+            two in which the weights have moved most (principal components of their distance from
+            the end), and reaches around the path.
         on_step: called with the number of points done.
         side: points along each axis at most; odd, and 3 at least.
 
     Raises:
-        ArgumentError: another kind, or fewer weights.
+        ArgumentError: fewer weights.
 
     Source: Li, Xu, Taylor, Studer and Goldstein 2018, "Visualizing the Loss Landscape of Neural
-    Nets", sections 4 (filter normalisation) and 7 (paths).
+    Nets", section 7.
     """
-    if kind not in KINDS or len(weights) < 3:
-        raise ArgumentError(
-            f"A plane is one of {', '.join(KINDS)} and needs 3 weights along the training, got "
-            f"{kind!r} and {len(weights)}."
-        )
+    if len(weights) < 3:
+        raise ArgumentError(f"A plane needs 3 weights along the training, got {len(weights)}.")
     end = weights[-1].double()
     moved = torch.stack([w.double() - end for w in weights])
-    across = _principal(moved) if kind == "path" else _random(n_heads, end)
-    path = torch.linalg.lstsq(across.T, moved.T).solution.T
+    axes = _principal(moved) if across is None else across
+    path = torch.linalg.lstsq(axes.T, moved.T).solution.T
     x = y = torch.linspace(-1, 1, side, dtype=torch.float64)
-    if kind == "path":
+    if across is None:
         x, y = (_axis(along, side) for along in path.T)
-    probe, losses = texts(), torch.empty(len(y) * len(x), dtype=torch.float64)
+    losses = torch.empty(len(y) * len(x), dtype=torch.float64)
     for i, (down, right) in enumerate(torch.cartesian_prod(y, x)):
-        point = (end + right * across[0] + down * across[1]).float()
         with torch.no_grad():
-            losses[i] = lab.loss_of(lab.restore(n_heads, point), probe)[0]
+            losses[i] = loss((end + right * axes[0] + down * axes[1]).float())
         if on_step is not None:
             on_step(i + 1)
-    share = float((path @ across).square().sum() / moved.square().sum().clamp(min=1e-300))
+    share = float((path @ axes).square().sum() / moved.square().sum().clamp(min=1e-300))
     return Plane(x, y, losses.view(len(y), len(x)), path, min(share, 1.0))
-
-
-def plane_of_run(
-    settings: lab.Settings, kind: str = "path", on_step: Callable[[int], None] | None = None
-) -> Plane:
-    """Repeat a run, and compute the plane through its weights.
-
-    A film keeps few of its weights: those of all snapshots are some megabytes. Steps of training
-    are reported first, then points of the plane.
-    """
-    n_heads, n_steps, lr, seed, optimizer = settings
-    done = on_step or (lambda step: None)
-    run = lab.film(n_heads, n_steps, lr, seed, done, optimizer, all_weights=True)
-    return plane(n_heads, list(run.weights.values()), kind, lambda n: done(n_steps + n))
 
 
 def _principal(moved: Float[Tensor, "snapshot weight"]) -> Float[Tensor, "2 weight"]:
@@ -222,24 +188,6 @@ def _principal(moved: Float[Tensor, "snapshot weight"]) -> Float[Tensor, "2 weig
     # the small Gram matrix has the same components, and far fewer rows than there are weights
     values, inner = torch.linalg.eigh(moved @ moved.T)
     return (inner[:, -2:].flip(-1).T @ moved) / values[-2:].flip(-1).sqrt()[:, None]
-
-
-def _random(n_heads: int, end: Tensor) -> Float[Tensor, "2 weight"]:
-    """Draw two random directions, each filter as long as that of the weights.
-
-    A filter is what makes one number: a column of a matrix, and a row of an embedding.
-    """
-    random = torch.Generator().manual_seed(0)
-    model = lab.TinyTransformer(n_heads, torch.Generator())
-    directions = []
-    for _ in range(2):
-        drawn = torch.randn(len(end), generator=random, dtype=torch.float64)
-        parts, ends = lab.split_by_name(model, drawn), lab.split_by_name(model, end)
-        for name, part in parts.items():
-            axis = -1 if name in ("embed", "position") else -2
-            part *= ends[name].norm(dim=axis, keepdim=True) / part.norm(dim=axis, keepdim=True)
-        directions.append(drawn)  # whose parts they are
-    return torch.stack(directions)
 
 
 def _axis(path: Tensor, side: int) -> Float[Tensor, " point"]:
