@@ -81,7 +81,8 @@ def curvature(
             float(loss(point + step) - 2 * middle + loss(point - step)) / _NUDGE_LENGTH**2
             for step in steps
         )
-    return Curvature(*values, unsure, (first, second), float(gradient.norm()), float(middle))
+        slope, height = float(gradient.norm()), float(middle.detach())
+    return Curvature(*values, unsure, (first, second), slope, height)
 
 
 def lanczos(

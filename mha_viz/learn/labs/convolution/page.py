@@ -71,7 +71,8 @@ def _story(choices: Choices) -> None:
     TEXTS.fold(choices, "at-the-border", partial(_answered, choices, "border", "border-gaps", gaps))
     gaps = partial(_shuffle_gaps, middle)
     TEXTS.fold(choices, "one-head", partial(_answered, choices, "shuffle", "shuffle-gaps", gaps))
-    bill = convolution.cost(*setup.picture.shape[:2], setup.kernel)
+    rows, columns, _ = setup.picture.shape
+    bill = convolution.cost(rows, columns, setup.kernel)
     TEXTS.fold(choices, "cost", partial(TEXTS.markdown, "bill.measured", bill=bill))
 
 

@@ -156,10 +156,10 @@ def _by_length(choices: Choices, sizes: Sizes, result: Measured, times: pd.DataF
 
 def _by_heads(choices: Choices, sizes: Sizes, result: Measured, times: pd.DataFrame) -> None:
     """Draw the times of one d_model in more and more heads."""
-    one, many = times.iloc[0], times.iloc[-1]
-    values = {"one": one, "many": many, "products": 2 * costs(sizes).scores, "n": N_TOKENS}
-    values |= {"ms": [1000 * row.weights for row in (one, many)], "heads": HEADS[-1]}
-    TEXTS.markdown("more-measured.text", ratio=many.weights / one.weights, **values)
+    first, last = times.iloc[0], times.iloc[-1]
+    values = {"first": first, "last": last, "products": 2 * costs(sizes).scores, "n": N_TOKENS}
+    values |= {"ms": [1000 * row.weights for row in (first, last)], "heads": HEADS[-1]}
+    TEXTS.markdown("more-measured.text", ratio=last.weights / first.weights, **values)
     axes = {"bands": _bands(times, ("weights", "fused"))}
     about = {"n": N_TOKENS, "width": sizes.d_model, "measured": result, "lab": measured}
     TEXTS.curves(choices, "time-by-heads", times.drop(columns="n"), axes, **about)

@@ -122,18 +122,13 @@ def _digit(choices: Choices, learned: Reading) -> None:
     picture = tested.pictures[matching[number]]
     read = numbers.read(learned.weights, picture)
     table = numbers.class_weights(read.record, layer)
-    high = float(table.iloc[:, 1:].to_numpy().max())
+    weights = {str(name): part for name, part in table.drop(columns="patch").items()}
+    side, high = digits.SIDE // digits.PATCH, max(part.max() for part in weights.values())
     charts.cells(
         choices.key("overlays"),
         [
-            overlay_cells(
-                picture,
-                weights.to_numpy().reshape(-1, digits.SIDE // digits.PATCH),
-                name,
-                high=high,
-                side=136,
-            )
-            for name, weights in table.iloc[:, 1:].items()
+            overlay_cells(picture, part.to_numpy().reshape(-1, side), name, high=high, side=136)
+            for name, part in weights.items()
         ],
         table=table,
         **TEXTS.figure("overlays-figure", digit=digit, which=number, layer=layer),
