@@ -9,12 +9,18 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 
 from mha_viz.ui.widgets import look
+from mha_viz.ui.widgets.messages import texts as messages
 
 if TYPE_CHECKING:
     from mha_viz.core.record.attention_record import AttentionRecord
-    from mha_viz.learn.frame.texts import FigureTexts
     from mha_viz.plots.curves import LineAxes
     from mha_viz.plots.pictures import Cells, MatrixLook
+
+
+class FigureTexts(messages.FigureTexts):
+    """Texts that `figures.show` takes."""
+
+    caption: str
 
 
 class Window(NamedTuple):

@@ -17,16 +17,11 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from mha_viz.learn.frame import charts, layout, questions
+from mha_viz.learn.frame.charts import FigureTexts
 from mha_viz.learn.frame.choices import Choices
 from mha_viz.learn.frame.questions import Cover, Question
 from mha_viz.ui.widgets.messages import texts
 from mha_viz.ui.widgets.messages.notices import continue_on_error
-
-
-class FigureTexts(texts.FigureTexts):
-    """Texts that `figures.show` takes."""
-
-    caption: str
 
 
 class Texts(texts.Texts):
