@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import pandas as pd
 
@@ -120,6 +120,42 @@ class TreebankStudy(StudyTables):
             questions = ", ".join((*QUESTIONS, PUBLISHED))
             raise ArgumentError(f"by must be one of {questions}, got {by!r}.")
         return best_heads(getattr(self, by), by)
+
+    def chosen_on(self, other: Self) -> Self:
+        """Choose heads by another study: a dev set chooses, a test set reports.
+
+        Args:
+            other: of the same model, over other sentences. All of them choose, and all of this
+                study's report, in `relations`, `trees` and `coreference`.
+
+        Returns:
+            This study with those heads in place of its own best ones.
+
+        Raises:
+            StudyError: one of them has no trees, is of another model, or both have one source.
+
+        Example:
+            dev, test = mv.Study.load("ewt-dev"), mv.Study.load("ewt-test")
+            test.chosen_on(dev).best_heads("relations")
+        """
+        ours, theirs = self.manifest, other.manifest
+        for study in (self, other):
+            if not study.has_trees:
+                raise StudyError(f"Heads are chosen by gold trees: {study.folder} has none.")
+        if ours["model"]["weights_sha256"] != theirs["model"]["weights_sha256"]:
+            raise StudyError(
+                f"Heads are chosen on the model that they are reported of: {self.folder} is of "
+                f"{ours['model']['name']}, {other.folder} of {theirs['model']['name']} with other "
+                "weights."
+            )
+        if ours["source"] == theirs["source"]:
+            raise StudyError(
+                f"{self.folder} and {other.folder} are of the same sentences: give a study of "
+                "others to choose heads on, or leave it out, and one half of these chooses."
+            )
+        chosen = type(self)(self.folder, self.manifest)
+        chosen._chosen_on = other._database
+        return chosen
 
     def sentence(self, text_id: int) -> Sentence:
         """Read a text with its gold tree, for `corpus.treebank.relations.head_vs_tree`.
