@@ -22,6 +22,14 @@ BINS = {
 }
 
 
+def bin_rank(label: str) -> float:
+    """Return where a bin stands in order: "<-32" before "-32", ">32" after "32"."""
+    if label[0] in "<>≥":
+        beyond = float(label.lstrip("<>=≥"))
+        return beyond - 0.5 if label[0] == "<" else beyond + 0.5
+    return float(label)
+
+
 @dataclass
 class Profile:
     """Sums over the queries of all texts; they add up over batches and shards."""

@@ -10,10 +10,12 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Float
 
+from mha_viz.core.arguments import one_of
 from mha_viz.core.metrics import LABELS, METRICS
 from mha_viz.core.metrics.units import MIN_UNITS, t_quantile
 from mha_viz.core.names import LIKENESS, PAIR_MEASURES
 from mha_viz.corpus.measure.padded import KINDS
+from mha_viz.corpus.measure.profiles import bin_rank
 from mha_viz.corpus.query import example_texts
 from mha_viz.corpus.query.example_texts import DecilePlace, HeadScore
 from mha_viz.corpus.store.blocks import INDEX
@@ -35,14 +37,10 @@ class StudyTables:
     >>> study = mv.Study.load(shipped_folder() / "tiny-bert" / "sample_study")
     >>> study.profile_by("kind").kind.unique().tolist()[:3]
     ['itself', 'same token', 'special']
-    >>> study.nearest_pairs("hellinger", k=5)["mean"].is_monotonic_increasing
-    True
-    >>> study.pairs("cka").shape, len(study.examples(0, 7, k=3))
-    ((32, 32), 3)
-    >>> int(study.deciles(0, 7, k=1).band.max())
-    10
-    >>> study.decile_of(1.0, n_tokens=20, layer=0, head=7).band
-    10
+    >>> study.pairs("cka").shape, len(study.nearest_pairs(k=5)), len(study.examples(0, 7, k=3))
+    ((32, 32), 5, 3)
+    >>> int(study.deciles(0, 7, k=1).band.max()), study.decile_of(1.0, 20, 0, 7).band
+    (10, 10)
     """
 
     def __init__(self, folder: Path, manifest: Mapping[str, Any] | None = None) -> None:
@@ -94,20 +92,19 @@ class StudyTables:
         """Compute the weight that each head gives to each offset, position or kind of key.
 
         Args:
-            axis: "offset", "position" or "kind".
+            axis: "offset", "position" or "kind"; ArgumentError for any other.
 
         Returns:
             DataFrame with the columns layer, head, one of the axis' name, and weight: the mean over
             all queries that have such a key, a share of 1.
         """
-        if axis not in AXES:
-            raise ArgumentError(f"axis must be one of {', '.join(AXES)}, got {axis!r}.")
+        one_of("axis", axis, AXES)
         profile = self._database.query(
             f"""SELECT layer, head, "at" AS {axis}, weight / rows AS weight FROM profile
             WHERE axis = ? AND rows > 0""",
             (axis,),
         )
-        rank = KINDS.index if axis == "kind" else _bin_rank
+        rank = KINDS.index if axis == "kind" else bin_rank
         with self._database.reading():
             order = [profile["layer"], profile["head"], profile[axis].map(rank)]
             ranked = np.lexsort([np.asarray(column) for column in reversed(order)])
@@ -120,14 +117,13 @@ class StudyTables:
 
         Args:
             measure: "hellinger", "redundancy", "cka" or "correlation"; "jensen_shannon" where the
-                study was made with it.
-            statistic: "mean" over texts, or "std", their standard deviation.
+                study was made with it; ArgumentError for one that it was not.
+            statistic: "mean" over texts, or "std", their standard deviation; likewise.
 
         Returns:
             (layer * head, layer * head); NaN where no text defines it.
         """
-        if statistic not in ("mean", "std"):
-            raise ArgumentError(f'statistic must be "mean" or "std", got {statistic!r}.')
+        one_of("statistic", statistic, ("mean", "std"))
         rows, n_all = self._pair_rows(measure), self.n_layers * self.n_heads
         with self._database.reading():
             itself = float(statistic == "mean" and measure in LIKENESS)
@@ -352,11 +348,3 @@ class StudyTables:
         for name, number, n in (("layer", layer, self.n_layers), ("head", head, self.n_heads)):
             if number is not None and not 0 <= number < n:
                 raise ArgumentError(f"{name} must be from 0 to {n - 1}, got {number}.")
-
-
-def _bin_rank(at: str) -> float:
-    """Return where a key of the profile stands in order: "<-32" before "-32", ">32" after "32"."""
-    if at[0] in "<>≥":
-        beyond = float(at.lstrip("<>=≥"))
-        return beyond - 0.5 if at[0] == "<" else beyond + 0.5
-    return float(at)
