@@ -223,7 +223,12 @@ class LoadedNetwork:
         return tuple(layer.for_query_heads(name) for layer in self.layers(part))
 
     def layers(self, part: str | None = None) -> list[LayerProjections]:
-        """Return the attention module and projections of each layer of a part, in call order."""
+        """Return the attention module and projections of each layer of a part, in call order.
+
+        Raises:
+            ArgumentError: no such part.
+            AttentionUnavailableError: the family computes its attention by itself.
+        """
         part = self.parts[0] if part is None else part
         self.check_part(part)
         if self.backend != "mha_viz":

@@ -158,7 +158,7 @@ class Writing:
     def steps(self, n: int = 20) -> Iterator[GeneratedToken]:
         """Yield up to n more tokens, each written when it is asked for; fewer where `finished`.
 
-        ArgumentError: n is below 1 or above what the model takes.
+        Raises ArgumentError: n is below 1 or above what the model takes.
 
         >>> import mha_viz as mv
         >>> writing = mv.Writing(mv.load("tiny-gpt2"), "Once upon a")
@@ -176,9 +176,10 @@ class Writing:
             yield token
 
     def back(self, n: int = 1, on_layer: OnLayer | None = None) -> None:
-        """Take back the n tokens that were written last; the last one left is run again.
+        """Take back the n tokens that were written last, and run the one before them again.
 
-        ArgumentError: nothing is written, or less than that.
+        `on_layer` is called as in `AttentionModel.trace`. Raises ArgumentError: nothing is written,
+        or less than that.
         """
         if not self._written:
             raise ArgumentError("Nothing is written yet that could be taken back: step first.")
@@ -190,8 +191,9 @@ class Writing:
         """Write another token at a place, and return it; what stood there and behind is taken back.
 
         `at` is an index in `tokens`, of a written one, or len(tokens) to choose the next one;
-        `token_id` is the number of a runner-up or of any other token of the vocabulary.
-        ArgumentError: no such place or token; a token that ends texts.
+        `token_id` is the number of a runner-up or of any other token of the vocabulary; `on_layer`
+        is called as in `AttentionModel.trace`. Raises ArgumentError: no such place or token; a
+        token that ends texts.
 
         >>> import mha_viz as mv
         >>> writing = mv.Writing(mv.load("tiny-gpt2"), "Once upon a")

@@ -89,8 +89,9 @@ def spaces_of_heads(
     """Make `head_spaces` of many heads, None for all, over the same tokens.
 
     The texts run once for as many heads as 512 MB of vectors hold. `on_progress` is called with how
-    many texts have run, and of how many; it may raise. Returns a `HeadSpaces` for each of `heads`,
-    in their order. Raises as `head_spaces`.
+    many texts have run, and of how many; an exception stops the work. All other arguments are those
+    of `head_spaces`. Returns a `HeadSpaces` for each of `heads`, in their order. Raises as
+    `head_spaces`.
 
     >>> import mha_viz as mv
     >>> len(mv.spaces_of_heads(mv.load("tiny-bert"), "The cat sat.", [(0, 1), (2, 3)]))

@@ -98,7 +98,7 @@ class EdgeScores:
         return EdgeRuns(self.model, self.task.held_out, self.metric)
 
     def measure(self, top: int | None = N_MEASURED, on_progress: OnProgress | None = None) -> None:
-        """Measure the edges with the largest scores exactly, each by a run; None for all of them.
+        """Measure the `top` edges with the largest scores exactly, each by a run; all if None.
 
         `on_progress` is called with how many are done, and of how many; an exception it raises
         stops the work, and what is done stays. Raises ArgumentError: a negative number.

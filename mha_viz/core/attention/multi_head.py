@@ -267,6 +267,8 @@ class MultiHeadAttention(nn.Module):
     ) -> "MultiHeadAttention":
         """Build a module that computes with a copy of these parameters.
 
+        `weights` give sizes and scale as well; `dropout` is a probability in [0, 1].
+
         >>> ones = AttentionWeights(*torch.ones(3, 2, 4, 3), torch.ones(2, 3, 4))
         >>> MultiHeadAttention.from_weights(ones).d_head
         3

@@ -76,6 +76,8 @@ class AttentionRecord(RecordFields):
     >>> record = mv.load("tiny-bert").trace("The photographer waved")
     >>> record.shape, record.merge_words().labels
     ((4, 8, 7, 7), ('[CLS]', 'The', 'photographer', 'waved', '[SEP]'))
+    >>> record.describe()["model"], record.describe()["shape"]
+    ('tiny-bert', [4, 8, 7, 7])
     """
 
     def __init__(
@@ -133,9 +135,10 @@ class AttentionRecord(RecordFields):
     def region(
         self, layer: int, head: int, queries: slice | Iterable[int], keys: slice | Iterable[int]
     ) -> Float[Tensor, "row column"]:
-        """Return the weights of one head from some tokens to some tokens; arguments as in `rows`.
+        """Return the weights of one head from some tokens to some tokens, (row, column), in [0, 1].
 
-        Returns (row, column), in [0, 1]. Raises ArgumentError: no such layer, head or token.
+        `queries` and `keys` are slices, or numbers, of which negative ones count from the end.
+        Raises ArgumentError: no such layer, head or token.
 
         >>> import mha_viz as mv
         >>> mv.load("tiny-bert").trace("The cat sat").region(0, 1, slice(2), [0, 2, -1]).shape
@@ -149,7 +152,7 @@ class AttentionRecord(RecordFields):
     def from_token(self, query: int) -> Float[Tensor, "layer head key"]:
         """Return the weights from one token, of all heads: (layer, head, key), in [0, 1].
 
-        Raises ArgumentError: no such token.
+        A negative `query` counts from the end. Raises ArgumentError: no such token.
 
         >>> import mha_viz as mv
         >>> mv.load("tiny-bert").trace("The cat sat").from_token(-1).shape
@@ -160,7 +163,7 @@ class AttentionRecord(RecordFields):
     def to_token(self, key: int) -> Float[Tensor, "layer head query"]:
         """Return the weights to one token, of all heads: (layer, head, query), in [0, 1].
 
-        Raises ArgumentError: no such token.
+        A negative `key` counts from the end. Raises ArgumentError: no such token.
 
         >>> import mha_viz as mv
         >>> mv.load("tiny-gpt2").trace("The cat sat").to_token(2)[0, 0, :2]  # hidden future
@@ -199,9 +202,7 @@ class AttentionRecord(RecordFields):
         return display.installed(display.head_plotter)(self, layer, head)
 
     def explore(self) -> Any:
-        """Show all heads and a chosen one in a notebook; see `mha_viz.explorer.Explorer`.
-
-        Raises ArgumentError: anywidget is not installed.
+        """Show all heads and a chosen one in a notebook; ArgumentError without anywidget.
 
         Example:
             mv.load("tiny-bert").trace("The cat sat on the mat").explore()
@@ -317,13 +318,7 @@ class AttentionRecord(RecordFields):
         return Path(path)
 
     def describe(self) -> dict[str, Any]:
-        """Describe everything but the tensors, as plain JSON values.
-
-        >>> import mha_viz as mv
-        >>> about = mv.load("tiny-bert").trace("The cat sat").describe()
-        >>> about["model"], about["shape"], about["tokens"][0][0]
-        ('tiny-bert', [4, 8, 5, 5], '[CLS]')
-        """
+        """Describe everything but the tensors, as plain JSON values."""
         return file.describe(self)
 
     @classmethod
