@@ -177,17 +177,8 @@ def map_of_records(
     if any(_more_than_products(records[0], layer) for layer in range(n_layers)):
         notes.append(_MORE)
     generator = torch.Generator().manual_seed(seed)
-    samples, scales, in_all, spreads = [], [], [], []
-    for layer in range(n_layers):
-        check_cancelled()
-        queries, keys = space.layer_vectors(records, layer, limit)
-        samples.append(space.sample_pairs(records, layer, (queries, keys), limit, generator))
-        scale, correlation = space.best_scale(queries, keys, samples[-1])
-        scales.append(scale)
-        in_all.append(correlation)
-        both = torch.cat(space.one_space(queries, keys, scale), 1)
-        spreads.append(both.mT @ both)
-    planes, shares = principal_directions(torch.stack(spreads), 2)
+    samples, scales, correlations, spreads = _fit_scales(records, limit, generator)
+    planes, shares = principal_directions(spreads, 2)
     flat, measured, strongest = [], [], []
     for layer in range(n_layers):
         check_cancelled()
@@ -199,8 +190,8 @@ def map_of_records(
     keys, weights = (torch.stack(part) for part in zip(*strongest, strict=True))
     return QueryKeyMap(
         points=torch.stack(flat),
-        scale=torch.stack(scales),
-        correlation=torch.stack(in_all),
+        scale=scales,
+        correlation=correlations,
         plane_correlation=in_plane,
         baseline=chance,
         nearer_has_more=nearer,
@@ -218,6 +209,26 @@ def map_of_records(
         notes=tuple(notes),
         layer_numbers=numbers,
     )
+
+
+def _fit_scales(
+    records: Sequence[AttentionRecord], limit: int, generator: torch.Generator
+) -> tuple[list[space.SampledPairs], Tensor, Tensor, Tensor]:
+    """Sample pairs of each layer, and fit the scales that put its queries and keys in one space.
+
+    Returns the pairs, the scales and correlations (layer, head), and the sums of outer products of
+    all vectors in that space (layer, head, d, d).
+    """
+    samples, fits = [], []
+    for layer in range(records[0].n_layers):
+        check_cancelled()
+        queries, keys = space.layer_vectors(records, layer, limit)
+        samples.append(space.sample_pairs(records, layer, (queries, keys), limit, generator))
+        scale, correlation = space.best_scale(queries, keys, samples[-1])
+        both = torch.cat(space.one_space(queries, keys, scale), 1)
+        fits.append((scale, correlation, both.mT @ both))
+    scales, correlations, spreads = (torch.stack(part) for part in zip(*fits, strict=True))
+    return samples, scales, correlations, spreads
 
 
 def _measured(
