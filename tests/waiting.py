@@ -1,7 +1,9 @@
 """Waits that name what they wait for."""
 
+import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 PATIENCE = 300.0  # seconds, of every wait for what comes: no test is one of the machine's speed
@@ -23,3 +25,9 @@ def wait_for(holds: Callable[[], Any], what: object, seconds: float = PATIENCE) 
             )
         time.sleep(0.02)
     return found
+
+
+def run_apart(work: Coroutine[Any, Any, Any]) -> Any:
+    """Run it in a thread of its own: a browser of other tests may have a loop in this one."""
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(asyncio.run, work).result()

@@ -48,17 +48,6 @@ def click_cell(
     end_double_click(page)
 
 
-def click_dot(page: Page, number: int, figure: int = 0) -> None:
-    """Click a dot of the first trace of a figure."""
-    dots = plot(page, figure).locator(".scatterlayer .trace").first.locator(".points path")
-    dot = dots.nth(number)
-    dot.scroll_into_view_if_needed()
-    box = dot.bounding_box()
-    assert box
-    page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
-    end_double_click(page)
-
-
 def fits(page: Page) -> bool:
     """Return whether nothing is wider than the window."""
     main = page.get_by_test_id("stMain")

@@ -1,17 +1,11 @@
-"""The real app, and a demo of its components, in a real Chromium.
+"""The real app in a real Chromium.
 
 All browser tests of a worker share them, so they run one by one there.
 """
 
 import contextlib
-import os
 import re
 import shutil
-import socket
-import subprocess
-import sys
-import time
-import urllib.request
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -22,6 +16,7 @@ from playwright.sync_api import Error as PlaywrightError
 
 from tests.browser.tabs import PATIENCE, OpenPage, Tabs
 from tests.missing import skip_or_fail
+from tests.ui.serving import started
 
 ROOT = Path(__file__).parents[2]
 # The first that is there; Debian's Chromium without windows takes a third less of the processor.
@@ -116,50 +111,15 @@ def app_log(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def app_url(chromium: str, app_log: Path) -> Iterator[str]:
     """The address of the app, started as `make run` starts it, on a free port."""
-    with running("app.py", app_log) as url:
-        yield url
-
-
-@pytest.fixture(scope="session")
-def demo_url(chromium: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The address of the demo of figures, on a free port, with the theme of the real app."""
-    log = tmp_path_factory.mktemp("demo") / "demo.log"
-    with running("tests/browser/demo_figures.py", log, PYTHONPATH=str(ROOT)) as url:
+    with running(app_log) as url:
         yield url
 
 
 @contextlib.contextmanager
-def running(script: str, log: Path, **env: str) -> Iterator[str]:
-    """Streamlit with that script, and the address where it answers, until the block is left."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    command = [sys.executable, "-m", "streamlit", "run", script, "--server.port", str(port)]
-    url = f"http://127.0.0.1:{port}"
-    with log.open("w") as output:
-        app = subprocess.Popen(
-            command, cwd=ROOT, env=os.environ | env, stdout=output, stderr=subprocess.STDOUT
-        )
-    try:
-        _wait_for(f"{url}/_stcore/health", app, log)
-        yield url
-    finally:
-        app.terminate()
-        try:
-            app.wait(10)
-        except subprocess.TimeoutExpired:
-            app.kill()
-            app.wait()
-
-
-def _wait_for(url: str, app: subprocess.Popen[bytes], log: Path, seconds: float = 300) -> None:
-    end = time.monotonic() + seconds
-    while time.monotonic() < end and app.poll() is None:
-        try:
-            with urllib.request.urlopen(url, timeout=30):
-                return
-        except OSError:
-            time.sleep(0.1)
-    pytest.fail(f"the app did not start within {seconds:.0f} s:\n{log.read_text()[-3000:]}")
+def running(log: Path, **env: str) -> Iterator[str]:
+    """Start the app; the address where it answers, until the block is left."""
+    with started(log, **env) as (port, _):
+        yield f"http://127.0.0.1:{port}"
 
 
 @pytest.fixture
@@ -183,13 +143,6 @@ def open_page(tabs: Tabs, pages: list[Page], app_url: str, app_log: Path) -> Ite
         log.seek(seen)
         written = log.read()
     assert "Uncaught app exec" not in written, written
-
-
-@pytest.fixture
-def show_figures(tabs: Tabs, pages: list[Page], demo_url: str) -> Iterator[OpenPage]:
-    """`show_figures(query, **context)` opens the demo as `open_page` the app; its log is unread."""
-    with tabs.lent(demo_url, 1180, pages) as open_page:
-        yield lambda query="", **context: open_page(f"/?{query}", **context)
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ def test_a_stranger_sees_shipped_models_alone_and_is_told_the_limits(
 ) -> None:
     log = tmp_path / "app.log"
     limits = {"MHA_VIZ_PUBLIC": "1", "MHA_VIZ_MAX_CHARACTERS": "100"}
-    with running("app.py", log, **limits) as url, tabs.lent(url, 1280, pages) as open_page:
+    with running(log, **limits) as url, tabs.lent(url, 1280, pages) as open_page:
         page = open_page("/?model=/etc")
         warning = page.get_by_test_id("stAlertContentWarning")
         expect(warning.filter(has_text="/etc")).to_be_visible()

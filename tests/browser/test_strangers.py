@@ -1,16 +1,22 @@
-"""Strangers' texts in a real Chromium: nothing of them comes alive, in the app and its exports."""
+"""Strangers' texts in a real Chromium: nothing of them comes alive, in the app and its exports.
 
+That no page of the app needs what the browser refuses is seen in all other tests of browsers: each
+fails where a page reports an error, as a browser does of what its policy forbids.
+"""
+
+import re
+import xml.etree.ElementTree as ET
 from pathlib import Path
 from urllib.parse import urlencode
 
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Browser, Page, expect
 
 from mha_viz.plots.heatmap import head_html
 from mha_viz.text.from_weights import record
 from mha_viz.web.payload import grid_payload
 from mha_viz.web.standalone import grid_html
 from tests.browser.demo_components import made_up
-from tests.browser.ready import wait_ready
+from tests.browser.ready import next_run, wait_ready, wait_until
 from tests.strangers.hostile_texts import MARKUP
 from tests.strangers.shown import TYPED
 
@@ -46,6 +52,29 @@ def test_nothing_runs_in_an_exported_page(open_page, tmp_path: Path) -> None:
     assert not opened
 
 
+def test_files_of_a_figure_have_a_hostile_text_as_text(open_page, tmp_path: Path) -> None:
+    page = open_page(f"/compare?section=flow&{urlencode({'text': TYPED})}")
+    opened = dialogs(page)
+    with next_run(page):
+        page.get_by_role("button", name="Export").first.click()
+    files = {}
+    for label in ("PNG", "SVG", "CSV", "HTML"):
+        with page.expect_download() as started:
+            page.get_by_role("button", name=label, exact=True).first.click()
+        files[label] = tmp_path / started.value.suggested_filename
+        started.value.save_as(files[label])
+    assert all(re.fullmatch(r"[\w.-]+", path.name) for path in files.values())
+    root = ET.parse(files["SVG"]).getroot()
+    assert TYPED in " ".join(" ".join(root.itertext()).split())
+    assert not root.findall(".//{http://www.w3.org/2000/svg}script")
+    assert TYPED in files["CSV"].read_text("utf-8")
+    page.goto(files["HTML"].as_uri())
+    page.locator(".js-plotly-plot .main-svg").first.wait_for()
+    expect(page.locator("p")).to_contain_text(TYPED)
+    assert page.locator(LIVE_MARKUP).count() == 0
+    assert not opened
+
+
 def test_nothing_of_a_link_or_a_text_runs_in_the_app(open_page) -> None:
     text = f"the cat {TYPED}"
     for path in ("/compare?section=sides", "/?off=0.1&how=mean"):
@@ -67,3 +96,30 @@ def test_tables_have_no_download_that_keeps_formulas(open_page) -> None:
     tools = page.get_by_test_id("stElementToolbar").last
     expect(tools.get_by_role("button").first).to_be_visible()
     assert tools.get_by_role("button", name="Download as CSV").count() == 0
+
+
+FORBIDDEN = """async () => {
+  window.violations = [], window.ran = [];
+  addEventListener("securitypolicyviolation", (event) => violations.push(event.effectiveDirective));
+  const script = document.createElement("script");
+  script.textContent = "window.ran.push('a script in the page')";
+  document.body.append(script);
+  const button = document.createElement("button");
+  button.setAttribute("onclick", "window.ran.push('an attribute')");
+  document.body.append(button);
+  button.click();
+  await fetch("http://localhost:9/").catch(() => {});
+  button.remove();
+}"""
+
+
+def test_scripts_in_the_page_and_other_hosts_are_refused(browser: Browser, app_url: str) -> None:
+    page = browser.new_context(base_url=app_url).new_page()  # what it reports is no fault
+    page.goto("/glossary")
+    wait_ready(page)
+    page.evaluate(FORBIDDEN)
+    wait_until(page, "() => new Set(violations).size >= 3")
+    expected = {"script-src-elem", "script-src-attr", "connect-src"}
+    assert set(page.evaluate("violations")) >= expected
+    assert page.evaluate("ran") == []
+    page.context.close()

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from tests.faults.models import in_cache
-from tests.faults.visiting import Visit, asleep, is_bar
+from tests.faults.visiting import Visit, is_bar
+from tests.strangers.raw import websocket
 from tests.ui.serving import served
 from tests.waiting import wait_for
 
@@ -79,7 +80,8 @@ def test_an_order_to_stop_in_the_midst_of_everything(tmp_path, orders):
         loads.go("", "model=a/model")
         begun = wait_for(lambda: children(server), "processes that the server starts")
         assert list(temporary.glob("mha*"))
-        open_pages.enter_context(asleep(port))
+        asleep, answered = websocket(port)  # a page that keeps its connection, and says nothing
+        assert open_pages.enter_context(asleep) and answered == 101
 
         ordered = time.monotonic()
         for order in orders:

@@ -1,9 +1,7 @@
-"""Open pages whose buttons can be clicked, and one in a browser that no longer answers."""
+"""Open pages whose buttons can be clicked."""
 
-import contextlib
-import socket
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 from streamlit.proto.BackMsg_pb2 import BackMsg
@@ -83,17 +81,3 @@ class Visit(OpenPage):
     def _ask(self, message: BackMsg) -> None:
         message.rerun_script.page_name, message.rerun_script.query_string = self._address
         self.connection.send(message.SerializeToString())
-
-
-@contextlib.contextmanager
-def asleep(port: int) -> Iterator[None]:
-    """A page on a machine that has gone to sleep: it keeps its connection, and answers nothing."""
-    asked = (
-        f"GET /_stcore/stream HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nUpgrade: websocket\r\n"
-        "Connection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"
-        "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Protocol: streamlit\r\n\r\n"
-    )
-    with socket.create_connection(("127.0.0.1", port), timeout=PATIENCE) as connection:
-        connection.sendall(asked.encode())
-        assert connection.recv(4096).startswith(b"HTTP/1.1 101")
-        yield

@@ -1,18 +1,13 @@
 """Two processes of the app with one shared folder, and Caddy before them."""
 
 import ast
-import asyncio
 import os
 import re
 import shutil
 import signal
-import socket
 import sqlite3
 import subprocess
-import urllib.error
-import urllib.request
-from collections.abc import Awaitable, Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,8 +22,8 @@ from mha_viz.ui.state.class_answers import FILE, Classes
 from mha_viz.ui.state.link_values import reference
 from mha_viz.web.payload import unpack
 from tests.hosting.test_files import CADDYFILE
-from tests.ui.serving import served
-from tests.waiting import PATIENCE, wait_for
+from tests.ui.serving import free_port, request, served
+from tests.waiting import run_apart, wait_for
 
 pytestmark = [pytest.mark.slow, pytest.mark.extended]
 
@@ -71,8 +66,7 @@ def site(processes: list[Process], tmp_path: Path) -> Iterator[int]:
     """The port of Caddy before both."""
     if not shutil.which("caddy"):
         pytest.skip("no caddy on PATH")
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    port = free_port()
     env = os.environ | {
         "SITE_NAME": f"http://127.0.0.1:{port}",
         "SITE_APPS": "to " + " ".join(f"127.0.0.1:{one.port}" for one in processes),
@@ -91,22 +85,11 @@ def site(processes: list[Process], tmp_path: Path) -> Iterator[int]:
 
 def get(port: int, path: str = "/", body: bytes | None = None, **headers: str) -> tuple[int, Any]:
     """Return status and headers of an answer; 0 where nobody answers."""
-    url = f"http://127.0.0.1:{port}{path}"
-    method = "GET" if body is None else "PUT"
-    asked = urllib.request.Request(url, body, headers, method=method)
     try:
-        with urllib.request.urlopen(asked, timeout=PATIENCE) as found:
-            return found.status, found.headers
-    except urllib.error.HTTPError as error:
-        return error.code, error.headers
+        answer, _ = request(port, path, "GET" if body is None else "PUT", body, **headers)
     except OSError:
         return 0, {}
-
-
-def beside(visits: Awaitable[None]) -> None:
-    """Run it in a thread of its own: browser tests leave a loop in this one."""
-    with ThreadPoolExecutor(1) as thread:
-        thread.submit(asyncio.run, visits).result()
+    return answer.status, answer.headers
 
 
 def ids(session: RawSession, kind: str) -> list[str]:
@@ -156,7 +139,7 @@ def test_two_processes_with_one_folder_answer_alike(processes: list[Process], sh
         for port in (first, second):
             assert "2 answers so far" in await looks(port, code)
 
-    beside(visits())
+    run_apart(visits())
 
 
 def test_caddy_keeps_visitors_at_a_process_until_it_dies(
@@ -185,7 +168,7 @@ def test_caddy_keeps_visitors_at_a_process_until_it_dies(
             assert get(site, Cookie=one)[0] == 200
             await sees_link(site, {"Cookie": one})
 
-    beside(visits())
+    run_apart(visits())
 
 
 def test_caddy_refuses_figures_and_large_bodies(site: int) -> None:

@@ -5,15 +5,13 @@
 
 import os
 import signal
-import socket
 import subprocess
 import sys
-import urllib.error
-import urllib.request
 from pathlib import Path
 
 import pytest
 
+from tests.ui.serving import free_port, request
 from tests.waiting import wait_for
 
 WHEEL = os.environ.get("WHEEL", "")
@@ -56,8 +54,7 @@ def test_the_wheel_with_the_app_draws_studies_and_serves(tmp_path: Path) -> None
     run(tmp_path, "[app]", *FIGURE, "head.svg")
     assert "</svg>" in (tmp_path / "head.svg").read_text("utf-8")
     run(tmp_path, "[app]", "study", "sample", "--out", "study")
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    port = free_port()
     log = tmp_path / "app.log"
     with log.open("w") as file:
         line = command("[app]", "app", "--port", str(port))
@@ -75,7 +72,7 @@ def test_the_wheel_with_the_app_draws_studies_and_serves(tmp_path: Path) -> None
 def answer(port: int, path: str) -> bytes:
     """Return the body that the app sends; b"" while it sends none or an error."""
     try:
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=60) as response:
-            return bytes(response.read())
-    except (urllib.error.HTTPError, OSError):
+        found, body = request(port, path)
+    except OSError:
         return b""
+    return body if found.status == 200 else b""

@@ -4,7 +4,7 @@ import contextlib
 import socket
 import struct
 
-from tests.ui.serving import PATIENCE
+from tests.ui.serving import PATIENCE, UPGRADE
 
 BINARY, REST, PING = 2, 0, 9
 
@@ -18,16 +18,7 @@ def opened(port: int, said: str = "") -> socket.socket:
 
 def websocket(port: int, *headers: str) -> tuple[socket.socket, int]:
     """A connection that asked for a page's websocket, and the status of the answer."""
-    lines = [
-        "GET /_stcore/stream HTTP/1.1",
-        f"Host: 127.0.0.1:{port}",
-        "Upgrade: websocket",
-        "Connection: Upgrade",
-        "Sec-WebSocket-Version: 13",
-        "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==",
-        "Sec-WebSocket-Protocol: streamlit",
-        *headers,
-    ]
+    lines = ["GET /_stcore/stream HTTP/1.1", f"Host: 127.0.0.1:{port}", *UPGRADE, *headers]
     connection = opened(port, "\r\n".join([*lines, "", ""]))
     answer = b""
     while b"\r\n\r\n" not in answer:

@@ -5,12 +5,11 @@ import contextlib
 import shutil
 
 import pytest
-from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
-from websockets.sync.client import connect
+from streamlit.proto.BackMsg_pb2 import BackMsg
 
 from mha_viz.ui.server.websockets import WAITING_PER_ADDRESS
 from tests.strangers.raw import has_ended, opened
-from tests.ui.serving import PATIENCE, OpenPage, answer, served
+from tests.ui.serving import OpenPage, answer, served
 from tests.waiting import wait_for
 
 PUBLIC = {"MHA_VIZ_PUBLIC": "1", "MHA_VIZ_MAX_SESSIONS": "4"}
@@ -23,21 +22,14 @@ class VisitorPage(OpenPage):
     """A page whose visitor has an address of their own, as a proxy tells it."""
 
     def __init__(self, port: int, address: str) -> None:
-        contextlib.ExitStack.__init__(self)
-        stream = f"ws://127.0.0.1:{port}/_stcore/stream"
-        headers = {"X-Forwarded-For": f"6.6.6.6, {address}"}
-        protocols: list = ["streamlit"]
-        page = connect(stream, subprotocols=protocols, additional_headers=headers, max_size=None)
-        self.connection = self.enter_context(page)
+        super().__init__(port, X_Forwarded_For=f"6.6.6.6, {address}")
 
     def notice(self) -> str:
         """Return the sentence that a page shows in place of its content; "" where it has some."""
-        self.connection.send(b"\x5a\x00")  # run the script
-        told, found = ForwardMsg(), ""
-        while told.WhichOneof("type") != "script_finished":
-            told.ParseFromString(self.connection.recv(timeout=PATIENCE))
-            found = told.delta.new_element.alert.body or found
-        return found
+        message = BackMsg()
+        message.rerun_script.SetInParent()
+        alerts = [told.delta.new_element.alert.body for told in self.run(message)]
+        return next(filter(None, reversed(alerts)), "")
 
 
 def test_one_address_gets_its_places_and_leaves_the_others_to_others(tmp_path) -> None:

@@ -1,16 +1,13 @@
 """Texts that others gave: named on the pages of who sits at the machine, and to nobody else."""
 
-import socket
 from collections.abc import Iterator
 from types import SimpleNamespace
 
 import pytest
 from streamlit.proto.BackMsg_pb2 import BackMsg
-from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
-from websockets.sync.client import connect
 
 from mha_viz.ui.state import own_address
-from tests.ui.serving import PATIENCE, served
+from tests.ui.serving import OpenPage, served
 
 NAME = "earlier.txt"
 GIVE = (
@@ -33,24 +30,8 @@ def corpus(port: int, **headers: str) -> bytes:
     message = BackMsg()
     message.rerun_script.page_name = "many_texts"
     message.rerun_script.context_info.url = f"http://localhost:{port}/many_texts"
-    named = {name.replace("_", "-"): value for name, value in headers.items()}
-    protocols: list = ["streamlit"]
-    uri = f"ws://{named.pop('Host', f'127.0.0.1:{port}')}/_stcore/stream"
-    with connect(
-        uri,
-        sock=socket.create_connection(("127.0.0.1", port)),
-        subprotocols=protocols,
-        additional_headers=named,
-        max_size=None,
-    ) as page:
-        page.send(message.SerializeToString())
-        told, sent = ForwardMsg(), b""
-        while told.WhichOneof("type") != "script_finished":
-            part = page.recv(timeout=PATIENCE)
-            assert isinstance(part, bytes)
-            told.ParseFromString(part)
-            sent += part
-        return sent
+    with OpenPage(port, **headers) as page:
+        return b"".join(told.SerializeToString() for told in page.run(message))
 
 
 def test_page_of_this_machine_names_the_texts_of_earlier_visits(port: int) -> None:
@@ -60,7 +41,7 @@ def test_page_of_this_machine_names_the_texts_of_earlier_visits(port: int) -> No
 @pytest.mark.parametrize(
     "headers",
     [
-        {"Host": "heads.example.org"},
+        {"host": "heads.example.org"},
         {"x_forwarded_for": "8.8.8.8"},
     ],
     ids=str,

@@ -7,6 +7,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from http.client import HTTPConnection, HTTPResponse
 from pathlib import Path
 from urllib.parse import urlencode
 
@@ -17,6 +18,10 @@ from websockets.sync.client import connect
 from tests.waiting import PATIENCE, wait_for
 
 ROOT = Path(__file__).parents[2]
+UPGRADE = (
+    *("Upgrade: websocket", "Connection: Upgrade", "Sec-WebSocket-Version: 13"),
+    *("Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==", "Sec-WebSocket-Protocol: streamlit"),
+)
 # Python imports a module of this name at its start. It notes whom the process asks for a name, or
 # for a connection, and answers questions about the inside of the process.
 WATCH = """
@@ -57,33 +62,39 @@ def served(folder: Path, *before: str, **env: str) -> Iterator[tuple[int, Callab
         env: variables of the app's environment.
     """
     (folder / "sitecustomize.py").write_text(WATCH)
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
     watched = {"PYTHONPATH": str(folder), "WATCHED": str(folder)}
+    log = folder / "app.log"
+    with started(log, *before, **watched | env) as (port, app):
+
+        def ask(code: str) -> str:
+            (folder / "question").write_text(code)
+            (folder / "answer").unlink(missing_ok=True)
+            app.send_signal(signal.SIGUSR1)
+            wait_for((folder / "answer").exists, log.read_text)
+            return (folder / "answer").read_text().strip()
+
+        yield port, ask
+
+
+@contextlib.contextmanager
+def started(log: Path, *before: str, **env: str) -> Iterator[tuple[int, subprocess.Popen[bytes]]]:
+    """Start the app; its port and its process, from the moment it answers to the block's end."""
+    port = free_port()
     run = [sys.executable, "-m", "streamlit", "run", "app.py", "--server.port", str(port)]
-    command = [*before, *run]
-    log_file = folder / "app.log"
-    with log_file.open("w") as log:
+    with log.open("w") as output:
         app = subprocess.Popen(
-            command, cwd=ROOT, env=os.environ | watched | env, stdout=log, stderr=log
+            [*before, *run], cwd=ROOT, env=os.environ | env, stdout=output, stderr=output
         )
 
-    def ask(code: str) -> str:
-        (folder / "question").write_text(code)
-        (folder / "answer").unlink(missing_ok=True)
-        app.send_signal(signal.SIGUSR1)
-        wait_for((folder / "answer").exists, log_file.read_text)
-        return (folder / "answer").read_text().strip()
-
     def listens() -> bool:
-        assert app.poll() is None, f"the app did not start: {log_file.read_text()}"
+        assert app.poll() is None, f"the app did not start: {log.read_text()}"
         with contextlib.suppress(OSError):
             return status(port, f"127.0.0.1:{port}", path="/_stcore/health") == 200
         return False
 
     try:
-        wait_for(listens, log_file.read_text)
-        yield port, ask
+        wait_for(listens, log.read_text)
+        yield port, app
     finally:
         app.terminate()
         try:
@@ -91,6 +102,22 @@ def served(folder: Path, *before: str, **env: str) -> Iterator[tuple[int, Callab
         except subprocess.TimeoutExpired:
             app.kill()
             app.wait()
+
+
+def free_port() -> int:
+    """Return the number of a port that nobody listens on."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        return int(free.getsockname()[1])
+
+
+def request(
+    port: int, path: str = "/", method: str = "GET", body: bytes | None = None, **headers: str
+) -> tuple[HTTPResponse, bytes]:
+    """Return the answer to a request, and its body."""
+    with contextlib.closing(HTTPConnection("127.0.0.1", port, timeout=PATIENCE)) as connection:
+        connection.request(method, path, body, headers)
+        answer = connection.getresponse()
+        return answer, answer.read()
 
 
 def answer(
@@ -101,13 +128,7 @@ def answer(
     lines += [f"Origin: {origin}"] if origin else []
     if websocket:
         lines[0] = "GET /_stcore/stream HTTP/1.1"
-        lines += [
-            "Upgrade: websocket",
-            "Connection: Upgrade",
-            "Sec-WebSocket-Version: 13",
-            "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==",
-            "Sec-WebSocket-Protocol: streamlit",
-        ]
+        lines += UPGRADE
     else:
         lines += ["Connection: close"]
     with socket.create_connection(("127.0.0.1", port), timeout=PATIENCE) as connection:
@@ -127,16 +148,23 @@ def status(port: int, host: str, origin: str = "", **options) -> int:
 
 
 class OpenPage(contextlib.ExitStack):
-    """A page of the app as a browser holds it, without the browser; open in the block."""
+    """A page of the app as a browser holds it, without the browser; open in the block.
 
-    def __init__(self, port: int) -> None:
+    Args:
+        port: of the server, on this machine.
+        host: the name by which the browser calls the server.
+        headers: further ones of its request, with underscores for hyphens.
+    """
+
+    def __init__(self, port: int, host: str = "", **headers: str) -> None:
         super().__init__()
-        stream = f"ws://127.0.0.1:{port}/_stcore/stream"
         self.connection = self.enter_context(
             # Without pings: a page that a test does not read does not answer them either.
             connect(
-                stream,
+                f"ws://{host or f'127.0.0.1:{port}'}/_stcore/stream",
+                sock=socket.create_connection(("127.0.0.1", port)),
                 subprotocols=["streamlit"],  # type: ignore[list-item]
+                additional_headers={name.replace("_", "-"): headers[name] for name in headers},
                 max_size=None,
                 ping_interval=None,
             )
@@ -152,15 +180,19 @@ class OpenPage(contextlib.ExitStack):
         message.rerun_script.query_string = query
         message.rerun_script.page_name = page
         message.rerun_script.is_history_navigation = True  # as if the address led there
-        self.connection.send(message.SerializeToString())
         faults: list[str] = []
-        while True:
-            told = ForwardMsg()
-            told.ParseFromString(self.connection.recv(timeout=PATIENCE))
+        for told in self.run(message):
             element = told.delta.new_element
             if element.HasField("exception"):
                 faults.append(element.exception.message)
             if element.HasField("alert") and element.alert.format == element.alert.ERROR:
                 faults.append(element.alert.body)
-            if told.WhichOneof("type") == "script_finished":
-                return faults
+        return faults
+
+    def run(self, message: BackMsg) -> Iterator[ForwardMsg]:
+        """Send a message that runs the page; yield what the server sends until the run's end."""
+        self.connection.send(message.SerializeToString())
+        told = ForwardMsg()
+        while told.WhichOneof("type") != "script_finished":
+            told.ParseFromString(self.connection.recv(timeout=PATIENCE))
+            yield told

@@ -1,13 +1,9 @@
 """Endpoints, log, headers and the page's style, by real requests."""
 
-import asyncio
 import gzip
-import http.client
 import re
-import urllib.error
-import urllib.request
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
@@ -19,7 +15,7 @@ from mha_viz.ui.server import endpoints, headers, uploads
 from mha_viz.ui.server.page_style import PROGRESS_BAR, STYLE, PageStyle
 from mha_viz.ui.server.uploads import Uploads
 from tests import waiting
-from tests.ui.serving import OpenPage, served, serving
+from tests.ui.serving import OpenPage, request, served, serving
 
 TOKEN = "a-token-of-22-letters-"
 MARKER = "Xylophonmarker"
@@ -47,19 +43,9 @@ answer = "done"
 pytestmark = pytest.mark.slow
 
 
-def aside(work):
-    """Run in a thread: a browser of other tests may have an event loop in this one."""
-    with ThreadPoolExecutor(1) as thread:
-        return thread.submit(asyncio.run, work).result()
-
-
 def get(port: int, path: str, **headers: str) -> tuple[int, str]:
-    request = urllib.request.Request(f"http://127.0.0.1:{port}{path}", headers=headers)
-    try:
-        with urllib.request.urlopen(request, timeout=300) as answer:
-            return answer.status, answer.read().decode()
-    except urllib.error.HTTPError as error:
-        return error.code, error.read().decode()
+    answer, body = request(port, path, **headers)
+    return answer.status, body.decode()
 
 
 def figures(port: int) -> dict[str, float]:
@@ -155,14 +141,14 @@ def test_no_page_sends_more_files_than_it_may(operated, monkeypatch):
     counter, said = Uploads(app), []
     operated(max_uploads=2)
     for session in ("a", "a", "b"):
-        aside(put(session))
+        waiting.run_apart(put(session))
     assert (len(taken), said) == (3, [])
-    aside(put("a"))
-    aside(put("a", "DELETE"))
+    waiting.run_apart(put("a"))
+    waiting.run_apart(put("a", "DELETE"))
     assert len(taken) == 4
     assert said[0]["status"] == 429 and b"2 files" in said[1]["body"]
     said.clear()
-    aside(put("c" * 50_000))  # no page: nothing of it is kept
+    waiting.run_apart(put("c" * 50_000))  # no page: nothing of it is kept
     assert said[0]["status"] == 400 and len(taken) == 4 and set(counter._sent) == {"a", "b"}
 
 
@@ -196,16 +182,7 @@ HTML = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8", "Accept-Encoding"
 @pytest.fixture(scope="module")
 def fetched(tmp_path_factory):
     with serving(tmp_path_factory.mktemp("page_style")) as port:
-
-        def ask(path: str, method: str = "GET", **headers: str):
-            connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
-            connection.request(method, path, headers=headers)
-            answer = connection.getresponse()
-            body = answer.read()
-            connection.close()
-            return answer, body
-
-        yield ask
+        yield partial(request, port)
 
 
 @pytest.mark.parametrize("path", ["/media/export.html", "/some/page"])

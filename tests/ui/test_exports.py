@@ -1,6 +1,7 @@
 """Files of the chosen head and of figures, and the link that is handed out."""
 
 import csv
+import json
 import socket
 
 import numpy as np
@@ -110,6 +111,8 @@ def demo() -> None:
 def test_show_makes_table_and_files_only_while_they_are_open():
     app = AppTest.from_function(demo, default_timeout=300).run()
     assert not app.exception and not app.dataframe and not app.get("download_button")
+    (trace,) = json.loads(app.get("plotly_chart")[0].proto.spec)["data"]
+    assert trace["unselected"]["marker"]["opacity"] == 1  # a click dims nothing
     n_components = len(app.get("bidi_component"))
     assert r"\<b\>bold" in app.caption[0].value and r"\$x\$" in app.caption[0].value
     app.session_state["fig-table"] = app.session_state["fig-export"] = True
@@ -193,32 +196,24 @@ def test_what_is_no_click_is_ignored(monkeypatch, sent):
 
 
 HERE = "http://localhost:8501/base/learn"
+LOOPBACK = tuple(HERE.replace("localhost", name) for name in ("localhost", "127.0.0.1", "[::1]"))
+OWN = "http://10.0.0.7:8501/base/learn"
 
 
-@pytest.mark.parametrize("listens", ["127.0.0.1", "localhost", "::1"])
-def test_what_only_this_machine_can_open_is_said(listens):
-    found = seen_by_others(HERE, listens, lambda: "10.0.0.7")
-    assert found.url == HERE and "0.0.0.0" in found.problem
-
-
-@pytest.mark.parametrize("listens", ["", "0.0.0.0", "::"])
-@pytest.mark.parametrize("opened", ["localhost", "127.0.0.1", "[::1]"])
-def test_the_machines_own_address_stands_for_the_loopback(listens, opened):
-    found = seen_by_others(f"http://{opened}:8501/base/learn?a=b", listens, lambda: "10.0.0.7")
-    assert found == ("http://10.0.0.7:8501/base/learn", "")
-
-
-def test_the_one_address_that_is_listened_on_is_handed_out():
-    assert (
-        seen_by_others(HERE, "10.1.1.1", lambda: "10.0.0.7").url
-        == "http://10.1.1.1:8501/base/learn"
-    )
-    assert seen_by_others(HERE, "fd00::7", lambda: None).url == "http://[fd00::7]:8501/base/learn"
-
-
-@pytest.mark.parametrize("url", ["https://heads.school.example/learn", "http://10.0.0.9:80/learn"])
-def test_an_address_that_others_have_too_stays(url):
-    assert seen_by_others(url, "127.0.0.1", lambda: None) == (url, "")
+@pytest.mark.parametrize(
+    ("opened", "listens", "expected"),
+    [
+        *((HERE, address, HERE) for address in ("127.0.0.1", "localhost", "::1")),
+        *((url + "?a=b", every, OWN) for url in LOOPBACK for every in ("", "0.0.0.0", "::")),
+        (HERE, "10.1.1.1", "http://10.1.1.1:8501/base/learn"),
+        (HERE, "fd00::7", "http://[fd00::7]:8501/base/learn"),
+        *((url, "127.0.0.1", url) for url in ("https://a.example/learn", "http://10.0.0.9/learn")),
+    ],
+)
+def test_the_address_handed_out_is_one_that_others_can_open(opened, listens, expected):
+    found = seen_by_others(opened, listens, lambda: "10.0.0.7")
+    assert found.url == expected
+    assert ("0.0.0.0" in found.problem) == bool(found.problem) == (opened == expected == HERE)
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,7 @@
 """The server's gate: its own names and pages pass, nobody else."""
 
-import asyncio
 import socket
 import tomllib
-from concurrent.futures import ThreadPoolExecutor
 from urllib.parse import parse_qsl
 
 import pytest
@@ -13,6 +11,7 @@ from mha_viz.ui.pages import redirection
 from mha_viz.ui.server.gate import FormerPages, refusal
 from mha_viz.ui.state.links import from_params, to_params
 from tests.ui.serving import ROOT, serving, status
+from tests.waiting import run_apart
 
 pytestmark = pytest.mark.slow
 
@@ -126,9 +125,10 @@ def test_what_is_no_host_or_not_its_own_page(set_option, hosts, origins):
     assert refusal(hosts, origins)
 
 
-def test_a_page_is_told_no_more_of_an_error_than_the_app_says():
+def test_streamlit_tells_no_errors_and_writes_no_csv_that_lets_formulas_through():
     options = tomllib.loads((ROOT / ".streamlit" / "config.toml").read_text())
     assert options["client"]["showErrorDetails"] == "none"
+    assert options["client"]["disableDataExport"] is True
 
 
 @pytest.mark.parametrize(
@@ -151,8 +151,7 @@ def test_former_page_leads_to_the_present_one_with_its_query(path, there):
         answers.append(message)
 
     scope = {"type": "http", "method": "GET", "path": path, "query_string": b"text=a%20b"}
-    with ThreadPoolExecutor(1) as thread:  # a browser's tests before it leave a loop in this one
-        thread.submit(asyncio.run, FormerPages(app)(scope, None, send)).result()
+    run_apart(FormerPages(app)(scope, None, send))
     assert passed == ([] if there else [path])
     assert not there or (b"location", there.encode()) in answers[0]["headers"]
 

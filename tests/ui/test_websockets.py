@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 
 import pytest
@@ -13,6 +12,7 @@ from mha_viz.ui.server import connections, messages, websockets
 from mha_viz.ui.server.connections import MAX_FRAGMENTS, MAX_PENDING, SECONDS, Limits
 from mha_viz.ui.server.messages import ForeignMessageError, TokenBucket, is_expected
 from mha_viz.ui.server.websockets import SILENT, WAITING_PER_ADDRESS, Websockets
+from tests.waiting import run_apart
 
 
 class House:
@@ -49,12 +49,6 @@ class House:
         await asyncio.sleep(0)
 
 
-def live(story: Callable) -> None:
-    """Run in a thread: a browser of other tests may have an event loop in this one."""
-    with ThreadPoolExecutor(1) as thread:
-        thread.submit(asyncio.run, story(House())).result()
-
-
 def test_call_on_a_full_server_closes_the_oldest_page_that_nobody_used(operated, monkeypatch):
     monkeypatch.setattr(websockets, "WAITING", 1)
     operated(max_sessions=2)
@@ -67,7 +61,7 @@ def test_call_on_a_full_server_closes_the_oldest_page_that_nobody_used(operated,
         assert await house.come("e")
         assert house.closed == [("d", "websocket.close"), ("b", "websocket.close")]
 
-    live(story)
+    run_apart(story(House()))
 
 
 def test_call_beyond_the_pages_of_one_address_is_refused(operated):
@@ -80,7 +74,7 @@ def test_call_beyond_the_pages_of_one_address_is_refused(operated):
         assert await house.come("other", "8.8.8.8")
         assert all([await house.come(f"here {n}") for n in range(9)])
 
-    live(story)
+    run_apart(story(House()))
 
 
 def sent(change: Callable[[BackMsg], object]) -> bytes:
@@ -162,7 +156,7 @@ def test_a_flood_waits_a_page_and_an_address_at_a_time(operated, monkeypatch) ->
         assert house.server._wait(second) == pytest.approx(0.1)  # its own supply is untouched
         assert house.server._wait(other) == 0
 
-    live(story)
+    run_apart(story(House()))
 
 
 @pytest.mark.parametrize("public", [True, False])
@@ -175,7 +169,7 @@ def test_a_foreign_message_closes_its_page_on_a_public_server_only(operated, pub
         await asyncio.sleep(0.01)
         assert house.closed == [("a", "websocket.close")] * public
 
-    live(story)
+    run_apart(story(House()))
 
 
 class Transport:
