@@ -1,4 +1,4 @@
-"""Every page, in light and in dark, has nothing that axe-core finds fault with."""
+"""Every page, in light and in dark, passes axe-core, and fits a phone."""
 
 from importlib.resources import files
 from typing import Any
@@ -11,8 +11,9 @@ from mha_viz.learn.frame.contents import LABS
 from mha_viz.ui.state.link_values import Pin, written
 from mha_viz.ui.state.views import SECTIONS
 from mha_viz.ui.widgets.controls.lazy_sections import WAIT_TEXT
+from tests.browser.compare_page import fits
 from tests.browser.ready import PENDING, next_run, wait_ready, wait_until
-from tests.browser.workbench_page import TEXT
+from tests.browser.workbench_page import PHONE, TEXT
 from tests.ui.why_app import LINKS
 
 PINS = Pin("tiny-bert", TEXT, "", "self", 0, 2), Pin("tiny-gpt2", TEXT, "", "self", 1, 3)
@@ -105,3 +106,8 @@ def test_axe_finds_what_is_wrong(open_page) -> None:
         '<h5>Too deep</h5><p style="color: #999; background: #fff">Too faint</p>')""")
     rules = {fault.split(":")[0] for fault in faults(page)}
     assert rules == {"heading-order", "color-contrast"}
+
+
+@pytest.mark.parametrize("path", [*PATHS, "/many_texts"])
+def test_a_page_is_no_wider_than_a_phone(open_page, path) -> None:
+    assert fits(open_page(path, **PHONE))

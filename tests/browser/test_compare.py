@@ -7,17 +7,12 @@ from playwright.sync_api import Page, expect
 
 import mha_viz as mv
 from mha_viz.web.theme import format_number
-from tests.browser.compare_page import LINK, TEXT, click_cell, fits, heading, query
+from tests.browser.compare_page import LINK, TEXT, click_cell, heading, query
 from tests.browser.ready import next_run, wait_ready
 from tests.browser.tabs import OpenPage
 
 OTHER = "The old cat slept while a dog watched."
 HEADS = f"/?text={TEXT}&layer=1&head=2"
-# What is cut off of the words of controls, tabs and panels.
-CUT = """() => [...document.querySelectorAll(
-  "[data-testid=stMain] :is(button, label, [data-testid=stSelectbox] div, [role=tab], h2, h3)")]
-  .filter((part) => part.offsetParent && part.scrollWidth > part.clientWidth + 1
-    && getComputedStyle(part).overflowX !== "visible").map((part) => part.textContent)"""
 COUNT = "addEventListener('click', (event) => event.isTrusted && (window.clicks += 1), true)"
 
 
@@ -137,10 +132,3 @@ def test_the_former_metrics_across_layers_open_on_heads(open_page) -> None:
     page = open_page(LINK + "layers&metric=distance")
     expect(page.locator(".head-view h2.name")).to_have_text("L0 H0")
     assert query(page)["tiles"] == "distance" and "/compare" not in page.url
-
-
-@pytest.mark.parametrize("section", ["", "similar", "models", "diversity", "flow"])
-def test_a_view_cuts_no_label_and_needs_no_more_width(open_page, section) -> None:
-    page = open_page(LINK + section if section else f"/compare?text={TEXT}")
-    assert page.evaluate(CUT) == []
-    assert fits(page)

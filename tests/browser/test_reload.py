@@ -11,7 +11,6 @@ from tests.browser.ready import next_run, wait_ready
 from tests.browser.tabs import OpenPage
 from tests.browser.workbench_page import TEXT, click_head, name_of, type_text, word
 
-LONG = " ".join(f"The {number} old dogs slept." for number in range(80))  # for no address
 ADDRESS = "/?model=tiny-gpt2&off=0.1,1.2&place=300"
 
 
@@ -64,25 +63,6 @@ def test_heads_after_a_reload_back_forward_and_in_a_second_tab_shows_the_same(op
 def shows_switches(page: Page, text: str) -> None:
     expect(page.get_by_label("Sentence", exact=True)).to_have_value(text)
     expect(page.locator(".prediction-view .words")).to_contain_text("Without L0 H1, L1 H2. Next")
-
-
-def test_a_long_text_is_there_after_a_reload_back_and_in_a_second_tab(open_page: OpenPage) -> None:
-    page = open_page(ADDRESS)
-    with next_run(page):
-        type_text(page, LONG)
-    shows_switches(page, LONG)
-    address = page.url
-    assert query(page)["text"] == reference(LONG) and "off" in query(page)
-    page.reload()
-    shows_switches(page, LONG)
-    wait_ready(page)
-    assert page.url == address  # with the place, which the example does not have
-    page.goto("/_stcore/health")
-    page.go_back()
-    shows_switches(page, LONG)
-    second = page.context.new_page()
-    second.goto(address)
-    shows_switches(second, LONG)
 
 
 def test_an_address_of_a_text_that_is_not_kept_says_so_and_is_no_end_of_the_way_back(
