@@ -1,18 +1,27 @@
 """The documentation says what is so: its links lead somewhere, its code and its commands run."""
 
+import io
 import re
 import shlex
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 import typer
+from PIL import Image
 from typer.testing import CliRunner
 
+import mha_viz as mv
 from docs import make_metrics
+from docs.make_gallery import PAGE as GALLERY_PAGE
+from docs.make_gallery import entries, pictures
+from docs.picture_compare import changed_share
 from mha_viz.cli.main import app
 from mha_viz.core.metrics import METRICS
 from mha_viz.ui.state import allowed, class_answers
+from mha_viz.ui.state.links import from_params
+from mha_viz.ui.state.views import View
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted(
@@ -135,3 +144,38 @@ def test_the_commands_run(line: str, tmp_path: Path, monkeypatch: pytest.MonkeyP
         assert file.stat().st_size > 100
     else:
         assert done.stdout.strip()
+
+
+GALLERY = GALLERY_PAGE.read_text("utf-8")
+LINKS = re.findall(r"\((http://127\.0\.0\.1:8501/[^)]*)\)", GALLERY)
+ENTRIES = entries()
+
+
+@pytest.mark.parametrize("link", LINKS, ids=lambda link: urlsplit(link).query[:60])
+def test_a_link_of_the_gallery_is_read_whole(link: str) -> None:
+    params = dict(parse_qsl(urlsplit(link).query))
+    view, problems = from_params(params)
+    assert not problems
+    assert all(hasattr(view, name) for name in params), params
+
+
+@pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry[0].replace(" ", ""))
+def test_the_head_of_the_gallery_has_most_of_it(entry: tuple[str, View, float]) -> None:
+    name, view, stated = entry
+    assert name == f"L{view.layer} H{view.head}"
+    model = mv.load(view.model)
+    record = model.trace(view.text, view.pair or None)
+    scores = mv.head_report(record, model)[view.sort]
+    assert divmod(int(scores.idxmax()), model.n_heads) == (view.layer, view.head)
+    assert stated == pytest.approx(scores.max(), abs=0.006)
+
+
+def test_every_entry_of_the_gallery_is_tested() -> None:
+    assert len(ENTRIES) == GALLERY.count("\nDo not conclude: ") >= 8
+
+
+def test_each_picture_of_the_gallery_shows_its_head() -> None:
+    for path, png in pictures():
+        assert f'src="images/{path.name}"' in GALLERY
+        stored, drawn = Image.open(path), Image.open(io.BytesIO(png))
+        assert stored.size == drawn.size and changed_share(drawn, stored) < 0.01, path

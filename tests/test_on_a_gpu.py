@@ -7,12 +7,9 @@ there.
 
 import copy
 from collections.abc import Callable, Iterator
-from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import pandas as pd
 import pytest
 import torch
 
@@ -26,6 +23,7 @@ from tests.circuits.test_path_effect import predicting
 from tests.engine.between_layers import between_layers
 from tests.engine.test_families import CAUSAL, FALLBACK, PAIRED, SINGLE
 from tests.engine.test_families import build as build_family
+from tests.making.comparing import assert_alike
 
 GPU = "cuda" if torch.cuda.is_available() else "mps"
 N_CARDS = torch.cuda.device_count()
@@ -42,41 +40,6 @@ def on_gpu(model: AttentionModel) -> AttentionModel:
     """The same network and tokenizer, moved."""
     network = copy.deepcopy(model.network).to(GPU)
     return AttentionModel(network, model.tokenizer, name=model.name)
-
-
-def numbers(found: Any, path: str = "") -> Iterator[tuple[str, Any]]:
-    """Every tensor, array and number of a result, by where it stands in it."""
-    if isinstance(found, torch.Tensor):
-        yield path, found.detach().cpu().numpy()
-    elif isinstance(found, np.ndarray | float | int | str | bool):
-        yield path, found
-    elif isinstance(found, pd.DataFrame):
-        for column in found:
-            yield f"{path}.{column}", found[column].to_numpy()
-    elif isinstance(found, dict):
-        for key, value in found.items():
-            yield from numbers(value, f"{path}[{key!r}]")
-    elif isinstance(found, tuple | list):
-        for at, value in enumerate(found):
-            yield from numbers(value, f"{path}[{at}]")
-    elif is_dataclass(found):
-        for field in fields(found):
-            if field.name not in ("model", "network", "device"):
-                yield from numbers(getattr(found, field.name), f"{path}.{field.name}")
-
-
-def assert_alike(here: Any, there: Any, atol: float = 2e-5, rtol: float = 2e-4) -> None:
-    """Both have the same parts, and the same values in them up to float32 rounding."""
-    ours, theirs = dict(numbers(here)), dict(numbers(there))
-    assert ours.keys() == theirs.keys() and ours
-    for path, value in ours.items():
-        if np.asarray(value).dtype.kind not in "fiu":  # words
-            assert np.array_equal(value, theirs[path]), path
-        else:
-            np.testing.assert_allclose(theirs[path], value, rtol=rtol, atol=atol, err_msg=path)
-
-
-# -- every family ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", [*SINGLE, *PAIRED])
@@ -96,8 +59,6 @@ def test_every_family_predicts_the_same(name: str) -> None:
     both = [mv.predict(model, SHORT, position=place).log_probs for model in (here, on_gpu(here))]
     assert_alike(*both)
 
-
-# -- everything that is measured, with the shipped models ------------------------------------------
 
 MEASURED: dict[str, Callable[[AttentionModel], Any]] = {
     "report": lambda model: mv.head_report(model.trace(TEXT), model),
@@ -161,9 +122,6 @@ def test_a_circuit_carries_the_same() -> None:
     assert_alike(*found, atol=1e-3, rtol=1e-3)
 
 
-# -- a study ---------------------------------------------------------------------------------------
-
-
 @pytest.fixture
 def spans(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
     """Passes in which CUDA itself refuses every wait, from the first layer to the last."""
@@ -215,9 +173,6 @@ def test_a_study_on_all_cards_finds_the_same(tmp_path: Path) -> None:
     there = mv.study(model, SAMPLE, tmp_path / "there", sample=53, devices="all")
     for table in ("heads", "trees", "relations", "profile"):
         assert_alike(*(getattr(one, table) for one in (here, there)), atol=1e-4, rtol=2e-3)
-
-
-# -- a model that accelerate has divided -----------------------------------------------------------
 
 
 @pytest.mark.skipif(N_CARDS < 2, reason="there are no two CUDA cards")

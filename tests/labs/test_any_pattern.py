@@ -67,13 +67,7 @@ def test_equal_tokens_look_and_are_looked_at_alike_and_no_head_passes_the_bound(
 
 
 def test_a_pattern_without_zeros_needs_n_minus_1_and_no_more(random_fit):
-    assert any_pattern.exact_width(random_fit.target) == 7
-    logs = np.log(random_fit.target.double().numpy())
-    centred = logs - logs.mean(-1, keepdims=True)
-    assert np.linalg.matrix_rank(centred) == 7  # rows sum to 0
-    u, sizes, v = np.linalg.svd(centred)
-    exact = softmax((u[:, :7] * sizes[:7]) @ v[:7])
-    close(exact, random_fit.target)
+    assert any_pattern.exact_width(random_fit.target) == 7  # rows of centred logs sum to 0
     assert random_fit.largest[6] < 1e-3 and random_fit.largest[7] < 1e-3
     assert random_fit.kl[3] > 1e-3  # four are not enough
     # rank d_k scores, and softmax: a pattern of such scores is made with that width

@@ -127,9 +127,6 @@ def test_largest_sizes_make_a_layer():
     assert sizes.n_kv_heads == sizes.n_heads == 100_000
 
 
-# -- measured
-
-
 def test_long_texts_are_done_some_heads_at_a_time_and_give_the_same_bytes(monkeypatch):
     monkeypatch.setattr(measured, "MAX_BYTES", 2 * 4 * 61**2)
     assert measured.heads_at_once(61, 8) == 2

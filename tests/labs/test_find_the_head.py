@@ -60,19 +60,12 @@ def test_points_are_half_rank_and_half_value():
     assert points(board, ((0, 0),), 3) == 70
     assert points(board, ((0, 1),), 3) == 0
     assert points(board, ()) == 0
-
-
-def test_where_no_head_counts_nobody_is_right_and_the_nearest_half():
-    board = make_board(SELF, head_values([[0.3, 0.1]]), [])
-    assert points(board, ()) == 100 and points(board, (), 1) == 90
-    assert points(board, ((0, 0),)) == 50
-
-
-def test_equal_heads_share_a_rank():
-    board = make_board(SELF, head_values([[0.7, 0.7, 0.1]]), [((0, 0),), ((0, 1),)])
-    assert points(board, ((0, 0),)) == points(board, ((0, 1),)) == 100
-    same = make_board(SELF, head_values([[0.5, 0.5]]), [((0, 0),), ((0, 1),)])
-    assert points(same, ((0, 1),)) == 100
+    nobody = make_board(SELF, head_values([[0.3, 0.1]]), [])  # no head earns the label
+    assert points(nobody, ()) == 100 and points(nobody, (), 1) == 90
+    assert points(nobody, ((0, 0),)) == 50
+    for equal in ([[0.7, 0.7, 0.1]], [[0.5, 0.5]]):  # equal heads share a rank
+        board = make_board(SELF, head_values(equal), [((0, 0),), ((0, 1),)])
+        assert points(board, ((0, 0),)) == points(board, ((0, 1),)) == 100
 
 
 def test_twins_are_the_nearest_pair_in_any_order():

@@ -5,11 +5,8 @@ import pytest
 import torch
 
 import mha_viz as mv
-from mha_viz.circuits.effects.path_effect import path_effect
-from mha_viz.engine.head_changes import reference_means
 from mha_viz.learn.labs.induction_circuit import numbers as lab
 from tests.circuits.plain_paths import PlainPaths, note, put
-from tests.making.comparing import near
 
 N = 7
 
@@ -84,20 +81,6 @@ def test_why_a_word_looks_behind_its_first_place(model, found):
     weights = found.record.head(*reader)[score.query]  # scores are log-weights but for a constant
     apart = float((weights[score.key] / weights[score.versus]).log())
     assert apart == pytest.approx(score.value, abs=1e-3)
-
-
-def test_one_path_is_that_of_path_effect(model, found):
-    words = found.text.split()[:N]
-    others = [" " + " ".join(words[i:] + words[:i] + words[i:] + words[:i]) for i in (1, 2)]
-    means = reference_means(model, others)
-    other = lab.find_circuit(model, N, 3)
-    other.experiment.runs.other = means.means[:, :, None]
-    sender, reader = found.writers[0], found.readers[0]
-    for name in ("query", "key", "value"):
-        effect = path_effect(model, found.text, means, sender, (*reader, name), "loss")
-        logits = other.experiment.runs.patch_paths([sender], reader[0], [reader[1]], name)
-        assert float(other.experiment.effect(logits)) == near(effect.direct)
-        assert abs(effect.direct) > 1e-5
 
 
 def test_many_paths_at_once_are_those_of_hooks_on_the_eager_model(model, found):

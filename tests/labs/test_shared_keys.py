@@ -75,20 +75,14 @@ def test_factored_matrix_are_those_of_the_formula(kind, n, d):
     assert recurrence.measure_path(kind, n, d).products == recurrence.formula(kind, n, d)
 
 
-def test_paths_are_constant_linear_and_logarithmic():
+def test_paths_and_steps_in_turn_are_constant_linear_and_logarithmic():
     for n in (2, 9, 10, 27, 28):
-        assert recurrence.measure_path("attention", n, 4).path == 3  # W_V, weights, W_O
-        assert recurrence.measure_path("recurrent", n, 4).path == n
-        assert recurrence.measure_path("convolution", n, 4).path == math.ceil(
-            round(math.log(n, 3), 9)
+        attention, recurrent, convolution = (
+            recurrence.measure_path(kind, n, 4)
+            for kind in ("attention", "recurrent", "convolution")
         )
-
-
-def test_what_waits_for_what():
-    for n in (4, 20):
-        assert (
-            recurrence.measure_path("attention", n, 4).in_turn == 4
-        )  # W_Q or W_K, scores, weights, W_O
-        assert recurrence.measure_path("recurrent", n, 4).in_turn == n
-        found = recurrence.measure_path("convolution", n, 4)
-        assert found.in_turn == found.layers == found.path
+        assert attention.path == 3  # W_V, weights, W_O
+        assert attention.in_turn == 4  # W_Q or W_K, scores, weights, W_O
+        assert recurrent.path == recurrent.in_turn == n
+        layers = math.ceil(round(math.log(n, 3), 9))
+        assert convolution.path == convolution.in_turn == convolution.layers == layers

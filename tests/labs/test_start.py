@@ -130,12 +130,18 @@ def test_a_head_that_is_off_is_a_slice_of_zeros_at_its_output_matrix(found, plai
     assert float(theirs.max()) == pytest.approx(float(found.guesses.without[head].max()), abs=1e-4)
 
 
-def test_the_running_example_tells_its_story(model):
-    found = numbers.follow(model, numbers.SENTENCE)
-    made = report(model.trace(numbers.SENTENCE, keep=KEEP), model, untrained=False)
-    steps = {step["key"]: step["text"] for step in story.steps(found, made.labels)}
-    assert "“Zorval” is cut into 3: “Z”, “or”, “val”" in steps["tokens"]
+def steps_of(text: str) -> tuple[numbers.Followed, dict[str, str]]:
+    """Return the run on a text, and the texts of its steps by their keys."""
+    model = mv.load(numbers.MODEL)
+    run = numbers.follow(model, text)
+    labels = report(model.trace(text, keep=KEEP), model, untrained=False).labels
+    return run, {step["key"]: step["text"] for step in story.steps(run, labels)}
+
+
+def test_the_running_example_tells_its_story():
+    _, steps = steps_of(numbers.SENTENCE)
     assert "L1 H7" in steps["head"] and "“box”" in steps["head"]
+    assert steps["head"].index("layers") < steps["head"].index("L1 H7")
     assert "0.76 falls to 0.0098" in steps["carrier"]
     assert "falls from 0.85 to 0.1" in steps["off"]
     assert not any("{" in text for text in steps.values())
@@ -186,10 +192,7 @@ def numbers_in(text: str) -> list[float]:
 
 @pytest.mark.parametrize("text", [numbers.SENTENCE, "Tom had a red ball. Tom threw his red"])
 def test_steps_tell_score_weight_and_probability_of_the_run(text: str) -> None:
-    model = mv.load(numbers.MODEL)
-    run = numbers.follow(model, text)
-    labels = report(model.trace(text, keep=KEEP), model, untrained=False).labels
-    steps = {step["key"]: step["text"] for step in story.steps(run, labels)}
+    run, steps = steps_of(text)
     layer, head = run.author
     row = run.pattern[layer, head, -1]
     best = int(row.argmax())
@@ -206,20 +209,14 @@ def test_steps_tell_score_weight_and_probability_of_the_run(text: str) -> None:
 
 
 def test_steps_claim_no_idea_where_the_likeliest_token_has_less_than_five_percent() -> None:
-    model = mv.load(numbers.MODEL)
     for text in ("qq zz xv", numbers.SENTENCE):
-        run = numbers.follow(model, text)
-        labels = report(model.trace(text, keep=KEEP), model, untrained=False).labels
-        steps = {step["key"]: step["text"] for step in story.steps(run, labels)}
+        run, steps = steps_of(text)
         is_sure = float(run.guesses.with_all[0]) >= 0.05
         assert is_sure == (text == numbers.SENTENCE)
         assert ("no idea" not in steps["question"]) == is_sure
         assert ("no idea" not in steps["prediction"]) == is_sure
         lens = [place[0][1] >= 0.05 for place in run.lens]
         assert steps["layers"].count("no idea") == lens.count(False)
-        assert text != numbers.SENTENCE or steps["head"].index("layers") < steps["head"].index(
-            "L1 H7"
-        )
 
 
 @pytest.mark.parametrize(
@@ -227,10 +224,7 @@ def test_steps_claim_no_idea_where_the_likeliest_token_has_less_than_five_percen
     [(numbers.SENTENCE, True), ("Die Katze sitzt auf der Matte", False), ("猫が座っている", False)],
 )
 def test_tokens_are_explained_by_whole_and_split_words(text: str, is_english: bool) -> None:
-    model = mv.load(numbers.MODEL)
-    run = numbers.follow(model, text)
-    labels = report(model.trace(text, keep=KEEP), model, untrained=False).labels
-    told = {step["key"]: step["text"] for step in story.steps(run, labels)}["tokens"]
+    told = steps_of(text)[1]["tokens"]
     assert ("English only" not in told) == is_english
     assert f"cut into {'3: “Z”, “or”, “val”' if is_english else ''}" in told
     assert not is_english or "whole tokens: “In”, “spring”, “Captain”" in told

@@ -1,7 +1,6 @@
 """Results that the labs open with are those of a live run."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,6 +13,7 @@ from torch import Tensor
 from mha_viz.core import stored_runs
 from mha_viz.core.stored_runs import StoredRun
 from models.store_lab_runs import all_runs
+from tests.making.comparing import assert_alike
 
 MOST = 5_000_000  # bytes of all files
 
@@ -46,30 +46,6 @@ def leaf(seed: int) -> Leaf:
     return Leaf(weights.T, counts, table, pairs, (seed, "x"))
 
 
-def assert_same(one: Any, other: Any, where: str = "", **close: float) -> None:
-    """Compare two results, part by part."""
-    assert type(one) is type(other) or {type(one), type(other)} <= {int, float}, where
-    if is_dataclass(one):
-        for field in fields(one):
-            name = field.name
-            assert_same(getattr(one, name), getattr(other, name), f"{where}.{name}", **close)
-    elif isinstance(one, Mapping):
-        assert list(one) == list(other), where
-        for key in one:
-            assert_same(one[key], other[key], f"{where}.{key}", **close)
-    elif isinstance(one, list | tuple):
-        assert len(one) == len(other), where
-        for i, pair in enumerate(zip(one, other, strict=True)):
-            assert_same(*pair, f"{where}.{i}", **close)
-    elif isinstance(one, pd.DataFrame):
-        pd.testing.assert_frame_equal(one, other, check_exact=not close, **close)
-    elif isinstance(one, Tensor | np.ndarray | float | int) and not isinstance(one, bool):
-        options = {"equal_nan": True, **(close or {"rtol": 0, "atol": 0})}
-        torch.testing.assert_close(one, other, **options, msg=lambda text: f"{where}: {text}")
-    else:
-        assert one == other, where
-
-
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(stored_runs, "FOLDER", tmp_path)
@@ -80,7 +56,14 @@ def test_a_result_is_read_as_it_was_written(folder: Path) -> None:
     tree = Tree({2: leaf(2), 5: leaf(5)}, {(1, 3): 0.125, (0, 2): float("nan")})
     run = StoredRun("tree", (1,), Tree, lambda: tree)
     stored_runs.write(run, tree)
-    assert_same(stored_runs.read(run), tree)
+    found = stored_runs.read(run)
+    assert_alike(tree, found, atol=0, rtol=0)
+    assert found.beside is None and isinstance(found.by_head, dict)
+    for number, expected in tree.leaves.items():
+        leaf_found = found.leaves[number]
+        assert (leaf_found.pairs, leaf_found.place) == (expected.pairs, expected.place)
+        assert all(type(pair) is Pair for pair in leaf_found.pairs)
+        pd.testing.assert_frame_equal(leaf_found.table, expected.table)
 
 
 def test_stored_runs_are_small_and_each_is_declared() -> None:
@@ -93,4 +76,4 @@ def test_stored_runs_are_small_and_each_is_declared() -> None:
 @pytest.mark.parametrize("run", all_runs(), ids=lambda run: run.name)
 def test_a_stored_run_is_that_of_a_live_one(run: StoredRun[Any]) -> None:
     # Training adds up rounding, which differs between processors.
-    assert_same(stored_runs.read(run), run.make(), run.name, rtol=2e-2, atol=2e-2)
+    assert_alike(stored_runs.read(run), run.make(), rtol=2e-2, atol=2e-2)

@@ -24,9 +24,6 @@ def relation(*marked: tuple[str, str], kind: str = "syntactic") -> Relation:
     return Relation(kind, "this", "that", tuple(annotated(*one) for one in marked))
 
 
-# -- the sentences ---------------------------------------------------------------------------------
-
-
 def test_relations_have_enough_sentences_with_one_answer_for_each_word():
     assert len(BY_TITLE) == len(relations())
     for asked in relations():
@@ -41,9 +38,6 @@ def test_relations_have_enough_sentences_with_one_answer_for_each_word():
         steps = Counter(key - query for s in asked.sentences for query, key in s.pairs)
         share = max(steps.values()) / steps.total()
         assert share == 1 if asked.is_offset else share <= 0.75
-
-
-# -- numbers ---------------------------------------------------------------------------------------
 
 
 def test_weights_between_words_by_hand():
@@ -145,9 +139,6 @@ def test_the_interval_of_two_sentences_that_disagree_is_all_there_is():
     assert found.verdict == lab.UNSURE
     none = lab.score_relation(asked, attended[1], attended[1:])
     assert none.verdict == lab.NONE and not none.winners
-
-
-# -- models ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

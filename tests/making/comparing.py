@@ -1,9 +1,11 @@
 """The tolerance for numbers that are computed twice, or stored and computed again."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import fields, is_dataclass
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 
@@ -33,3 +35,35 @@ def _tensor(numbers: Any) -> torch.Tensor:
     if isinstance(numbers, torch.Tensor):
         return numbers.detach()
     return torch.tensor(np.asarray(numbers))
+
+
+def assert_alike(here: Any, there: Any, atol: float = 2e-5, rtol: float = 2e-4) -> None:
+    """Both have the same parts, and the same values in them up to float32 rounding."""
+    ours, theirs = dict(_parts(here)), dict(_parts(there))
+    assert ours.keys() == theirs.keys() and ours
+    for path, value in ours.items():
+        if np.asarray(value).dtype.kind not in "fiu":  # words
+            assert np.array_equal(value, theirs[path]), path
+        else:
+            np.testing.assert_allclose(theirs[path], value, rtol=rtol, atol=atol, err_msg=path)
+
+
+def _parts(found: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+    """Every tensor, array and number of a result, by where it stands in it."""
+    if isinstance(found, torch.Tensor):
+        yield path, found.detach().cpu().numpy()
+    elif isinstance(found, np.ndarray | float | int | str | bool):
+        yield path, found
+    elif isinstance(found, pd.DataFrame):
+        for column in found:
+            yield f"{path}.{column}", found[column].to_numpy()
+    elif isinstance(found, dict):
+        for key, value in found.items():
+            yield from _parts(value, f"{path}[{key!r}]")
+    elif isinstance(found, tuple | list):
+        for at, value in enumerate(found):
+            yield from _parts(value, f"{path}[{at}]")
+    elif is_dataclass(found):
+        for field in fields(found):
+            if field.name not in ("model", "network", "device"):
+                yield from _parts(getattr(found, field.name), f"{path}.{field.name}")
