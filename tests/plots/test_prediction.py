@@ -19,9 +19,6 @@ MATTERS = RNG.random((3, 4))
 SHARES = np.array([0.0, 0.5, 1.0])
 
 
-# -- before and after ------------------------------------------------------------------------------
-
-
 def test_bars_are_sorted_and_the_change_is_written() -> None:
     figure = before_after(["a", "b", "c"], BEFORE, AFTER, names=("all heads", "changed"))
     first, second, changes = figure.data
@@ -31,12 +28,6 @@ def test_bars_are_sorted_and_the_change_is_written() -> None:
     assert [text.strip() for text in changes.text] == ["−12.5 pp", "not defined", "+2.0 pp"]
     assert list(changes.x) == [0.5, 0.2, 0.12]
     assert (np.rint(first.y) == np.rint(second.y)).all() and first.y[0] < second.y[0]
-
-
-# -- a text, token by token ------------------------------------------------------------------------
-
-
-# -- importance ------------------------------------------------------------------------------------
 
 
 def test_the_map_tells_intervals() -> None:
@@ -67,9 +58,6 @@ def test_the_scatter_correlates_ranks() -> None:
     assert "correlation −1.00 (" in head_scatter(MATTERS, -MATTERS, "a", "b").layout.title.text
     empty = head_scatter(np.full((2, 2), np.nan), np.ones((2, 2)), "a", "b", selected=(0, 0))
     assert all(len(trace.x) == 0 for trace in empty.data)
-
-
-# -- pruning ---------------------------------------------------------------------------------------
 
 
 def test_pruning_runs_from_all_heads_to_none() -> None:
@@ -115,19 +103,14 @@ def test_a_distribution_counts_every_draw() -> None:
         change_distribution(np.ones(3), "t", "", heads=[(0, 0)])
 
 
-# -- all of them -----------------------------------------------------------------------------------
-
-
-def drawn():
-    x = HOSTILE
-    yield before_after([x, x], BEFORE[:2], AFTER[:2], names=(x, x), target=0)
-    yield token_strip([x, x], [0.5, None], x, x)
-    yield importance_map(MATTERS, x, x, interval=(MATTERS, MATTERS), selected=(0, 0))
-    yield head_scatter(MATTERS, MATTERS, x, x, selected=(0, 0))
-    band = (SHARES, SHARES, SHARES)
-    yield pruning_curves({x: band[:2]}, band, 2.0, title=x, band_name=x)
-    yield change_distribution(MATTERS.ravel(), x, x)
-
-
 def test_text_stays_text() -> None:
-    assert all(map(is_neutral, drawn()))
+    x, band = HOSTILE, (SHARES, SHARES, SHARES)
+    figures = (
+        before_after([x, x], BEFORE[:2], AFTER[:2], names=(x, x), target=0),
+        token_strip([x, x], [0.5, None], x, x),
+        importance_map(MATTERS, x, x, interval=(MATTERS, MATTERS), selected=(0, 0)),
+        head_scatter(MATTERS, MATTERS, x, x, selected=(0, 0)),
+        pruning_curves({x: band[:2]}, band, 2.0, title=x, band_name=x),
+        change_distribution(MATTERS.ravel(), x, x),
+    )
+    assert all(map(is_neutral, figures))

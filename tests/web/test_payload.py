@@ -5,6 +5,7 @@ import struct
 
 import numpy as np
 import pytest
+import torch
 
 import mha_viz as mv
 from mha_viz.core.record.fields import Token
@@ -20,6 +21,7 @@ from mha_viz.web.payload import (
     row_payload,
     unpack,
 )
+from tests.making.comparing import close
 from tests.web.unpacked import grid_unpack, head_unpack
 
 LAYERS, HEADS, QUERIES, KEYS = 2, 3, 5, 7  # distinct primes: a swapped axis cannot hide
@@ -155,21 +157,14 @@ def test_notes_say_to_which_grid_they_belong() -> None:
 
 
 def test_the_header_says_which_tokens_make_a_word() -> None:
-    text = "walking homewards, unhappily"
-    parts = ["walk", "ing", "home", "wards", ",", "un", "happily"]
-    starts = [0, 4, 8, 12, 17, 19, 21]
-    words = [0, 0, 1, 1, 2, 3, 3]
-    tokens = [Token("[CLS]", 0, is_special=True)]
-    tokens += [
-        Token(part, 7, start=start, end=start + len(part), word=word)
-        for part, start, word in zip(parts, starts, words, strict=True)
-    ]
-    made = record(softmax_rows(1, 1, 8, 8), tokens, text=text)
-    merged = made.merge_words()
-    found = unpack(grid_payload(made))[0]["words"]
-    assert found["query"] == found["key"] == [0, 1, 1, 2, 2, 3, 4, 4]
-    assert found["query_labels"] == found["key_labels"] == list(merged.labels)
-    assert merged.labels == ("[CLS]", "walking", "homewards", ",", "unhappily")
+    whole = mv.load("tiny-bert").trace("walking homewards, unhappily")
+    merged = whole.merge_words()
+    assert len(merged.tokens) < len(whole.tokens)
+    words = unpack(grid_payload(whole))[0]["words"]
+    assert words["query_labels"] == words["key_labels"] == list(merged.labels)
+    rows = torch.stack([torch.tensor(words["query"]) == at for at in range(len(merged.tokens))])
+    mean = rows.float() / rows.sum(-1, keepdim=True)
+    close(mean @ whole.pattern[1, 2] @ rows.float().T, merged.pattern[1, 2])
     # Nothing to merge, or merged already: the switch has nothing to do.
     assert "words" not in unpack(grid_payload(merged))[0]
     assert "words" not in unpack(grid_payload(record(softmax_rows(1, 1, 2, 2), labels(2))))[0]
