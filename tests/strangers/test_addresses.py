@@ -14,6 +14,7 @@ from mha_viz.ui.state.links import from_params, long_values, to_params
 from mha_viz.ui.state.views import NAMES, View
 from tests.strangers.addresses import PAGES, TOOLS, Address, addresses, last, opened, values, worst
 from tests.strangers.fuzzing import LONG, fuzzed
+from tests.strangers.shown import alive
 
 _FOREIGN = re.compile(r"Traceback|object at 0x|site-packages|File \"")
 
@@ -24,6 +25,12 @@ def stands(app: AppTest) -> None:
     for told in (*app.error, *app.warning, *app.info):
         assert 0 < len(told.value) < 2000, told.value
         assert not _FOREIGN.search(told.value), told.value
+
+
+def shows_texts_alone(app: AppTest) -> None:
+    """The page stands, and nothing hostile on it would be read as markup."""
+    stands(app)
+    assert not alive(app)
 
 
 def said(app: AppTest) -> str:

@@ -65,9 +65,6 @@ def traced(
     return record
 
 
-# -- what a record can be made into ----------------------------------------------------------------
-
-
 def page_tags(record: mv.AttentionRecord, chosen: tuple[int, int] | None) -> list[tuple[str, ...]]:
     page = printed.picture(record, chosen, printed.Format.html)
     assert isinstance(page, str)
@@ -107,9 +104,6 @@ def predicted(model: mv.AttentionModel, text: str) -> None:
         return
     for place in (found, *found.other_predictions):
         assert np.isfinite(place.probabilities).all() and 0 < sum(place.probabilities) < 1.001
-
-
-# -- the cases -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", NAMED if LONG else sorted(NAMED.keys() - RARE))

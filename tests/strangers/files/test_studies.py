@@ -139,8 +139,6 @@ def with_manifest(place: Path, content: Any) -> Path:
     return changed(place, f"UPDATE manifest SET content = '{said}'")
 
 
-# -- its file --------------------------------------------------------------------------------------
-
 BLOCK, HEADER = 65_536, 4_096  # bytes
 
 
