@@ -6,7 +6,7 @@ from streamlit.testing.v1 import AppTest
 
 from mha_viz.learn.frame import classroom
 from mha_viz.ui.state.class_answers import classes
-from tests.ui.opening import opened
+from tests.ui.opening import components, opened
 
 QUESTION = "soft-lookup-predict-temperature", ("one", "two")
 
@@ -31,8 +31,7 @@ def pupil(code: str = "") -> AppTest:
 
 def kept(page: AppTest) -> dict[str, str]:
     """The cookie that the page sets."""
-    found = [part.proto for part in page.get("bidi_component")]
-    (proto,) = (one for one in found if one.component_name == "mha_viz.class_cookie")
+    (proto,) = components(page, "class_cookie")
     told = json.loads(proto.json)
     return {told["name"]: told["value"]}
 

@@ -1,5 +1,6 @@
 """The Compare page as an app of its own, and what stands on it."""
 
+import base64
 import json
 import re
 from typing import Any, NamedTuple
@@ -10,7 +11,7 @@ from streamlit.testing.v1 import AppTest
 
 from mha_viz.ui.state.views import TITLES
 from mha_viz.web.payload import decode, unpack
-from tests.ui.opening import open_tables, opened
+from tests.ui.opening import components, open_tables, opened
 
 SECTIONS = (*(key for key in TITLES["sections"] if key != "more"), *TITLES["more"])
 TEXT = "The old dog slept while the young cat watched the old dog."
@@ -70,8 +71,7 @@ def board_notes(app: AppTest) -> dict[str, Any]:
 
 
 def _payloads(app: AppTest) -> list[tuple[dict[str, Any], bytes]]:
-    shown = [part.proto for part in app.get("bidi_component")]
-    return [unpack(p.bytes) for p in shown if p.component_name == "mha_viz.payload_carrier"]
+    return [unpack(proto.bytes) for proto in components(app, "payload_carrier")]
 
 
 def table(app: AppTest, *columns: str) -> pd.DataFrame:
@@ -85,15 +85,18 @@ def figures(app: AppTest) -> list[dict]:
     return [json.loads(chart.proto.spec) for chart in app.get("plotly_chart")]
 
 
+def numbers(values: dict[str, str] | list) -> np.ndarray:
+    """The numbers of a trace, as plotly writes them for the browser."""
+    if not isinstance(values, dict):
+        return np.array(values, dtype=float)
+    flat = np.frombuffer(base64.b64decode(values["bdata"]), np.dtype(values["dtype"]))
+    return flat.reshape([int(n) for n in str(values.get("shape", len(flat))).split(",")])
+
+
 def matrices(app: AppTest) -> list[dict]:
     """The matrices of numbers on the page, as the browser gets them."""
-    shown = [part.proto for part in app.get("bidi_component")]
-    return [
-        matrix
-        for proto in shown
-        if proto.component_name == "mha_viz.number_table"
-        for matrix in json.loads(proto.json)["tables"]
-    ]
+    tables = (json.loads(proto.json)["tables"] for proto in components(app, "number_table"))
+    return [matrix for of_one in tables for matrix in of_one]
 
 
 def written(app: AppTest, title: str) -> list[list[str]]:

@@ -10,7 +10,7 @@ from streamlit.testing.v1 import AppTest
 
 from mha_viz.web.labels import head_name
 from mha_viz.web.payload import unpack
-from tests.ui.opening import APP, opened
+from tests.ui.opening import APP, components, opened
 
 FOLDED = ("heads-table",)
 
@@ -31,7 +31,7 @@ def choose(app: AppTest, **choices: object) -> AppTest:
 
 def bench(app: AppTest) -> dict[str, Any]:
     """Return the settings that the workbench got."""
-    (part,) = _parts(app, "workbench")
+    (part,) = components(app, "workbench")
     return json.loads(part.json)
 
 
@@ -57,7 +57,9 @@ def captions(app: AppTest) -> str:
 
 
 def _headers(app: AppTest) -> list[dict[str, Any]]:
-    return [header for part in _parts(app, "payload_carrier") for header in _bundled(part.bytes)]
+    return [
+        header for part in components(app, "payload_carrier") for header in _bundled(part.bytes)
+    ]
 
 
 def _bundled(payload: bytes) -> list[dict[str, Any]]:
@@ -66,8 +68,3 @@ def _bundled(payload: bytes) -> list[dict[str, Any]]:
         return [header]
     starts = accumulate((size + -size % 4 for size in header["sizes"]), initial=0)
     return [unpack(body[start:])[0] for start, _ in zip(starts, header["sizes"], strict=False)]
-
-
-def _parts(app: AppTest, name: str) -> list[Any]:
-    found = [part.proto for part in app.get("bidi_component")]
-    return [proto for proto in found if proto.component_name == f"mha_viz.{name}"]

@@ -37,6 +37,12 @@ def opened(
     return app.run()
 
 
+def components(app: AppTest, name: str) -> list[Any]:
+    """Return what the components of that name on the page get."""
+    protos = [part.proto for part in app.get("bidi_component")]
+    return [proto for proto in protos if proto.component_name == f"mha_viz.{name}"]
+
+
 def open_tables(*figures: str) -> dict[str, object]:
     """Return the keys of a session where the tables of these figures are open."""
     return dict.fromkeys((f"{figure}-table" for figure in figures), True)

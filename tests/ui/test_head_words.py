@@ -1,43 +1,32 @@
-"""The words of a head on the Heads page, and what the model predicts with it and without."""
+"""The words of a head on the Heads page, what the model predicts, and how it goes on."""
 
 from typing import Any
 
 import numpy as np
 import pytest
+from streamlit.testing.v1 import AppTest
 from torch.utils.flop_counter import FlopCounterMode
 
 import mha_viz as mv
-from mha_viz.ui.heads import WORDS, head_words
+from mha_viz.ui.heads import WORDS, drawing, head_words
+from mha_viz.ui.run.written import WrittenScene
+from mha_viz.ui.state.session import Session
 from mha_viz.ui.state.views import HeadsView
+from mha_viz.ui.widgets.components import written_text
 from tests.making.comparing import close
 from tests.ui.compare_app import check, table
-from tests.ui.heads_app import brought, choose, heads_page
+from tests.ui.heads_app import brought, choose, heads_page, kinds_brought
+from tests.ui.opening import APP, opened
 
 LINK = dict(model="tiny-gpt2", text="The cat saw the dog. The cat saw the", layer="1", head="2")
 OPENED = {WORDS: True, "OV-table": True}
 
-# The link, columns of a table, and what the library has in the last one.
-TABLES = {
-    "pairs": (
-        {},
-        ("query", "strength"),
-        lambda model: mv.head_vocabulary(model, 1, 2).circuits["QK"].pairs.strength,
-    ),
-    "chosen words": (
-        dict(listed="cat, dog bird"),
-        ("0:cat", "1:dog"),
-        lambda model: mv.token_matrices(model, 1, 2, ["cat", "dog", "bird"])["OV"]["dog"],
-    ),
-}
 
-
-@pytest.mark.parametrize("case", TABLES)
-def test_words_of_the_chosen_head_are_those_of_the_library(case: str) -> None:
-    link, columns, expected = TABLES[case]
-    app = heads_page(session=OPENED, **LINK, **link)
+def test_chosen_words_have_the_numbers_of_the_library() -> None:
+    app = heads_page(session=OPENED, **LINK, listed="cat, dog bird")
     check(app)
-    numbers = np.asarray(expected(mv.load("tiny-gpt2"))).ravel()
-    close(table(app, *columns)[columns[-1]].to_numpy(), numbers)
+    expected = mv.token_matrices(mv.load("tiny-gpt2"), 1, 2, ["cat", "dog", "bird"])["OV"]["dog"]
+    close(table(app, "0:cat", "1:dog")["1:dog"].to_numpy(), np.asarray(expected))
 
 
 def test_words_follow_the_head_and_an_unknown_word_is_named_beside_its_box() -> None:
@@ -78,28 +67,6 @@ def test_vocabulary_expects_the_seconds_that_its_multiplications_take(
 TEXT = "The old dog saw the young dog."
 
 
-@pytest.mark.parametrize(
-    ("model", "text", "measured"),
-    [
-        ("tiny-gpt2", TEXT, TEXT),
-        ("tiny-bert", "The old dog [MASK] the young dog.", "The old dog [MASK] the young dog."),
-        ("tiny-bert", TEXT, "The old dog saw the young [MASK]."),  # its last word is masked
-    ],
-)
-def test_heads_that_are_off_bring_the_likeliest_tokens_of_an_ablation(
-    model, text, measured
-) -> None:
-    app = heads_page(model=model, text=text, off="0.2,1.3")
-    sent = brought(app, "prediction")
-    ablation = mv.ablate(mv.load(model), measured, heads=[(0, 2), (1, 3)])
-    expected = ablation.table().nlargest(5, "after")
-    assert sent["off"] == [[0, 2], [1, 3]]
-    assert [row[0].lstrip("…") for row in sent["rows"]] == expected["token"].tolist()
-    rows = np.array([row[1:] for row in sent["rows"]], dtype=float)
-    np.testing.assert_allclose(rows, expected[["before", "after"]], rtol=1e-5)
-    assert sent["kl"] == pytest.approx(ablation.kl, rel=1e-5)
-
-
 def test_heads_that_the_model_does_not_have_are_left_out_and_named() -> None:
     app = heads_page(model="tiny-gpt2", text=TEXT, off="0.2,40.1")
     assert brought(app, "prediction")["off"] == [[0, 2]]
@@ -123,3 +90,80 @@ def test_the_token_that_was_likeliest_is_among_those_shown_when_it_falls_far() -
     assert rows[-1][1] > 0.5 > 0.05 > rows[-1][2]
     expected = mv.ablate(mv.load("tiny-gpt2"), text, heads=[(0, 7)]).table().nlargest(4, "after")
     assert [row[0].lstrip("…") for row in rows[:4]] == expected["token"].tolist()
+
+
+BEGINNING = "Once upon a time"
+
+
+@pytest.fixture
+def page(monkeypatch):
+    """The Heads page of a link; the component's calls, and the scenes that are drawn."""
+    calls, scenes, heads = [], [], drawing.heads
+    monkeypatch.setattr(written_text, "_component", lambda **given: calls.append(given))
+    monkeypatch.setattr(
+        drawing, "heads", lambda scene, **given: (scenes.append(scene), heads(scene, **given))
+    )
+
+    def open_page(model: str = "tiny-gpt2", text: str = BEGINNING, **params: str) -> AppTest:
+        session = {"session": Session(is_writing=True)}
+        app = opened(APP, session=session, model=model, text=text, **params)
+        assert not app.exception and not app.error
+        return app
+
+    open_page.calls, open_page.scenes = calls, scenes
+    return open_page
+
+
+def written(page) -> list[str]:
+    return [token["text"] for token in page.calls[-1]["data"]["tokens"]]
+
+
+def test_a_link_with_a_seed_opens_the_same_text_and_its_record(page):
+    settings = dict(next_temperature="0.9", next_top_k="40", next_seed="3")
+    app = page(written="4", **settings)
+    expected = mv.Writing(mv.load("tiny-gpt2"), BEGINNING, temperature=0.9, top_k=40, seed=3)
+    list(expected.steps(4))
+    assert written(page) == [token.text for token in expected.written]
+    scene = page.scenes[-1]
+    assert isinstance(scene, WrittenScene) and scene.record.text == expected.text
+    assert scene.record == expected.record
+    assert page.calls[-1]["data"]["coming"]["position"] == len(scene.record.tokens)
+    assert set(settings) | {"written"} <= set(app.query_params)
+
+
+def test_the_prediction_stands_under_the_sentence(page):
+    gpt, bert = mv.load("tiny-gpt2"), mv.load("tiny-bert")
+    assert coming(page()) == [("Next", *likeliest(mv.predict(gpt, BEGINNING, top_k=3)))]
+    text = "The [MASK] sat on the [MASK]."
+    best = mv.predict(bert, text, top_k=3)
+    names = "[MASK] 1", "[MASK] 2"
+    gaps = [
+        (name, *likeliest(gap))
+        for name, gap in zip(names, (best, *best.other_predictions), strict=True)
+    ]
+    assert coming(page("tiny-bert", text)) == gaps
+    after = mv.Writing(gpt, BEGINNING)
+    list(after.steps(2))
+    ((_, _, shares),) = coming(page(written="2"))
+    assert shares[0] == pytest.approx(after.upcoming.probability)
+
+
+def coming(app: AppTest) -> list[tuple[str, list[str], object]]:
+    """Each place of a prediction under the sentence, its tokens and their probabilities."""
+    gaps = brought(app, "prediction")["next"]
+    return [(name, *map(list, zip(*tokens, strict=True))) for name, tokens in gaps]
+
+
+def likeliest(prediction) -> tuple[list[str], object]:
+    return list(prediction.candidates), pytest.approx(list(prediction.probabilities), rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("model", "text", "n_notes", "predicts"),
+    [("tiny-gpt2", "cat " * 200, 1, True), ("tiny-bert", "The cat sat", 0, False),
+     ("headless", "the cat", 0, False)],
+)  # fmt: skip
+def test_text_that_cannot_go_on_has_no_panel(page, models, model, text, n_notes, predicts):
+    app = page(models.get(model, model), text)
+    assert page.calls == [] and len(app.info) == n_notes
+    assert ("prediction" in kinds_brought(app)) == predicts

@@ -182,16 +182,6 @@ def test_numbers_of_a_head_are_those_of_the_report(model):
     assert not sent["random"]
 
 
-def test_a_pair_is_offered_where_the_model_takes_one():
-    app = run(text="It rained.", pair="We stayed in.")
-    labels = mv.load("tiny-bert").trace("It rained.", "We stayed in.").labels
-    assert app.session_state.session.scenes["scene"].record.labels == labels
-    app.selectbox(key="ask_model").select("tiny-gpt2").run()
-    assert not app.exception and not app.error
-    assert "ask_pair" not in [box.key for box in app.text_input]
-    assert app.toggle(key="sentence_pair").disabled
-
-
 def test_options_sentence_pair_has_a_box_while_its_switch_is_on():
     def has_box() -> bool:
         return "ask_pair" in [box.key for box in app.text_input]
@@ -200,7 +190,8 @@ def test_options_sentence_pair_has_a_box_while_its_switch_is_on():
     assert not has_box() and not app.toggle(key="sentence_pair").value
     app.toggle(key="sentence_pair").set_value(True).run()
     app.text_input(key="ask_pair").input("We stayed in.").run()
-    assert app.session_state.session.scenes["scene"].pair == "We stayed in."
+    labels = mv.load("tiny-bert").trace("It rained.", "We stayed in.").labels
+    assert app.session_state.session.scenes["scene"].record.labels == labels
     app.toggle(key="sentence_pair").set_value(False).run()
     assert app.session_state.session.scenes["scene"].pair is None and not has_box()
     (example,) = [one for one in EXAMPLES if one.pair]
@@ -209,6 +200,8 @@ def test_options_sentence_pair_has_a_box_while_its_switch_is_on():
     assert app.text_area(key="ask_text").value == example.text
     app.selectbox(key="ask_example").select(EXAMPLES[0].title).run()
     assert not has_box() and not app.exception
+    app = run(text="It rained.", pair="We stayed in.", model="tiny-gpt2")  # which takes no pair
+    assert not has_box() and app.toggle(key="sentence_pair").disabled and not app.error
 
 
 def test_a_choice_that_no_browser_offers_leaves_the_page_alive():

@@ -19,6 +19,7 @@ from mha_viz.learn.labs.convolution import inputs, learning
 from mha_viz.learn.labs.convolution import numbers as convolution
 from mha_viz.learn.labs.cost import measured
 from mha_viz.learn.labs.cost.numbers import Sizes, costs
+from mha_viz.learn.labs.how_heads_learn import numbers as learning_heads
 from mha_viz.learn.labs.induction_circuit import numbers as induction
 from mha_viz.learn.labs.own_reflection import numbers as reflection
 from mha_viz.learn.labs.shared_keys import numbers as shared_keys
@@ -38,18 +39,12 @@ def cells(app, title):
     return np.array([[float(text) for text in row] for row in written(app, title)])
 
 
-# -- soft lookup -----------------------------------------------------------------------------------
-
-
 def test_soft_lookup_writes_the_weights_of_its_choices():
     app = lab("soft-lookup", "spread", tokens="5", width="2", temperature="0.5")
     check(app)
     expected = lookup(*example(5, 2), temperature=0.5).pattern
     np.testing.assert_allclose(cells(app, "softmax"), expected, atol=0.0051)
     assert len(table(app, "d_k", "divided by √d_k")) == 11
-
-
-# -- own reflection --------------------------------------------------------------------------------
 
 
 def test_own_reflection_writes_weights_and_half_sums():
@@ -65,9 +60,6 @@ def test_own_reflection_writes_weights_and_half_sums():
     off[1, 1] = 0
     np.testing.assert_array_equal(cells(app, "(x·x + y·y)/2"), 6.5 * off)
     np.testing.assert_array_equal(cells(app, "distance d(x, y)"), 3.61 * off)  # the root of 13
-
-
-# -- two places ------------------------------------------------------------------------------------
 
 
 def test_two_places_shows_a_training_under_its_settings_only(monkeypatch):
@@ -106,22 +98,17 @@ def test_two_places_shows_a_training_under_its_settings_only(monkeypatch):
         ("own-reflection-train", {"steps": "50", "curve": "1"}),
         ("convolution-train", {"learning": "1", "learnseed": "2"}),
         ("any-pattern-real", {"tokens": "5", "repeat": "1", "d_model": "8", "real-inputs": "1"}),
-        ("cost-start", {"time_width": "64", "time_heads": "2", "longest": "512", "measured": "1"}),
     ],
 )
 def test_results_of_a_button_are_drawn_once_it_is_pressed(
     monkeypatch, few_fit_steps, button, choices
 ):
     monkeypatch.setattr(learning, "learn", partial(learning.learn, (8, 16), n_steps=40))
-    monkeypatch.setattr(measured, "RUNS", 1)
     app = lab(button.rpartition("-")[0], **choices)
     before = len(figures(app)) + len(matrices(app))
     app.button(key=button).click().run()
     check(app)
     assert len(figures(app)) + len(matrices(app)) > before and link(app) == choices
-
-
-# -- value and output ------------------------------------------------------------------------------
 
 
 def test_value_output_numbers_are_those_of_the_model():
@@ -140,8 +127,6 @@ def test_value_output_numbers_are_those_of_the_model():
     diagonal = cells(app, "Share of each").diagonal()
     np.testing.assert_allclose(diagonal, shares[: len(diagonal)], atol=0.0051)
 
-
-# -- convolution -----------------------------------------------------------------------------------
 
 FOLDS = dict.fromkeys(("sharpness", "at-the-border", "one-head", "cost"), "1")
 
@@ -190,9 +175,6 @@ def test_convolution_takes_an_uploaded_picture_and_refuses_other_files():
         check(app)
 
 
-# -- any pattern -----------------------------------------------------------------------------------
-
-
 @pytest.fixture
 def few_fit_steps(monkeypatch):
     whole = any_pattern.fit
@@ -220,9 +202,6 @@ def test_any_pattern_fits_are_shown_and_kept_under_their_settings(few_fit_steps)
         assert len(figures(app)) == n
 
 
-# -- cost ------------------------------------------------------------------------------------------
-
-
 def _rows(app, corner):
     """Return the rows of the table in markdown whose first cell is `corner`, by their names."""
     text = next(part.value for part in app.markdown if part.value.startswith(f"| {corner}"))
@@ -248,9 +227,6 @@ def test_cost_tables_follow_the_controls():
     assert {name: link(app)[name] for name in sizes} == {k: str(v) for k, v in sizes.items()}
 
 
-# -- induction circuit -----------------------------------------------------------------------------
-
-
 def test_induction_circuit_tables_are_those_of_its_numbers():
     folds = dict.fromkeys(("patterns", "score", "composition", "cut", "senders"), "1")
     app = lab("induction-circuit", "shares", "senders-figure", "edges", "test", words="6",
@@ -273,9 +249,6 @@ def test_induction_circuit_tables_are_those_of_its_numbers():
     assert link(app) == {"words": "6", "seed": "2", "word": "0", **folds}
 
 
-# -- shared keys -----------------------------------------------------------------------------------
-
-
 def test_shared_keys_distances_and_patterns_are_those_of_the_model():
     app = lab("shared-keys", "distances", of_layer="2", sentence="judge")
     check(app)
@@ -292,16 +265,14 @@ def test_shared_keys_distances_and_patterns_are_those_of_the_model():
         assert matrix["names"][0] == list(record.labels)
 
 
-KEY = "cost"
-
-
 def test_measured_times_and_bytes_are_those_of_the_settings(monkeypatch):
     monkeypatch.setattr(measured, "RUNS", 1)
     settings = dict(time_width="64", time_heads="2", longest="512", measured="1")
-    app = lab(KEY, "lengths", "time-by-heads", **settings)
-    app.button(key=f"{KEY}-start").click().run()
+    app = lab("cost", "lengths", "time-by-heads", **settings)
+    app.button(key="cost-start").click().run()
     check(app)
-    found = app.session_state[f"{KEY}-start-results"][64, 2, 512, 0]
+    assert link(app) == settings
+    found = app.session_state["cost-start-results"][64, 2, 512, 0]
     shown = table(app, "n", "bytes, calculated")
     assert list(shown["n"]) == [64, 128, 256, 512]
     assert list(shown["seconds, weights kept"]) == list(found.times["weights"][:4])
@@ -310,3 +281,18 @@ def test_measured_times_and_bytes_are_those_of_the_settings(monkeypatch):
     assert shown["count: projections (seconds)"].iloc[-1] == pytest.approx(counted)
     by_heads = table(app, "heads", "bytes of the weights")
     assert list(by_heads["bytes of the weights"]) == [4 * h * 512**2 for h in (1, 2, 4, 8, 16, 32)]
+
+
+def test_how_heads_learn_shows_its_stored_run_and_no_other_until_it_is_trained():
+    key, folds = "how-heads-learn", dict.fromkeys(("one-step", "decay", "curvature"), "1")
+    app = lab(key, "curves", "landscape-figure", landscape="1", **folds)
+    text = check(app)
+    scores = [float(score[1, 0]) for score in read(learning_heads.FILM).scores["induction"]]
+    assert list(table(app, "step", "L1 H0")["L1 H0"]) == near(scores)
+    assert format_number(read(learning_heads.CURVATURE).smallest) in text
+    for kind in learning_heads.PLANES:
+        app.button_group(key=f"{key}-plane").set_value(kind).run()
+        loss = read(learning_heads.PLANES[kind]).loss
+        assert list(table(app, "second direction", "loss")["loss"]) == near(loss.flatten())
+    app = lab(key, steps="100")
+    assert check(app) and not figures(app)

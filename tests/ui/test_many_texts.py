@@ -1,6 +1,5 @@
 """The page Many texts without a browser: its numbers are the study's."""
 
-import base64
 import json
 
 import numpy as np
@@ -21,8 +20,9 @@ from mha_viz.ui.many_texts import two_studies
 from mha_viz.ui.run import memory, studies
 from mha_viz.ui.state.views import TITLES
 from tests.making.comparing import close, near
-from tests.ui.compare_app import check, figures, said, table
+from tests.ui.compare_app import check, figures, numbers, said, table
 from tests.ui.many_texts_app import making, many_texts
+from tests.ui.opening import components
 
 TEXTS = "The cat sat on the mat.\nA dog ran home because it was late.\nBirds sing.\n"
 
@@ -65,9 +65,8 @@ def test_the_scatter_follows_its_menus_and_the_lasso_filters_the_labels(study):
     app.selectbox(key="colour").set_value("label previous_token").run()
     check(app)
     shares = study.sql("SELECT * FROM labels WHERE label = 'previous_token' ORDER BY layer, head")
-    colour = figures(app)[0]["data"][0]["marker"]["color"]
-    found = np.frombuffer(base64.b64decode(colour["bdata"]), colour["dtype"])
-    np.testing.assert_array_equal(found, shares["share_of_texts"])
+    colours = numbers(figures(app)[0]["data"][0]["marker"]["color"])
+    np.testing.assert_array_equal(colours, shares["share_of_texts"])
     app.button(key="many-clear").click().run()
     assert app.session_state.view.lasso == () and len(table(app, "Label")) == len(study.labels)
 
@@ -91,16 +90,9 @@ TABLES = {
 }
 
 
-def head_names(frame):
-    heads = zip(frame["layer"], frame["head"], strict=True)
+def head_names(frame, side=""):
+    heads = zip(frame[f"layer{side}"], frame[f"head{side}"], strict=True)
     return [f"L{layer} H{head}" for layer, head in heads]
-
-
-def check_columns(shown, expected, columns):
-    for title, column in columns.items():
-        np.testing.assert_array_equal(shown[title], expected[column])
-    if "Head" in shown and "layer" in expected:
-        assert shown["Head"].tolist() == head_names(expected)
 
 
 @pytest.mark.parametrize("case", TABLES)
@@ -110,17 +102,12 @@ def test_table_holds_the_numbers_of_the_study(study, case):
     check(app)
     expected = read(study)
     shown = table(app, *columns)
-    check_columns(shown, expected, columns)
+    for title, column in columns.items():
+        np.testing.assert_array_equal(shown[title], expected[column])
+    assert shown["Head"].tolist() == head_names(expected)
     if case == "map of a relation":
         best = expected[expected["chosen"]].iloc[0]
         assert f"L{best['layer']} H{best['head']} " in said(app)
-
-
-def lines_of(app):
-    """The sentences with arcs on the page, as the browser gets them."""
-    shown = [part.proto for part in app.get("bidi_component")]
-    lines = [one for one in shown if one.component_name == "mha_viz.sentence_arcs"]
-    return [json.loads(one.json) for one in lines]
 
 
 def test_the_gold_tree_is_drawn_with_what_the_head_follows(study):
@@ -128,7 +115,8 @@ def test_the_gold_tree_is_drawn_with_what_the_head_follows(study):
     check(app)
     found = study.examples(1, 0, by="entropy", k=5)
     model = mv.load("tiny-bert")
-    for line, text in zip(lines_of(app), found["text_id"], strict=True):
+    for proto, text in zip(components(app, "sentence_arcs"), found["text_id"], strict=True):
+        line = json.loads(proto.json)
         sentence = study.sentence(int(text))
         tree = head_vs_tree(model.trace(sentence.text), sentence, 1, 0)
         assert [piece["text"] for piece in line["pieces"]] == [w.form for w in sentence.words]
@@ -146,9 +134,7 @@ def test_parts_of_speech_are_the_study_s_17_by_17_with_their_numbers(page, study
         ["from_upos", "to_upos"]
     )
     (figure,) = (one for one in figures(page) if "part of speech" in str(one["layout"]["title"]))
-    heat = figure["data"][0]
-    shown = np.frombuffer(base64.b64decode(heat["z"]["bdata"]), heat["z"]["dtype"])
-    shown = shown.reshape(len(PARTS), len(PARTS))
+    shown = numbers(figure["data"][0]["z"]).reshape(len(PARTS), len(PARTS))
     for i, start in enumerate(PARTS):
         for j, end in enumerate(PARTS):
             if (start, end) in own.index:
@@ -228,8 +214,7 @@ def check_table(app, expected):
     """The table of the second study has these rows of `compare`, of the metric shown."""
     rows = expected[expected["metric"] == app.session_state.view.metric]
     shown = table(app, "Head", "This study", "The other", "Standard errors")
-    names = [f"L{i} H{j}" for i, j in zip(rows["layer"], rows["head"], strict=True)]
-    assert shown["Head"].tolist() == names
+    assert shown["Head"].tolist() == head_names(rows)
     for name, column in COLUMNS.items():
         close(shown[name], rows[column])
     far = (rows["standard_errors"].abs() >= 3).sum()
@@ -253,19 +238,13 @@ def test_two_studies_are_compared_by_what_heads_find_in_trees(by):
     if by == "matched":
         expected, shown = compare_matched(theirs, ours), table(app, "Head", "As near")
         for title, side in (("Head", "_b"), ("The other’s head", "_a")):
-            heads = zip(expected[f"layer{side}"], expected[f"head{side}"], strict=True)
-            assert shown[title].tolist() == [f"L{layer} H{head}" for layer, head in heads]
+            assert shown[title].tolist() == head_names(expected, side)
         close(shown["Distance"], expected["distance"])
         return
     expected = compare_trees(theirs, ours, by)
     shown = table(app, "This study", "Better")
-    for title, column in {"This study": "accuracy_b", "The other": "accuracy_a"}.items():
-        close(shown[title], expected[column])
-    for title, column in {
-        "Difference": "difference",
-        "Low": "low",
-        "High": "high",
-    }.items():
+    sides = {"This study": "accuracy_b", "The other": "accuracy_a", "Difference": "difference"}
+    for title, column in (sides | INTERVAL).items():
         close(shown[title], expected[column])
     for text, q in zip(shown["q"], expected["q"], strict=True):
         assert (

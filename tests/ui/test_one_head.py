@@ -20,6 +20,7 @@ from tests.making.comparing import near
 from tests.ui.compare_app import check, figures, said
 from tests.ui.heads_app import brought, heads_page
 from tests.ui.many_texts_app import many_texts
+from tests.ui.opening import components
 
 HEAD = (1, 2)
 TYPED = "The dog saw the cat and the cat saw the dog."
@@ -32,14 +33,10 @@ def one_head(facet: str, model: str = "tiny-bert", **params: str):
     return app
 
 
-def sent(app, name: str):
-    """Return what a component of the page gets."""
-    (part,) = (
-        one.proto
-        for one in app.get("bidi_component")
-        if one.proto.component_name == f"mha_viz.{name}"
-    )
-    return part
+def component(app, name: str):
+    """Return what the only component of that name on the page gets."""
+    (proto,) = components(app, name)
+    return proto
 
 
 @pytest.fixture(scope="module", params=["tiny-bert", "tiny-gpt2", "tiny-llama"])
@@ -62,7 +59,7 @@ def test_every_facet_opens_under_one_sentence_of_numbers(study):
 
 
 def test_the_deciles_are_those_of_the_study_with_its_edges(study):
-    data = json.loads(sent(one_head("examples", _model(study)), "decile_texts").json)
+    data = json.loads(component(one_head("examples", _model(study)), "decile_texts").json)
     expected = study.deciles(*HEAD, by="entropy")
     assert [band["number"] for band in data["bands"]] == sorted(set(expected["band"]))[::-1]
     assert data["typed"] is None
@@ -88,7 +85,7 @@ def test_the_deciles_are_those_of_the_study_with_its_edges(study):
 def test_a_typed_text_of_the_study_lies_in_its_own_decile_with_its_own_edges(study):
     row = study.deciles(*HEAD, by="distance").iloc[4]
     app = one_head("examples", _model(study), metric="distance", typed=row["text"])
-    data = json.loads(sent(app, "decile_texts").json)
+    data = json.loads(component(app, "decile_texts").json)
     typed = data["typed"]
     assert typed["band"] == row["band"]
     assert typed["says"].startswith(f"{format_number(row['value'])}, {row['n_tokens']} tokens")
@@ -105,12 +102,12 @@ def test_a_typed_text_is_marked_in_the_histogram_and_refused_in_words():
     assert len(shapes) == 1 and shapes[0]["x0"] < shapes[0]["x1"]
     unknown = one_head("examples", metric="duplicate_token", typed="Rain fell.")
     assert "not defined on your text" in said(unknown)
-    assert json.loads(sent(unknown, "decile_texts").json)["typed"] is None
+    assert json.loads(component(unknown, "decile_texts").json)["typed"] is None
 
 
 def test_the_spaces_are_those_of_the_library(study):
     app = one_head("spaces", _model(study), component_x="2", component_y="5", colouring="received")
-    header, body = unpack(sent(app, "token_spaces").bytes)
+    header, body = unpack(component(app, "token_spaces").bytes)
     model = mv.load(_model(study))
     spaces = mv.head_spaces(model, study.sample_texts(N_TEXTS), *HEAD)
     assert header["tokens"] == [token.text for token in spaces.tokens]

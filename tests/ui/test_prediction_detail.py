@@ -70,7 +70,10 @@ def test_the_section_shows_the_numbers_of_ablate(how):
     assert losses["change"].iloc[1:].tolist() == near(expected.loss_changes[1:])
     sent = brought(app, "prediction")
     likeliest = expected.table().nlargest(5, "after")
-    assert [row[2] for row in sent["rows"]] == near(likeliest["after"].tolist())
+    assert [row[0].lstrip("…") for row in sent["rows"]] == likeliest["token"].tolist()
+    for at, column in enumerate(("before", "after"), start=1):
+        assert [row[at] for row in sent["rows"]] == near(likeliest[column].tolist())
+    assert sent["kl"] == near(expected.kl) and sent["off"] == [[0, 3], [1, 2]]
     assert bool(sent["how"]) == (how != "zero")
 
 
@@ -183,6 +186,8 @@ def test_a_text_without_a_gap_gets_one_by_a_click():
     app = detail(model="tiny-bert", text="The dog saw the dog run.", off="1.1")
     check(app)
     assert "“run”" in said(app)  # the last word is predicted
+    expected = mv.ablate(mv.load("tiny-bert"), "The dog saw the dog [MASK].", [(1, 1)])
+    assert brought(app, "prediction")["kl"] == near(expected.kl)
     words = app.button_group(key="ask_mask").options
     assert [word.strip("\u2060") for word in words][:5] == ["The", "dog", "saw", "the", "dog"]
     assert len(set(words)) == len(words)
@@ -226,14 +231,6 @@ def test_models_whose_heads_cannot_be_switched_say_why(models, model):
     check(app)
     intact(app)
     assert app.session_state.view.off == ((0, 0),)
-
-
-def test_link_values_that_are_not_valid_are_named():
-    app = detail(how="scale", off="-1.0", factor="nan", place="x")
-    warned = "".join(warning.value for warning in app.warning).replace("\\", "")
-    assert all(f"{name}=" in warned for name in ("off", "factor", "place"))
-    assert not app.error and len(app.table) == 1
-    intact(app)
 
 
 def refused(app, target):

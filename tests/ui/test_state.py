@@ -141,16 +141,6 @@ def test_a_text_of_a_link_is_cut_where_none_of_ours_is_as_long():
     assert len(from_params({"text": "x" * 10**6})[0].text) <= 4 * MAX_URL_TEXT
 
 
-@given(st.dictionaries(st.sampled_from(sorted(views.NAMES)), st.text()))
-def test_any_link_gives_a_view_that_gives_a_link(params):
-    view, _ = from_params(params)
-    again, problems = from_params(to_params(view))
-    assert again == view and not problems
-
-
-# -- what the workbench sends ----------------------------------------------------------------------
-
-
 def test_every_choice_of_the_workbench_is_read_as_a_link_is():
     sent = {name: to_params(VIEW)[name] for name in BENCH}
     assert replace(DEFAULT, **validate_choices(sent)) == replace(

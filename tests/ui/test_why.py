@@ -1,7 +1,5 @@
 """The Why page without a browser: its numbers are the library's, and they sum."""
 
-import base64
-import json
 import re
 
 import numpy as np
@@ -14,7 +12,7 @@ from mha_viz.ui.why import pairs
 from mha_viz.web.payload import map_payload, unpack
 from mha_viz.web.theme import format_number
 from tests.making.comparing import close
-from tests.ui.compare_app import check, table
+from tests.ui.compare_app import check, figures, numbers, table
 from tests.ui.why_app import DOG_CAT, EFFECT, TEXT, why
 
 GAP = "The old dog slept while the young [MASK] watched."
@@ -33,19 +31,9 @@ def summed(app):
     return next(match.groups() for part in app.markdown if (match := SUM.search(part.value)))
 
 
-def numbers(trace):
-    """The numbers of a trace, as plotly writes them for the browser."""
-    if isinstance(trace, dict):
-        code = np.dtype(trace["dtype"])
-        flat = np.frombuffer(base64.b64decode(trace["bdata"]), code)
-        return flat.reshape([int(n) for n in str(trace.get("shape", len(flat))).split(",")])
-    return np.array(trace, dtype=float)
-
-
 def traces(app, title, kind):
     """The traces of this kind in the figure that has this title."""
-    figures = [json.loads(chart.proto.spec) for chart in app.get("plotly_chart")]
-    figure = next(figure for figure in figures if title in str(figure))
+    figure = next(figure for figure in figures(app) if title in str(figure))
     return [trace for trace in figure["data"] if trace["type"] == kind]
 
 
@@ -117,8 +105,7 @@ def test_table_holds_the_numbers_of_the_library(case):
     key, link, columns, expected = TABLES[case]
     app = why(key, model="tiny-gpt2", text=TEXT, **link)
     assert not app.exception and not app.error
-    numbers = np.asarray(expected(mv.load("tiny-gpt2"))).ravel()
-    close(table(app, *columns)[columns[-1]].to_numpy(), numbers)
+    close(table(app, *columns)[columns[-1]].to_numpy(), np.ravel(expected(mv.load("tiny-gpt2"))))
     kept = {name: app.query_params.get(name) for name in link}
     assert kept == link or {"layer", "head"} & link.keys()  # what is the default may go
 
@@ -156,11 +143,15 @@ def test_path_is_measured_at_once_beside_its_estimate():
 
 
 def test_payload_of_the_map_of_queries_and_keys():
-    found = mv.query_key_map(mv.load("tiny-bert"), ["The <b>cat</b> sat.", "A dog."])
+    texts = ["The <b>cat</b> sat.", "A dog."]
+    found = mv.query_key_map(mv.load("tiny-bert"), texts)
     header, body = unpack(map_payload(found))
+    assert all(words in header["title"] for words in (found.model, texts[0]))
+    assert texts[1] not in header["title"]
     n, layers, heads = header["tokens"], header["layers"], header["heads"]
     assert (n, layers, heads, header["top"]) == (len(found.tokens), 4, 8, 4)
     assert header["text"] == found.text.tolist()
+    assert all(len(values) == layers * heads for values in header["facts"].values())
     assert header["facts"]["correlation"][9] == pytest.approx(float(found.plane_correlation[1, 1]))
     places = np.frombuffer(body, "<u2", layers * heads * 4 * n).reshape(layers, heads, 2, n, 2)
     pairs = layers * heads * n * 4
@@ -175,9 +166,6 @@ def test_payload_of_the_map_of_queries_and_keys():
     drawn, own = places[2, 5].reshape(-1, 2), found.points[2, 5].reshape(-1, 2).numpy()
     scale = np.ptp(own, axis=0).max() / 65535
     close(np.diff(drawn.astype(float), axis=0) * scale * (1, -1), np.diff(own, axis=0), atol=1e-3)
-
-
-# -- which token, which head -----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -272,14 +260,3 @@ def test_a_corrupted_text_is_made_by_swapping_words_and_an_equal_one_has_no_shar
     assert app.text_input(key="ask_target").max_chars == len(longest)  # a link has it whole
     app.text_input(key="ask_source").set_value(TEXT).run()
     assert not app.exception and "share" not in table(app, "position", "effect")
-
-
-def test_payload_names_model_and_first_text_and_has_a_fact_for_each_head() -> None:
-    texts = ["The cat sat.", "A dog ran home."]
-    heads = mv.query_key_map(mv.load("tiny-gpt2"), texts)
-    header, _ = unpack(map_payload(heads))
-    assert heads.model in header["title"] and texts[0] in header["title"]
-    assert texts[1] not in header["title"]
-    n_heads = int(np.prod(heads.points.shape[:2]))
-    assert header["facts"] and all(len(values) == n_heads for values in header["facts"].values())
-    assert header["tokens"] == len(heads.tokens)

@@ -179,30 +179,30 @@ def test_a_full_queue_says_when_to_come_again():
     gate.opened.set()
 
 
-def test_a_session_has_its_own_limit():
-    jobs, gate = one_at_a_time(heavy_per_session=2), Gate()
-    jobs.ask(gate.work, "a")
-    second = jobs.ask(Work("second", lambda tell: None), "a")
-    with pytest.raises(JobError, match="2 heavy jobs"):
-        jobs.ask(Work("third", lambda tell: None), "a")
-    jobs.ask(Work("another's", lambda tell: None), "b")
-    for i in range(3):
-        jobs.ask(Work(("for all", i), lambda tell: None), "")
-    second.leave()
-    jobs.ask(Work("third", lambda tell: None), "a")
-    gate.opened.set()
-
-
-def test_an_address_that_has_its_jobs_leaves_the_queue_to_others():
-    jobs, gate = one_at_a_time(heavy_per_address=2), Gate()
-    jobs.ask(gate.work, "a", "8.8.8.8")
-    second = jobs.ask(Work("second", lambda tell: None), "b", "8.8.8.8")
-    with pytest.raises(JobError, match="2 heavy jobs of your address"):
-        jobs.ask(Work("third", lambda tell: None), "c", "8.8.8.8")
-    jobs.ask(Work("another's", lambda tell: None), "d", "9.9.9.9")
-    jobs.ask(Work("of many", lambda tell: None), "e", None)
-    second.leave()
-    jobs.ask(Work("third", lambda tell: None), "c", "8.8.8.8")
+@pytest.mark.parametrize(
+    ("limit", "visitors", "others", "said"),
+    [
+        ("heavy_per_session", [("a",)] * 3, [("b",), ("",), ("",), ("",)], "2 heavy jobs"),
+        (
+            "heavy_per_address",
+            [(session, "8.8.8.8") for session in "abc"],
+            [("d", "9.9.9.9"), ("e", None)],
+            "2 heavy jobs of your address",
+        ),
+    ],
+)
+def test_a_session_has_its_own_limit(limit, visitors, others, said):
+    """So has an address, which leaves the queue to others."""
+    jobs, gate = one_at_a_time(**{limit: 2}), Gate()
+    first, second, third = visitors
+    jobs.ask(gate.work, *first)
+    waiting = jobs.ask(Work("second", lambda tell: None), *second)
+    with pytest.raises(JobError, match=said):
+        jobs.ask(Work("third", lambda tell: None), *third)
+    for number, other in enumerate(others):
+        jobs.ask(Work(("of another", number), lambda tell: None), *other)
+    waiting.leave()
+    jobs.ask(Work("third", lambda tell: None), *third)
     gate.opened.set()
 
 
