@@ -1,4 +1,4 @@
-"""Records and heads in a notebook: valid HTML of its own, with no token read as markup."""
+"""Records, heads and the workbench in a notebook: no token is read as markup, or any message."""
 
 import base64
 import html
@@ -75,15 +75,8 @@ def test_a_record_shows_itself_as_the_grid_of_its_heads(record):
         t for t, a in inner if {"src", "href"} & a.keys() and t in ("script", "link", "img")
     ]
     assert base64.b64encode(record_payload(record)).decode() in page  # the numbers travel in it
-
-
-def test_the_grid_holds_the_records_numbers(record):
     header, codes = grid_unpack(record_payload(record))
-    assert (header["layers"], header["heads"]) == (4, 8)
-    assert header["query_labels"] == list(record.labels)
-    assert header["query_special"] == [int(token.is_special) for token in record.tokens]
-    decoded = torch.from_numpy((codes / 255.0) ** 2)
-    assert (decoded - record.pattern).abs().max() < 0.005
+    assert (torch.from_numpy((codes / 255.0) ** 2) - record.pattern).abs().max() < 0.005
     names = {mv.METRICS[key].title for key in measure(record)}
     assert set(header["facts"]) == names and "Previous token" in names
 
@@ -138,3 +131,46 @@ def test_a_notebook_stores_a_head_alive_and_as_a_picture(record, stored, monkeyp
     assert is_picture(data["image/png"], "The cat sat on the mat.")
     (image,) = Tags(data["text/html"]).seen
     assert image[0] == "img" and image[1]["src"].endswith(data["image/png"])
+
+
+@pytest.fixture
+def make_explorer():
+    pytest.importorskip("anywidget")
+    from mha_viz.explorer import Explorer
+
+    return Explorer
+
+
+def choose(explorer, **view):
+    explorer.sent = {"id": "17", "view": {name: str(value) for name, value in view.items()}}
+
+
+def test_a_choice_in_the_browser_can_be_read(record, make_explorer):
+    explorer = record.explore()
+    before = explorer.exact
+    choose(explorer, layer=2, head=5, query=3, key=7)
+    assert (explorer.selected, explorer.pair) == ((2, 5), (3, 7))
+    # The answer says the same head again, or the browser would go back to the first one.
+    assert explorer.settings["heard"] == "17"
+    assert explorer.settings["view"] == {"layer": 2, "head": 5}
+    assert torch.equal(explorer.weights, record[2, 5])
+    assert explorer.exact and explorer.exact != before
+    choose(explorer, query=-1, key=-1)
+    assert (explorer.selected, explorer.pair) == ((2, 5), (None, None))
+
+
+def test_it_begins_with_the_chosen_head_and_all_the_weights(record, make_explorer):
+    explorer = make_explorer(record, (3, 1))
+    assert explorer.settings["view"] == {"layer": 3, "head": 1, "scale": "sqrt"}
+    _, codes = grid_unpack(explorer.payload)
+    assert codes.shape == (4, 8, 9, 9)
+    assert torch.tensor(codes[3, 1]).argmax() == record[3, 1].argmax()
+    with pytest.raises(ArgumentError, match="layer"):
+        make_explorer(record, (4, 0))
+
+
+def test_it_leaves_a_picture_in_exports(record, make_explorer):
+    explorer = make_explorer(record, (0, 3))
+    data, *_ = explorer._repr_mimebundle_()
+    assert data["application/vnd.jupyter.widget-view+json"]["model_id"] == explorer.model_id
+    assert base64.b64decode(data["image/png"]).startswith(b"\x89PNG")

@@ -19,6 +19,7 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+import hatch_build
 from tests.declared import PROJECT, SETTINGS, of_extra
 from tests.hosting.ignored import copied_files
 
@@ -115,28 +116,21 @@ def checksums(wheel: Path) -> dict[str, int]:
     return {file.filename: file.CRC for file in files if ".dist-info/" not in file.filename}
 
 
-def test_the_library_traces_with_a_shipped_model(scripts: Path, tmp_path: Path) -> None:
+def test_the_library_traces_and_the_app_draws_its_first_page(scripts: Path, tmp_path: Path) -> None:
     code = """
-import sys, mha_viz as mv
+import pathlib, sys, mha_viz as mv
+from streamlit.testing.v1 import AppTest
 print(mv.__file__)
 for name in sys.argv[1:]:
     record = mv.load(name).trace("The cat sat on the mat.")
     sums = record.pattern.sum(-1)
     assert abs(sums - 1).max() < 1e-4, sums
-"""
-    where = run(scripts / "python", "-I", "-c", code, *MODELS, cwd=tmp_path)
-    assert Path(where.strip()).is_relative_to(scripts.parent)
-
-
-def test_the_app_draws_its_first_page(scripts: Path, tmp_path: Path) -> None:
-    code = """
-import pathlib, sys, mha_viz
-from streamlit.testing.v1 import AppTest
-app = pathlib.Path(mha_viz.__file__).parent / "webapp" / "app.py"
+app = pathlib.Path(mv.__file__).parent / "webapp" / "app.py"
 page = AppTest.from_file(app, default_timeout=300).run()
 assert not page.exception, page.exception
 """
-    run(scripts / "python", "-I", "-c", code, cwd=tmp_path)
+    where = run(scripts / "python", "-I", "-c", code, *MODELS, cwd=tmp_path)
+    assert Path(where.splitlines()[0]).is_relative_to(scripts.parent)
 
 
 def test_every_requirement_is_one_exact_version() -> None:
@@ -163,10 +157,7 @@ def test_the_pins_lie_within_the_declared_ranges(file: str, wanted: list[str]) -
 
 @pytest.mark.parametrize(
     ("file", "wanted"),
-    [
-        ("requirements.txt", REQUIRED),
-        ("requirements-dev.txt", of_extra("dev")),
-    ],
+    [("requirements.txt", REQUIRED), ("requirements-dev.txt", of_extra("dev"))],
 )
 def test_what_they_pull_in_is_pinned_too(file: str, wanted: list[str]) -> None:
     """From requirement to requirement, as what is installed here names them."""
@@ -201,3 +192,22 @@ def pins(file: str) -> dict[str, str]:
 def test_every_range_has_a_lower_end() -> None:
     for requirement in map(Requirement, REQUIRED):
         assert ">=" in {bound.operator for bound in requirement.specifier}, requirement
+
+
+@pytest.mark.parametrize(
+    ("remote", "address"),
+    [
+        ("https://host.example/owner/name.github.io/", "https://host.example/owner/name.github.io"),
+        ("https://x-token:secret@host.example/a/b/c.git", "https://host.example/a/b/c"),
+        ("git@code.host.example:owner/name.git", "https://code.host.example/owner/name"),
+        ("file:///srv/git/owner/name.git", ""),
+        ("https://127.0.0.1/owner/name", ""),
+        ("git@host:owner/name.git", ""),
+        ("https://host.example/owner/name?x=](", ""),
+        ("", ""),
+    ],
+)
+def test_a_remote_at_a_public_host_is_an_address_without_its_secrets(
+    remote: str, address: str
+) -> None:
+    assert hatch_build.public_address(remote) == address

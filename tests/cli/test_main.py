@@ -39,9 +39,6 @@ def _loaded_once(monkeypatch):
     monkeypatch.setattr(loading, "load", functools.cache(loading.load))
 
 
-# -- trace ---------------------------------------------------------------------------------------
-
-
 def test_trace_json_is_for_programs():
     given = ("trace", TEXT, "--model", "tiny-bert", "--pair", "A dog ran")
     shown = json.loads(call(*given, "--json").stdout)
@@ -77,9 +74,6 @@ def test_layers_are_those_of_the_model_where_some_have_no_attention(monkeypatch)
     assert [row["layer"] for row in rows] == [3] * 4 + [7] * 4
     off = call("ablate", *given, "--heads", "7.1")
     assert "zero: L7 H1" in off.stdout
-
-
-# -- show ----------------------------------------------------------------------------------------
 
 
 def test_show_csv_of_very_many_rows_is_written_after_an_answer(record, monkeypatch):
@@ -126,9 +120,6 @@ def test_show_writes_every_picture_by_its_ending(tmp_path):
             assert out.read_bytes().startswith(start)
 
 
-# -- models and the app --------------------------------------------------------------------------
-
-
 def test_the_app_is_started_with_what_was_given(monkeypatch, tmp_path):
     started: list[list[str]] = []
     monkeypatch.setattr(streamlit, "main", started.append)
@@ -161,9 +152,6 @@ def test_a_place_where_the_app_cannot_be_served_is_refused(monkeypatch):
             done = call("app", *arguments, code=2)
             assert message in done.stderr and done.stdout == ""
             assert done.stderr.startswith("error: ") and done.stderr.count("\n") == 1
-
-
-# -- how it fails --------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
