@@ -12,6 +12,12 @@ def head_names(layers: int, heads: int) -> list[str]:
     return [f"L{i} H{j}" for i in range(layers) for j in range(heads)]
 
 
+def softmax_rows(*shape: int) -> np.ndarray:
+    """Return random weights whose rows sum to 1."""
+    weights = np.exp(np.random.default_rng(3).normal(0, 2, shape))
+    return (weights / weights.sum(-1, keepdims=True)).astype(np.float32)
+
+
 def texts(figure: go.Figure) -> str:
     """Everything that a figure writes or says on hover, without the markup that it makes itself."""
     text = json.dumps(figure.to_plotly_json(), default=np.ndarray.tolist)

@@ -10,7 +10,7 @@ from mha_viz.errors import ShapeError
 from mha_viz.plots.frame import MASKED
 from mha_viz.plots.heatmap import MAX_ROWS, Pooled, head_heatmap, head_tiles
 from mha_viz.web import theme
-from tests.plots.drawn import HOSTILE, is_neutral
+from tests.plots.drawn import HOSTILE, is_neutral, softmax_rows
 
 ODD_TEXTS = [
     "<b>x</b>",
@@ -21,11 +21,6 @@ ODD_TEXTS = [
     "a\x00b",
     "%{z}",
 ]
-
-
-def softmax_rows(*shape: int) -> np.ndarray:
-    weights = np.exp(np.random.default_rng(1).normal(0, 2, shape))
-    return (weights / weights.sum(-1, keepdims=True)).astype(np.float32)
 
 
 def test_heatmap_holds_the_weights_exactly() -> None:

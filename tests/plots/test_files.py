@@ -32,14 +32,10 @@ from mha_viz.text.from_weights import record
 from mha_viz.web import theme
 from mha_viz.web.payload import grid_payload
 from mha_viz.web.standalone import fragment, grid_html
+from tests.plots.drawn import softmax_rows
 
 TOKENS = ["<b>x</b>", "</script><script>alert(1)", "$\\frac{", "السلام", "東京", "👍", "a\x00\x07b"]
 CAPTION = 'tiny-bert · L0 H1 · "<b>&</b>"\nsquare-root colours'
-
-
-def softmax_rows(*shape: int) -> np.ndarray:
-    weights = np.exp(np.random.default_rng(3).normal(0, 2, shape))
-    return (weights / weights.sum(-1, keepdims=True)).astype(np.float32)
 
 
 def test_png_shows_masked_cells_in_grey() -> None:

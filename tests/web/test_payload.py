@@ -22,15 +22,10 @@ from mha_viz.web.payload import (
     unpack,
 )
 from tests.making.comparing import close
+from tests.plots.drawn import softmax_rows
 from tests.web.unpacked import grid_unpack, head_unpack
 
 LAYERS, HEADS, QUERIES, KEYS = 2, 3, 5, 7  # distinct primes: a swapped axis cannot hide
-
-
-def softmax_rows(*shape: int, seed: int = 0) -> np.ndarray:
-    scores = np.random.default_rng(seed).normal(0, 2, shape)
-    weights = np.exp(scores)
-    return (weights / weights.sum(-1, keepdims=True)).astype(np.float32)
 
 
 def labels(count: int, name: str = "t") -> list[str]:
