@@ -204,7 +204,8 @@ def test_any_pattern_fits_are_shown_and_kept_under_their_settings(few_fit_steps)
 
 def _rows(app, corner):
     """Return the rows of the table in markdown whose first cell is `corner`, by their names."""
-    text = next(part.value for part in app.markdown if part.value.startswith(f"| {corner}"))
+    shown = (part.value.replace("\N{NO-BREAK SPACE}", " ") for part in app.markdown)
+    text = next(text for text in shown if text.startswith(f"| {corner}"))
     lines = ([cell.strip() for cell in line.strip("| ").split("|")] for line in text.splitlines())
     return {name: cells for name, *cells in lines}
 

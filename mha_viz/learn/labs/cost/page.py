@@ -84,7 +84,7 @@ def _bill(sizes: Sizes) -> None:
     shared = "" if sizes.n_kv_heads == sizes.n_heads else TEXTS("bill.shared", sizes=sizes)
     TEXTS.markdown("bill.width", sizes=sizes, shared=shared)
     head, layers = layer.times(1 / sizes.n_heads), layer.times(sizes.n_layers)
-    operations, memory = st.columns(2)
+    operations, memory = st.columns((5, 4))
     with operations:
         TEXTS.markdown("bill.operations", head=head, layer=layer, layers=layers, sizes=sizes)
     with memory:

@@ -38,8 +38,8 @@ _WRITERS: dict[str, Callable[[Any], str]] = {
 
 class _Filler(Formatter):
     def format_field(self, value: Any, format_spec: str) -> str:
-        if format_spec in _WRITERS:
-            return _WRITERS[format_spec](value)
+        if format_spec in _WRITERS:  # an amount and its unit stay on one line
+            return _WRITERS[format_spec](value).replace(" ", "\N{NO-BREAK SPACE}")
         if digits := re.fullmatch(r"\.([1-3])g", format_spec):
             return format_number(value, digits=int(digits[1]))
         if digits := re.fullmatch(r"\.([0-3])%", format_spec):
