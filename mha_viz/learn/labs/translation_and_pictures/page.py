@@ -123,7 +123,7 @@ def _digit(choices: Choices, learned: Reading) -> None:
     read = numbers.read(learned.weights, picture)
     table = numbers.class_weights(read.record, layer)
     weights = {str(name): part for name, part in table.drop(columns="patch").items()}
-    side, high = digits.SIDE // digits.PATCH, max(part.max() for part in weights.values())
+    side, high = digits.SIDE // digits.PATCH, max(float(part.max()) for part in weights.values())
     charts.cells(
         choices.key("overlays"),
         [
