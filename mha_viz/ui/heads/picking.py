@@ -81,13 +81,8 @@ def bar_and_scene(
     return bar, scene
 
 
-def picked_model() -> AttentionModel:
-    """Draw the bar of a page that brings its own texts: a model, and nothing typed."""
-    return bar_and_model()[1]
-
-
 def bar_and_model() -> tuple[sentence_bar.Bar, AttentionModel]:
-    """Draw the same bar, whose middle the page fills."""
+    """Draw the bar of a page that brings its own texts, and load the model."""
     session().shown_problems = []
     bar = sentence_bar.bar(text=False)
     more, warnings = st.container(), st.container()

@@ -34,7 +34,7 @@ def draw(choices: Choices) -> None:
 
     No fragment: the button in it could not end its own run.
     """
-    model = picking.picked_model()
+    _, model = picking.bar_and_model()
     relation = relations()[0]
     steps = [key - query for s in relation.sentences for query, key in s.pairs]
     step = lab.best_step(steps)
