@@ -12,7 +12,7 @@ from PIL import Image
 from torch.utils.flop_counter import FlopCounterMode
 
 from mha_viz.errors import ArgumentError
-from mha_viz.learn.labs.convolution import inputs
+from mha_viz.learn.labs.convolution import differences, inputs
 from mha_viz.learn.labs.convolution import learning as learning
 from mha_viz.learn.labs.convolution import numbers as convolution
 from tests.making.comparing import close, near
@@ -111,14 +111,14 @@ def test_one_head_knows_no_neighbours_and_nine_do():
     picture, kernel = random_case(size=1)
     alone = torch.einsum("rci,oi->rco", picture, kernel[:, :, 0, 0])
     close(convolution.attend(picture, kernel), alone)
-    gaps = convolution.shuffle_gaps(picture)
+    gaps = differences.shuffle_gaps(picture)
     assert gaps["one"] < 1e-5 and gaps["nine"] > 0.05
 
 
 @pytest.mark.parametrize(("size", "n_in", "n_out"), [(1, 3, 3), (3, 1, 1), (5, 3, 2)])
 def test_costs_are_those_that_torch_counts(size, n_in, n_out):
     picture, kernel = random_case(n_in=n_in, n_out=n_out, size=size)
-    bill = convolution.cost(9, 7, kernel)
+    bill = differences.cost(9, 7, kernel)
     layer, x = convolution.heads(kernel, 20.0), convolution.tokens(picture, max(n_in, n_out))
     with FlopCounterMode(display=False) as counted, torch.no_grad():
         found = layer(x)

@@ -1,6 +1,6 @@
 """The choices of a lab's controls, kept while other pages are open and carried by its link."""
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypedDict, TypeVar, Unpack
@@ -10,7 +10,7 @@ import streamlit as st
 from mha_viz.learn.frame.contents import Lab
 from mha_viz.ui.state import selection, views
 from mha_viz.ui.state.faults import guarded
-from mha_viz.ui.state.link_values import integer, real, written
+from mha_viz.ui.state.link_values import integer, one_of, real, written, written_numbers
 from mha_viz.ui.state.session import from_browser, session
 from mha_viz.ui.widgets.components.component import validate_step
 from mha_viz.web.browser import component_script, style
@@ -18,7 +18,6 @@ from mha_viz.web.browser import component_script, style
 MAX_RAW = 200  # letters of a link's choice that nothing has read
 T = TypeVar("T")
 N = TypeVar("N", int, float)
-Numbers = tuple[tuple[float, ...], ...]  # a small matrix
 Offered = Sequence[T] | Mapping[T, str]
 _player = st.components.v2.component(
     "mha_viz.player", css=style("player"), js=component_script("player")
@@ -79,7 +78,7 @@ class Choices:
         With the focus on the slider, the arrow keys do so as well.
         """
         steps = list(options)
-        step = self.get(name, default, among(steps))
+        step = self.get(name, default, one_of(steps))
         for button, way in (("Back", -1), ("Next", 1)):
             number = steps.index(step) + way
             st.button(
@@ -129,7 +128,7 @@ class Choices:
 
     def toggle(self, name: str, label: str, *, default: bool = False) -> bool:
         """Draw a switch; arguments as for `slide`."""
-        return self._bound(name, default, among((False, True)), st.toggle, label)
+        return self._bound(name, default, one_of((False, True)), st.toggle, label)
 
     def number(
         self, name: str, label: str, low: int, high: int, default: int, **look: Unpack[Look]
@@ -236,7 +235,7 @@ class Choices:
         values = list(options)
         called = options.__getitem__ if isinstance(options, Mapping) else str
         return self._bound(
-            name, default, among(values), widget, label, values, format_func=called, **look
+            name, default, one_of(values), widget, label, values, format_func=called, **look
         )
 
     def _bound(
@@ -317,49 +316,5 @@ def _params(stored: _Stored) -> dict[str, str]:
 
 
 def _written(value: Any, default: Any) -> str:
-    """Write a choice for a link; of a matrix only the numbers that are not the default's."""
-    if not isinstance(value, tuple):
-        return written(value)
-    rows = [
-        ",".join(
-            "" if number == usual else f"{number:g}" for number, usual in zip(*pair, strict=True)
-        )
-        for pair in zip(value, default, strict=True)
-    ]
-    return ";".join(row.rstrip(",") for row in rows)
-
-
-def among(options: Sequence[T]) -> Callable[[str], T]:
-    """Return a reader of one of these values."""
-    by_text: dict[Hashable, T] = {written(option): option for option in options}
-
-    def read(raw: str) -> T:
-        if raw not in by_text:
-            raise ValueError
-        return by_text[raw]
-
-    return read
-
-
-def numbers(default: Numbers, low: float, high: float) -> Callable[[str], Numbers]:
-    """Return a reader of a small matrix: rows split by ";", numbers by ",", as a tuple of tuples.
-
-    Args:
-        default: gives its size, and the numbers that are not written: "" between two commas, and
-            what is missing at the end of a row.
-        low: the least number.
-        high: the largest one.
-    """
-    number = real(low, high)
-
-    def row(raw: str, usual: tuple[float, ...]) -> tuple[float, ...]:
-        typed = raw.split(",")
-        if len(typed) > len(usual):
-            raise ValueError
-        typed_numbers = [number(text) if text else usual[i] for i, text in enumerate(typed)]
-        return *typed_numbers, *usual[len(typed_numbers) :]
-
-    def read(raw: str) -> Numbers:
-        return tuple(row(*pair) for pair in zip(raw.split(";"), default, strict=True))
-
-    return read
+    """Write a choice for a link."""
+    return written_numbers(value, default) if isinstance(value, tuple) else written(value)

@@ -11,11 +11,12 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from mha_viz.learn.frame import block_map, questions
-from mha_viz.learn.frame.choices import Choices, Numbers, among, numbers
+from mha_viz.learn.frame.choices import Choices
 from mha_viz.learn.frame.contents import BY_KEY, LABS, Lab
 from mha_viz.ui.run.page_lock import one_thread
 from mha_viz.ui.run.ready import fragment
 from mha_viz.ui.state import selection
+from mha_viz.ui.state.link_values import Numbers, numbers, one_of
 from mha_viz.ui.state.session import from_browser, session
 from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.controls import lazy_sections
@@ -100,7 +101,7 @@ def fold(choices: Choices, name: str, title: str, draw: Callable[[], object]) ->
     Opening it draws the fragment or page again that it stands in.
     """
     key = choices.editor_key(f"fold-{name}")
-    if choices.get(name, False, among((False, True))) and key not in st.session_state:
+    if choices.get(name, False, one_of((False, True))) and key not in st.session_state:
         st.session_state[key] = True
     lazy_sections.in_expander(title, key, draw)
     choices.keep(name, bool(from_browser(key)))

@@ -6,7 +6,7 @@ import re
 import zlib
 from collections.abc import Callable, Collection, Container, Sequence
 from contextlib import suppress
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from mha_viz.checkpoints.hub_cache import is_hub_id
 
@@ -17,16 +17,19 @@ MAX_PINS = 9
 MAX_URL_PINS = 6_000  # characters of all pins, packed
 MAX_UNPACKED = 2**20  # bytes of them: a short link may hold gigabytes
 _STORED = re.compile(r"stored-([0-9a-f]{32})\Z")  # in place of what is too long
+T = TypeVar("T")
+Numbers = tuple[tuple[float, ...], ...]  # a small matrix
 _PIN, _FIELD = "\x1e", "\x1f"  # Unicode's own separators, which are in no cleaned text
 
 
-def one_of(allowed: Collection[str]) -> Callable[[str], str]:
-    """Return a reader of one of these words."""
+def one_of(options: Collection[T]) -> Callable[[str], T]:
+    """Return a reader of one of these values."""
+    by_text = {written(option): option for option in options}
 
-    def read(raw: str) -> str:
-        if raw not in allowed:
+    def read(raw: str) -> T:
+        if raw not in by_text:
             raise ValueError
-        return raw
+        return by_text[raw]
 
     return read
 
@@ -52,6 +55,41 @@ def real(low: float, high: float) -> Callable[[str], float]:
         return value
 
     return read
+
+
+def numbers(default: Numbers, low: float, high: float) -> Callable[[str], Numbers]:
+    """Return a reader of a small matrix: rows split by ";", numbers by ",", as a tuple of tuples.
+
+    Args:
+        default: gives its size, and the numbers that are not written: "" between two commas, and
+            what is missing at the end of a row.
+        low: the least number.
+        high: the largest one.
+    """
+    number = real(low, high)
+
+    def row(raw: str, usual: tuple[float, ...]) -> tuple[float, ...]:
+        typed = raw.split(",")
+        if len(typed) > len(usual):
+            raise ValueError
+        typed_numbers = [number(text) if text else usual[i] for i, text in enumerate(typed)]
+        return *typed_numbers, *usual[len(typed_numbers) :]
+
+    def read(raw: str) -> Numbers:
+        return tuple(row(*pair) for pair in zip(raw.split(";"), default, strict=True))
+
+    return read
+
+
+def written_numbers(matrix: Numbers, default: Numbers) -> str:
+    """Write a small matrix as a link has it: the numbers alone that are not the default's."""
+    rows = [
+        ",".join(
+            "" if number == usual else f"{number:g}" for number, usual in zip(*pair, strict=True)
+        )
+        for pair in zip(matrix, default, strict=True)
+    ]
+    return ";".join(row.rstrip(",") for row in rows)
 
 
 def switch(raw: str) -> bool:

@@ -14,12 +14,10 @@ from torch import Tensor
 from mha_viz.core.attention.checks import Number
 from mha_viz.core.attention.multi_head import AttentionWeights, MultiHeadAttention
 from mha_viz.core.stored_runs import StoredRun
-from mha_viz.learn.labs.convolution.inputs import full_kernel, kernel_numbers
 from mha_viz.learn.labs.convolution.learning import Learned, learn
 
 BORDERS = ("zeros", "nearest")  # outside of the picture
 MAX_SIDE = 32  # pixels of the longer side
-_MIDDLE_SIDE = 16  # pixels
 CODE = 4  # numbers of a token that encode its position: row, column, their squares' sum, one
 ALPHAS = (0.25, 0.5, 1.0, 2.0, 3.0, 4.0, 6.0, 8.0, 10.0, 12.0, 16.0, 20.0, 25.0, 30.0)
 SHARP_ALPHA = 20.0  # all weight on one pixel, in float32
@@ -286,82 +284,6 @@ def head_table(pixel: Pixel, position: tuple[int, int]) -> pd.DataFrame:
             "adds (first channel)": pixel.parts[:, 0],
         }
     )
-
-
-class Cost(NamedTuple):
-    """Pixels, multiplications of each way, and the bytes of all patterns in float32."""
-
-    pixels: int
-    attention: int
-    convolution: int
-    pattern_bytes: int
-
-    @property
-    def ratio(self) -> float:
-        """How many times as many multiplications attention takes."""
-        return self.attention / self.convolution
-
-
-def cost(rows: int, columns: int, kernel: Kernel) -> Cost:
-    """Count multiply-adds of `attended` and `convolved` for one picture, without the softmax.
-
-    >>> cost(10, 10, torch.ones(1, 1, 3, 3))
-    Cost(pixels=100, attention=396000, convolution=900, pattern_bytes=360000)
-    """
-    n_out, n_in, size, _ = kernel.shape
-    n, n_heads, d_model = rows * columns, size * size, max(n_in, n_out) + CODE
-    project = n * d_model * (3 + 3 + n_in + n_in)  # W_Q, W_K, W_V, W_O of a head
-    attend = n * n * (3 + n_in)  # Q K^T, pattern V
-    convolve = n * size * size * n_in * n_out
-    return Cost(n, n_heads * (project + attend), convolve, 4 * n_heads * n * n)
-
-
-def middle(picture: Picture) -> Float[Tensor, "row2 column2 in"]:
-    """Cut at most 16 x 16 pixels from the middle, for quantities that are measured often.
-
-    >>> middle(torch.ones(30, 9, 1)).shape
-    torch.Size([16, 9, 1])
-    """
-    starts = (max(0, (length - _MIDDLE_SIDE) // 2) for length in picture.shape[:2])
-    rows, columns = (slice(start, start + _MIDDLE_SIDE) for start in starts)
-    return picture[rows, columns]
-
-
-def border_gaps(picture: Picture, kernel: Kernel) -> dict[str, float]:
-    """Measure the largest |heads with one border - Conv2d with the other|, at alpha = 20.
-
-    >>> gaps = border_gaps(torch.ones(4, 4, 1), torch.ones(1, 1, 3, 3))
-    >>> gaps["zeros_zeros"], gaps["nearest_zeros"]  # the heads' border, Conv2d's
-    (0.0, 5.0)
-    """
-    exact = {border: convolve(picture, kernel, border) for border in BORDERS}
-    return {
-        f"{border}_{other}": gap(picture, kernel, SHARP_ALPHA, border, exact[other])
-        for border in BORDERS
-        for other in BORDERS
-    }
-
-
-def shuffle_gaps(picture: Picture) -> dict[str, float]:
-    """Compare shuffling pixels before and after, for one head and for nine: largest difference.
-
-    The one head mixes the colours by random numbers, the nine blur.
-
-    >>> gaps = shuffle_gaps(torch.eye(4)[:, :, None])
-    >>> gaps["one"] < 1e-6, gaps["nine"] > 0.1
-    (True, True)
-    """
-    channels, random = picture.shape[-1], torch.Generator().manual_seed(0)
-    mix = torch.randn(channels, channels, 1, 1, generator=random)
-    order = torch.randperm(picture[..., 0].numel(), generator=random)
-
-    shuffled, gaps = picture.flatten(0, 1)[order].view_as(picture), {}
-    blur = full_kernel(kernel_numbers("blur", 3), 3, channels)
-    for heads, kernel in (("one", mix), ("nine", blur)):
-        output = attend(picture, kernel)
-        expected = output.flatten(0, 1)[order].view_as(output)
-        gaps[heads] = gap(shuffled, kernel, SHARP_ALPHA, "zeros", expected)
-    return gaps
 
 
 STORED = (StoredRun("convolution", (0,), Learned, learn),)

@@ -13,7 +13,7 @@ from mha_viz.learn.frame import charts, layout
 from mha_viz.learn.frame.choices import Choices
 from mha_viz.learn.frame.long_work import LabRun, offer_run
 from mha_viz.learn.frame.texts import read_texts
-from mha_viz.learn.labs.convolution import inputs
+from mha_viz.learn.labs.convolution import differences, inputs
 from mha_viz.learn.labs.convolution import learning as lab
 from mha_viz.learn.labs.convolution import numbers as convolution
 from mha_viz.learn.labs.convolution.learning import Learned
@@ -28,8 +28,8 @@ from mha_viz.web.theme import format_number
 
 TEXTS = read_texts(__package__)
 _cached = st.cache_data(max_entries=16, show_spinner=False, hash_funcs={Tensor: Tensor.numpy})
-_sharpness_of, _border_gaps = _cached(convolution.sharpness), _cached(convolution.border_gaps)
-_attended, _shuffle_gaps = _cached(convolution.attend), _cached(convolution.shuffle_gaps)
+_sharpness_of, _border_gaps = _cached(convolution.sharpness), _cached(differences.border_gaps)
+_attended, _shuffle_gaps = _cached(convolution.attend), _cached(differences.shuffle_gaps)
 
 
 class Setup(NamedTuple):
@@ -65,14 +65,14 @@ def _story(choices: Choices) -> None:
     with pictures, cover():
         _both(choices, setup, heads, exact, ours)
     _one_pixel(choices, setup, float(exact[*setup.pixel, 0]))
-    middle = convolution.middle(setup.picture)  # the whole picture would take longer than a click
+    middle = differences.middle(setup.picture)  # the whole picture would take longer than a click
     TEXTS.fold(choices, "sharpness", partial(_sharpness, choices, setup, middle))
     gaps = partial(_border_gaps, middle, setup.kernel)
     TEXTS.fold(choices, "at-the-border", partial(_answered, choices, "border", "border-gaps", gaps))
     gaps = partial(_shuffle_gaps, middle)
     TEXTS.fold(choices, "one-head", partial(_answered, choices, "shuffle", "shuffle-gaps", gaps))
     rows, columns, _ = setup.picture.shape
-    bill = convolution.cost(rows, columns, setup.kernel)
+    bill = differences.cost(rows, columns, setup.kernel)
     TEXTS.fold(choices, "cost", partial(TEXTS.markdown, "bill.measured", bill=bill))
 
 

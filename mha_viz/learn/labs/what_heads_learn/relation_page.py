@@ -12,12 +12,12 @@ import streamlit as st
 
 from mha_viz.core.amounts import true_minus
 from mha_viz.learn.annotated_sentences import KINDS, relations
-from mha_viz.learn.frame.choices import Choices, among
+from mha_viz.learn.frame.choices import Choices
 from mha_viz.learn.frame.texts import read_texts
 from mha_viz.learn.labs.what_heads_learn.numbers import FOUND, UNSURE, Finding
 from mha_viz.plots.head_values import importance_map
 from mha_viz.ui.state import links, selection, views
-from mha_viz.ui.state.link_values import integer
+from mha_viz.ui.state.link_values import integer, one_of
 from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.exports import figures
 from mha_viz.ui.widgets.messages import words
@@ -39,7 +39,7 @@ def draw(choices: Choices, model: str, findings: Sequence[Finding]) -> None:
         st.info(TEXTS("summary.unseen_kind"))
         return
     name, first = f"relation-{kind}", next(iter(titles))
-    if choices.get(name, first, among(list(titles))) not in visible:
+    if choices.get(name, first, one_of(titles)) not in visible:
         choices.keep(name, next(iter(visible)))
     number = choices.menu(name, "Relation", visible, first)
     _relation(choices, model, number, by_relation[relations()[number]])
