@@ -143,23 +143,18 @@ def lines(
     caption: str,
     how_to_read: str,
     name: str = "",
-    tick_step: int = 0,
     **axes: Unpack[LineAxes],
 ) -> None:
     """Draw a figure of lines, with its table and its files.
 
     `drawn` are (x, y) by name, or y alone where all lines share `x`. `table` has the columns by
     name, for "As a table" and CSV; columns of the lines alone are made if there is none. The files
-    are called `name`, or as the title. With a `tick_step` the x axis names every so many of `x`
-    and nothing between them.
+    are called `name`, or as the title.
     """
     import pandas as pd
 
-    from mha_viz.plots.curves import curves, ticks
+    from mha_viz.plots.curves import curves
     from mha_viz.ui.widgets.exports import figures
-
-    if tick_step:
-        axes["more"] = {**axes.get("more", {}), "xaxis": ticks(list(x)[::tick_step])}
 
     if x is not None:
         drawn = {line: (x, y) for line, y in drawn.items()}

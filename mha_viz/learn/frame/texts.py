@@ -139,20 +139,26 @@ class Texts(texts.Texts):
         """Draw a figure of lines from the columns of a table, over its first one.
 
         `NAME.lines` names the columns that are drawn; if there is none, all are, by their own
-        names. `NAME.columns` names those that the table below has, too, or calls otherwise. `axes`
-        are those that depend on numbers: see `LineAxes`; its `bands` are by column.
+        names. `NAME.columns` names those that the table below has, too, or calls otherwise. With
+        `NAME.tick_step` the x axis names every so many of its values and nothing between them.
+        `axes` are those that depend on numbers: see `LineAxes`; its `bands` are by column.
         """
+        from mha_viz.plots.curves import ticks
+
         x, *columns = table.columns
         labels = self._at(name).get("lines") or {column: column for column in columns}
         headers = labels | self._at(name).get("columns", {})
         bands = axes.get("bands", {})
         options = {**axes, "bands": {labels[key]: band for key, band in bands.items()}}
+        options |= self.lines(name, **values)
+        if step := options.pop("tick_step", 0):
+            options["more"] = {**options.get("more", {}), "xaxis": ticks(list(table[x])[::step])}
         charts.lines(
             choices.key(name),
             {label: table[key] for key, label in labels.items()},
             x=table[x],
             table=table[[x, *(key for key in headers if key != x)]].rename(columns=headers),
-            **options | self.lines(name, **values),
+            **options,
         )
 
     def lines(self, name: str, /, **values: object) -> dict[str, Any]:
