@@ -11,6 +11,8 @@ from mha_viz.ui.operating.settings import Settings
 from mha_viz.ui.run import memory
 from mha_viz.ui.run.cache import Cache, Visitor
 from tests.making.checkpoints import D_HEAD, HEADS, LAYERS, N_CTX, copy
+from tests.ui.compare_app import check
+from tests.ui.heads_app import heads_page
 
 
 def test_the_least_recently_used_goes_first():
@@ -24,6 +26,13 @@ def test_the_least_recently_used_goes_first():
         cache.get(key, lambda key=key: made.append(key) or "xxx", len)
     assert made == ["b"]
     assert cache.n_bytes <= 10
+
+
+def test_a_page_is_drawn_whole_where_memory_keeps_none_of_its_records(monkeypatch):
+    monkeypatch.setattr(memory.cache(), "max_bytes", 0)
+    app = heads_page(text="The cat sat on the red mat.")
+    check(app)
+    assert len(app.dataframe) == 1  # of all heads, below the workbench
 
 
 def waiting(cache: Cache) -> threading.Semaphore:

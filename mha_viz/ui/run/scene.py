@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from functools import partial
+from itertools import count
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 Facts = dict[str, NDArray[np.float32]]
 AT_ONCE = 512  # tokens; the picture of a longer text does not wait for its metrics
+# One page can trace one text twice, where memory had to drop its record meanwhile.
+_trace_numbers = count()
 
 
 @dataclass(frozen=True)
@@ -248,7 +251,8 @@ def extent(record: AttentionRecord) -> str:
 
 
 def _trace(key: Hashable, model: AttentionModel, text: str, pair: str | None, part: str) -> Run:
-    with st.container(key=f"run-progress-{hash(key)}", horizontal=True):  # page.css: in no room
+    number = next(_trace_numbers)
+    with st.container(key=f"run-progress-{number}", horizontal=True):  # page.css: in no room
         bar, button = st.empty(), st.empty()
     offered = False
 
@@ -258,7 +262,7 @@ def _trace(key: Hashable, model: AttentionModel, text: str, pair: str | None, pa
         if time.perf_counter() - start > PATIENCE:
             bar.progress(min(done / model.n_layers, 1.0), f"Layer {done} of {model.n_layers}")
             if not offered:
-                button.button("Stop this run", on_click=_stop, args=(key,), key=f"stop-{hash(key)}")
+                button.button("Stop this run", on_click=_stop, args=(key,), key=f"stop-{number}")
             offered = True
 
     ours = model.backend == "mha_viz"
