@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, TypeVar
 
 import pandas as pd
 
@@ -17,6 +17,8 @@ from mha_viz.corpus.treebank.parsing import tree_scores
 from mha_viz.corpus.treebank.relations import relation_scores
 from mha_viz.corpus.treebank.trees import CHOOSE, REPORT, Sentence
 from mha_viz.errors import ArgumentError, StudyError
+
+S = TypeVar("S", bound="TreebankStudy")
 
 
 class TreebankStudy(StudyTables):
@@ -121,7 +123,7 @@ class TreebankStudy(StudyTables):
             raise ArgumentError(f"by must be one of {questions}, got {by!r}.")
         return best_heads(getattr(self, by), by)
 
-    def chosen_on(self, other: Self) -> Self:
+    def chosen_on(self: S, other: S) -> S:
         """Choose heads by another study: a dev set chooses, a test set reports.
 
         Args:
