@@ -46,7 +46,7 @@ def at_least(median: float, aim: float) -> bool:
 
 
 class Skipped(Exception):
-    """This machine lacks what a measurement needs; the message says what."""
+    """Lack of what a measurement needs on this machine; the message says of what."""
 
 
 def interleaved(

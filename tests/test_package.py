@@ -160,7 +160,7 @@ def test_the_pins_lie_within_the_declared_ranges(file: str, wanted: list[str]) -
     [("requirements.txt", REQUIRED), ("requirements-dev.txt", of_extra("dev"))],
 )
 def test_what_they_pull_in_is_pinned_too(file: str, wanted: list[str]) -> None:
-    """From requirement to requirement, as what is installed here names them."""
+    """Follow requirement after requirement, as what is installed here names them."""
     wanting = [("mha-viz", requirement) for requirement in map(Requirement, wanted)]
     seen = set()
     while wanting:

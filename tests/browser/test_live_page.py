@@ -66,6 +66,7 @@ TOKENS = """async ([folder, name, texts]) => {
 @pytest.fixture(scope="module")
 def site() -> Path:
     if not (built := os.environ.get("BUILT_SITE")):
+        # The site is built of the docs' own requirements, which other tests do without.
         pytest.skip("make docs builds the site and runs this")
     if not (ROOT / built / "live").is_dir():
         skip_or_fail("the site has no live page, for npm was not there")

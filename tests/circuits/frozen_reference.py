@@ -45,7 +45,7 @@ class FrozenNetwork(PlainPaths):
         assert torch.allclose(self.logits, first.logits[0], atol=1e-10)
 
     def contributions(self, position: int, token: int, versus: int) -> dict[str, list[Tensor]]:
-        """By layer: sources (head, query, key), MLPs and the streams before it (position,)."""
+        """Sources (head, query, key), MLPs and the streams before it (position,), by layer."""
         number = self.logits[position, token] - self.logits[position, versus]
         by_z, by_mlp, by_stream = (
             torch.autograd.grad(number, tensors, retain_graph=True)

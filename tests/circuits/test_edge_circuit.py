@@ -22,7 +22,7 @@ GRAPH = EdgeGraph(n_layers=3, n_heads=2)
 
 
 def induction_task(model) -> Task:
-    """After the last token's like comes b; two tokens exchanged, and it is c."""
+    """Make pairs: after the last token's like comes b, and c with two tokens exchanged."""
     words = "the cat sat on a mat and ran".split()
     number = model.tokenizer.convert_tokens_to_ids
     examples = []

@@ -57,7 +57,7 @@ MIXED = [row for rows in zip(SHORT, LONG, strict=True) for row in rows]
 @pytest.mark.parametrize(("source", "stand_in"), [("induction", "mean"), (MIXED, "corrupt")])
 @pytest.mark.parametrize("name", ["gpt2", "bert"])
 def test_the_behaviour_is_that_of_hooks_on_the_eager_model(name, source, stand_in):
-    """Of pairs of one's own, here of mixed lengths, the corrupted text stands in."""
+    """Put in the corrupted text of pairs of one's own, here of mixed lengths."""
     model = predicting(name, double=True)
     task = make_task(model, source, 5) if source == "induction" else make_task(model, source)
     found = faithfulness(model, task, CHOICE, n_random=2)

@@ -63,7 +63,7 @@ def test_interval_ends_where_the_transformed_mean_has_students_quantiles():
 
 @pytest.mark.parametrize("kind", ["beta", "clustered"])
 def test_interval_of_skewed_units_covers_the_mean_as_often_as_it_says(kind: str):
-    """Of skewed values more often than a bootstrap's."""
+    """Cover skewed values more often than a bootstrap does."""
     rng = np.random.default_rng(20)
     sums, counts, true = zip(*(draw(kind, 20, rng) for _ in range(2_000)), strict=True)
     low, high = interval(jackknife(np.array(sums), np.array(counts)))

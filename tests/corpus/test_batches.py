@@ -130,7 +130,7 @@ model = functools.cache(small)
 
 
 def differing(found: np.ndarray, expected: np.ndarray, names) -> dict[str, float]:
-    """By how much more than rounding the last axis's columns differ."""
+    """Return by how much more than rounding the last axis's columns differ."""
     apart = np.abs(found - expected) / (1 + np.abs(expected))
     apart = np.where(np.isnan(found) & np.isnan(expected), 0.0, apart)
     worst = apart.reshape(-1, len(names)).max(0)
@@ -139,7 +139,7 @@ def differing(found: np.ndarray, expected: np.ndarray, names) -> dict[str, float
 
 @pytest.mark.parametrize("name", [*sorted(SINGLE), *sorted(PAIRED)])
 def test_a_batch_scores_as_each_text_does_by_itself(name: str) -> None:
-    """Of an encoder-decoder the encoder is measured."""
+    """Measure each kind of model; of an encoder-decoder the encoder counts."""
     subject = model(name)
     batch = one_batch(subject, TEXTS[:5] if name in PAIRED else TEXTS)
     measured = BatchMeasure(subject, batch.encoded, BatchOptions(chance=True))

@@ -78,7 +78,7 @@ def test_words_mentions_and_documents() -> None:
 
 
 def test_heads_of_phrases() -> None:
-    """By hand, with the rules of Collins."""
+    """Find heads that were worked out by hand, with the rules of Collins."""
     rows = [row.split() for row in TOLD.splitlines()]
     heads = heads_of_phrases([row[2] for row in rows], [row[1] for row in rows])
     #                Ann told  the tall man who slept that she left .

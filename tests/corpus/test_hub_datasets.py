@@ -151,7 +151,7 @@ def test_without_the_library_it_is_said_how_to_get_it(monkeypatch: pytest.Monkey
 
 
 def test_a_study_of_a_dataset_is_that_of_its_texts(hugging: Any, bert: Any, tmp_path: Path) -> None:
-    """It goes on with the same rows alone, and its tables are datasets."""
+    """Go on with the same rows alone; the tables are datasets."""
     given = hugging.Dataset.from_dict({"text": TEXTS})
     made = mv.study(bert, given, tmp_path / "made")
     plain = mv.study(bert, TEXTS, tmp_path / "plain")

@@ -81,8 +81,8 @@ def test_a_text_is_a_document_or_what_fits_of_it(joined: mv.Study, singly: mv.St
 def test_mentions_are_asked_across_sentences_and_trees_as_before(
     joined: mv.Study, singly: mv.Study
 ) -> None:
-    """By hand, of the short documents: She, Eve, her | It | Eve, her; of the long one all mentions
-    but the first two of each text."""
+    """Count by hand: She, Eve, her | It | Eve, her of the short documents, and of the long one all
+    mentions but the first two of each text."""
     n_long = sum(sentence.count("Entity=") for sentence in LONG)
     assert n_long == 8 * 8
     parts = joined.n_texts - 5

@@ -174,7 +174,7 @@ def test_broken_json_lines_are_skipped_with_their_places() -> None:
 
 @pytest.mark.parametrize("name", ["a.json", "a.jsonl"])
 def test_a_json_list_gives_each_string_and_object_by_its_number(name: str) -> None:
-    """Also where a sign is cut in two by the end of what is read at once."""
+    """Cut a sign in two by the end of what is read at once, too."""
     texts = ["One, [two] {three}.", 'He said "no\\".', "é" * 2**17 + '"\\' * 7919, "Four."]
     assert read(json.dumps(texts).encode(), name)[0] == [
         (f"{name}:{number}", text) for number, text in enumerate(texts, 1)

@@ -159,7 +159,7 @@ def test_a_sample_is_fair_and_follows_its_seed() -> None:
 
 
 def test_seen_texts_are_those_of_a_set(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also when most of them have been merged into sorted runs."""
+    """Try also when most of them have been merged into sorted runs."""
     monkeypatch.setattr(sampling, "_RECENT", 7)
     drawn = [f"{random.Random(i).randrange(400)} cats" for i in range(1_009)]
     seen, known = SeenTexts(), set[str]()

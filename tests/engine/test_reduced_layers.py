@@ -93,5 +93,6 @@ def test_a_trace_fetches_nothing_before_its_end(meta: None, name: str) -> None:
     left = run_texts(model, [encoded], None, keep)["self"]
     for kept in keep:
         assert [one.device.type for one in left.tensors[kept]] == ["meta"] * model.n_layers
-    with pytest.raises(NotImplementedError, match="meta"):  # the end is what fetches
+    # torch's own error: the end fetches, and there is nothing to fetch from "meta".
+    with pytest.raises(NotImplementedError, match="meta"):
         record_of(model, "self", left, 0, (encoded, None))

@@ -65,6 +65,7 @@ def processes(shared: Path, tmp_path: Path) -> Iterator[list[Process]]:
 def site(processes: list[Process], tmp_path: Path) -> Iterator[int]:
     """The port of Caddy before both."""
     if not shutil.which("caddy"):
+        # Only who hosts several servers has it, and no package of Python brings it.
         pytest.skip("no caddy on PATH")
     port = free_port()
     env = os.environ | {

@@ -13,7 +13,7 @@ from tests.making.comparing import close, near
 
 
 def softmax(scores):
-    """By numpy."""
+    """Recount by numpy."""
     raised = np.exp(scores - scores.max(-1, keepdims=True))
     return raised / raised.sum(-1, keepdims=True)
 

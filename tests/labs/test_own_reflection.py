@@ -47,7 +47,7 @@ def test_no_score_exceeds_the_mean_of_the_two_on_the_diagonal():
 
 
 def test_half_the_sum_of_the_diagonal_holds_for_every_score_and_no_distance():
-    """With d(x, x) = 0 self-dominance by distance is impossible, whichever distance it is."""
+    """Try several distances: with d(x, x) = 0 self-dominance by distance is impossible."""
     random = torch.Generator().manual_seed(11)
     for n, d in ((3, 2), (7, 5), (13, 1)):
         x = torch.randn(n, d, generator=random)

@@ -153,6 +153,7 @@ def _computed(func: Any, args: Any, kwargs: Mapping[str, Any]) -> Any:
     name = func._schema.name
     device = _device(name, args, flat)
     if device == MPS and name in MPS_LACKS:
+        # torch's own error where a device lacks an operation: callers catch it.
         raise NotImplementedError(f"mps has no {name}")
     if device == _CPU or name == "aten::_local_scalar_dense":
         _fetched.extend(one.numel() for one in flat if isinstance(one, ElsewhereTensor))

@@ -171,6 +171,7 @@ def test_check_names_what_survives_and_leaves_the_project_alone(project: Path) -
     ("before", "after", "expected"),
     [
         ("== 12", "== 13", "Without any mutation the tests do not pass"),
+        # A fault that is put into a test, and no skip of this one.
         ("    assert", "    import pytest; pytest.skip()\n    assert", "sign: UNCLEAR"),
     ],
 )

@@ -51,7 +51,7 @@ def test_with_heads_off_it_is_that_of_zeroed_weights(gpt, num_beams):
 
 
 def test_uniform_attention_step_by_step_is_that_of_whole_texts(gpt):
-    """With a cache a step has one query: it must see all keys before it, and no others."""
+    """Take a step with a cache: its one query must see all keys before it, and no others."""
     change = Intervention([(layer, head) for layer in range(4) for head in range(4)], "uniform")
     found = mv.generate(gpt, PROMPT, intervention=change, max_new_tokens=6)
     text = PROMPT

@@ -35,7 +35,7 @@ def own_causal_loss(model: AttentionModel, text: str) -> float:
 
 
 def own_masked_loss(model: AttentionModel, text: str, step: int = 7) -> float:
-    """By the definition: every step-th of the text's own tokens hidden, the network's own loss."""
+    """Compute the network's own loss with every step-th of the text's own tokens hidden."""
     ids = torch.tensor(model.tokenizer(text)["input_ids"])
     own = [i for i, token in enumerate(ids.tolist()) if token not in (2, 3)]
     step = min(step, len(own))

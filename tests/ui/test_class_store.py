@@ -60,7 +60,7 @@ def test_a_browser_is_in_the_last_class_it_came_to_and_leads_its_own(monkeypatch
 
 
 def test_servers_that_share_a_folder_have_the_same_classes(tmp_path):
-    """Also after all of them have ended."""
+    """Look also after all of them have ended."""
     first, second = (Classes(tmp_path / class_answers.FILE) for _ in "ab")
     code, leader = first.first("anna")
     assert second.first("ben") == (code, "anna") == (code, leader)
@@ -82,7 +82,7 @@ def test_servers_that_share_a_folder_have_the_same_classes(tmp_path):
 
 
 def test_votes_of_many_threads_are_all_counted(tmp_path):
-    """In a file of two servers, and in the memory of one."""
+    """Vote in a file of two servers, and in the memory of one."""
     both = [Classes(tmp_path / class_answers.FILE) for _ in "ab"]
     for first, second in (both, [Classes()] * 2):
         code = first.open("t")

@@ -61,7 +61,7 @@ def test_what_the_disk_does_not_take_is_said_without_its_place(error, caplog):
 
 
 def test_texts_that_the_disk_does_not_take_leave_no_half_of_them():
-    """With room for a few bytes only, as on a disk that is nearly full."""
+    """Leave room for a few bytes only, as on a disk that is nearly full."""
     kept = studies.Studies()
     with full_disk(100), pytest.raises(WriteError) as raised:
         kept.add_texts(b"A text.\n" * 1000, "texts.txt")

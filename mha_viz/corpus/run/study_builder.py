@@ -257,7 +257,7 @@ class _StudyBuilder:
         self._settle()
 
     def _settle(self) -> None:
-        """After some shards, keep the sums of rows that do not stay, and end the file's log."""
+        """Keep the sums of rows that do not stay, after some shards, and end the file's log."""
         if self.file.n_shards % SHARDS_AT_ONCE == 0:
             if not self.settings.keep_texts:
                 self._totals().write(self.file)

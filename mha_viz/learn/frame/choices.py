@@ -309,12 +309,11 @@ def _params(stored: _Stored) -> dict[str, str]:
     # What no part of the lab has read yet, it may read further down.
     unread = {name: raw[:MAX_RAW] for name, raw in stored.raw.items() if name not in views.NAMES}
     return unread | {
-        name: _written(value, stored.defaults.get(name))
+        name: (
+            written_numbers(value, stored.defaults[name])
+            if isinstance(value, tuple)
+            else written(value)
+        )
         for name, value in stored.values.items()
         if value != stored.defaults.get(name)
     }
-
-
-def _written(value: Any, default: Any) -> str:
-    """Write a choice for a link."""
-    return written_numbers(value, default) if isinstance(value, tuple) else written(value)

@@ -1,4 +1,4 @@
-"""Where heads and a convolution part: their cost, their borders, and pixels in another order."""
+"""Differences of heads and a convolution: cost, borders, and pixels in another order."""
 
 from typing import NamedTuple
 
@@ -31,7 +31,7 @@ class Cost(NamedTuple):
 
     @property
     def ratio(self) -> float:
-        """How many times as many multiplications attention takes."""
+        """The multiplications of attention, as a multiple of the convolution's."""
         return self.attention / self.convolution
 
 

@@ -39,7 +39,7 @@ class Groups:
 
     @property
     def as_close(self) -> list[int]:
-        """For each layer the number of groupings with a mean as small as the model's own."""
+        """The number of groupings with a mean as small as the model's own, for each layer."""
         return (self.random <= self.random[:, :1]).sum(-1).tolist()
 
     @property

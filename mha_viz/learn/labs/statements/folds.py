@@ -47,7 +47,7 @@ class Judged:
 
     @property
     def overall(self) -> str:
-        """How far it holds over all layers, or why nothing was measured."""
+        """The verdict over all layers in words, or the reason why nothing was measured."""
         counts, n = Counter(verdict.word for verdict in self.verdicts), len(self.verdicts)
         if not n:
             return TEXTS(f"verdicts.{self.statement.needs}")

@@ -23,7 +23,7 @@ class Piece(NamedTuple):
 
 
 class Arc(NamedTuple):
-    """From one piece to another, or to itself; of a tree it has a label, else a weight in [0, 1].
+    """An arc from one piece to another or itself; of a tree with a label, else a weight in [0, 1].
 
     A `marked` arc of a tree is drawn in the colour of what is chosen, the others grey.
     """
