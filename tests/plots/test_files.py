@@ -45,7 +45,7 @@ def test_png_shows_masked_cells_in_grey() -> None:
     names = (["a", "b"], ["a", "b"])
     for data, expected in (
         (head_image(weights, names, visible=seen), {zero, one, grey}),
-        (grid_image(weights[None, None], visible=seen[None]), {zero, one, grey}),
+        (grid_image(np.tile(weights, (1, 3, 1, 1)), visible=seen[None]), {zero, one, grey}),
         (head_image(weights, names), {zero, one}),
     ):
         with Image.open(io.BytesIO(data)) as image:
