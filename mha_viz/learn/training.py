@@ -6,7 +6,7 @@ from typing import TypeVar
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.optim.lr_scheduler import LambdaLR, LRScheduler
 
@@ -137,6 +137,15 @@ def train(
     for done in descend(adam, loss, n_steps, LambdaLR(adam, schedule)):
         if on_step is not None and done % 10 == 1:
             on_step(done - 1)
+
+
+def accuracy(logits: Float[Tensor, "*batch class"], classes: Int[Tensor, "*batch"]) -> float:
+    """Return the share of examples whose largest logit is that of their class, in [0, 1].
+
+    >>> accuracy(torch.tensor([[0.0, 1.0], [2.0, 1.0]]), torch.tensor([1, 1]))
+    0.5
+    """
+    return float((logits.argmax(-1) == classes).double().mean())
 
 
 def weights_of(network: nn.Module) -> Float[Tensor, " weight"]:

@@ -12,7 +12,7 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from mha_viz.core.metrics.flow import last_rollout
-from mha_viz.learn.training import Block, initialised, normed, train, weights_of
+from mha_viz.learn.training import Block, accuracy, initialised, normed, train, weights_of
 
 FILE = Path(__file__).with_suffix(".safetensors")  # written by models/store_digits.py
 SIDE, PATCH = 8, 2  # pixels
@@ -121,7 +121,7 @@ def accuracy_with_hidden(
 
     def right(values: Tensor, count: int) -> float:
         logits, _ = network(tested.pictures, top_patches(values, count))
-        return float((logits.argmax(-1) == tested.labels).double().mean())
+        return accuracy(logits, tested.labels)
 
     return {
         name: [sum(right(values, n) for values in draws) / len(draws) for n in HIDDEN]
@@ -197,4 +197,4 @@ def linear_accuracy(training: Digits, tested: Digits) -> float:
         return total
 
     descent.step(loss)
-    return float((linear(pixels[1]).argmax(-1) == tested.labels).double().mean())
+    return accuracy(linear(pixels[1]), tested.labels)

@@ -11,7 +11,15 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from mha_viz.learn.training import Block, initialised, normed, sinusoids, train, weights_of
+from mha_viz.learn.training import (
+    Block,
+    accuracy,
+    initialised,
+    normed,
+    sinusoids,
+    train,
+    weights_of,
+)
 
 WORDS: dict[str, dict[str, str]] = tomllib.loads(
     Path(__file__).with_name("language.toml").read_text("utf-8")
@@ -177,7 +185,7 @@ def accuracy_with_hidden(network: Translator, batch: Batch, seed: int) -> dict[s
     right = {}
     for name, positions in hidden.items():
         logits, _ = network(batch.source, before, positions[..., None] == torch.arange(MAX_WORDS))
-        right[name] = float((logits.argmax(-1) == batch.target)[is_word].double().mean())
+        right[name] = accuracy(logits[is_word], batch.target[is_word])
     return right
 
 
