@@ -1,5 +1,6 @@
 """Differences of heads and a convolution: cost, borders, and pixels in another order."""
 
+from itertools import product
 from typing import NamedTuple
 
 import torch
@@ -10,12 +11,11 @@ from mha_viz.learn.labs.convolution.inputs import full_kernel, kernel_numbers
 from mha_viz.learn.labs.convolution.numbers import (
     BORDERS,
     CODE,
-    SHARP_ALPHA,
     Kernel,
     Picture,
     attend,
     convolve,
-    gap,
+    largest_difference,
 )
 
 _MIDDLE_SIDE = 16  # pixels
@@ -35,14 +35,14 @@ class Cost(NamedTuple):
         return self.attention / self.convolution
 
 
-def cost(rows: int, columns: int, kernel: Kernel) -> Cost:
-    """Count multiply-adds of `attended` and `convolved` for one picture, without the softmax.
+def cost(n: int, kernel: Kernel) -> Cost:
+    """Count multiply-adds of `attend` and `convolve` for n pixels, without the softmax.
 
-    >>> cost(10, 10, torch.ones(1, 1, 3, 3))
+    >>> cost(100, torch.ones(1, 1, 3, 3))
     Cost(pixels=100, attention=396000, convolution=900, pattern_bytes=360000)
     """
     n_out, n_in, size, _ = kernel.shape
-    n, n_heads, d_model = rows * columns, size * size, max(n_in, n_out) + CODE
+    n_heads, d_model = size * size, max(n_in, n_out) + CODE
     project = n * d_model * (3 + 3 + n_in + n_in)  # W_Q, W_K, W_V, W_O of a head
     attend = n * n * (3 + n_in)  # Q K^T, pattern V
     convolve = n * size * size * n_in * n_out
@@ -68,10 +68,10 @@ def border_gaps(picture: Picture, kernel: Kernel) -> dict[str, float]:
     (0.0, 5.0)
     """
     exact = {border: convolve(picture, kernel, border) for border in BORDERS}
+    ours = {border: attend(picture, kernel, border=border) for border in BORDERS}
     return {
-        f"{border}_{other}": gap(picture, kernel, SHARP_ALPHA, border, exact[other])
-        for border in BORDERS
-        for other in BORDERS
+        f"{border}_{other}": largest_difference(ours[border], exact[other])
+        for border, other in product(BORDERS, BORDERS)
     }
 
 
@@ -93,5 +93,5 @@ def shuffle_gaps(picture: Picture) -> dict[str, float]:
     for heads, kernel in (("one", mix), ("nine", blur)):
         output = attend(picture, kernel)
         expected = output.flatten(0, 1)[order].view_as(output)
-        gaps[heads] = gap(shuffled, kernel, SHARP_ALPHA, "zeros", expected)
+        gaps[heads] = largest_difference(attend(shuffled, kernel), expected)
     return gaps

@@ -2,20 +2,17 @@
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import partial
 from itertools import product
+from typing import NamedTuple
 
 import pandas as pd
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
-from torch.optim import Adam
 
 from mha_viz.core.attention.dot_product import softmax
-from mha_viz.errors import ArgumentError
-from mha_viz.learn.training import descend
+from mha_viz.learn.training import accuracy, train, weights_of
 
 SIDE = 8  # pixels
 CLASSES = ("lying", "standing", "falling", "rising")  # which way a stroke runs
@@ -26,7 +23,7 @@ STEPS, BATCH = 400, 32
 N_HEADS, CHANNELS = 9, 8
 _STROKES = ((0, 1), (1, 0), (1, 1), (-1, 1))  # rows down, columns right, for each class
 _NOISE = 0.25
-_RATE = 0.01  # of Adam
+RATE = 0.01  # of Adam
 
 
 def strokes(
@@ -91,39 +88,42 @@ class Heads(nn.Module):
 KINDS: dict[str, type[nn.Module]] = {"convolution": Convolution, "heads": Heads}
 
 
-@dataclass(frozen=True)
-class Learned:
-    """The accuracy of both: shares of pictures judged right, in [0, 1], one for each count.
+class Learned(NamedTuple):
+    """The accuracy of both on new pictures, which neither ever saw, and on those learned from.
 
     Args:
-        counts: of pictures learned from.
-        unseen: by kind, on 500 pictures that neither ever saw. training: on those learned from.
+        accuracy: a row for each count of `pictures`, with shares of pictures judged right, in
+            [0, 1]: KIND_unseen, on 500 pictures, and KIND_training.
         pattern: (head, query, key) of the heads with the most pictures. parameters: by kind.
     """
 
-    counts: tuple[int, ...]
-    unseen: dict[str, list[float]]
-    training: dict[str, list[float]]
+    accuracy: pd.DataFrame
     pattern: Tensor
     parameters: dict[str, int]
+
+    def fewest(self) -> dict[str, str]:
+        """Say by kind after how many pictures nine in ten new ones are classified correctly."""
+        counts, enough = self.accuracy["pictures"], {}
+        for kind in KINDS:
+            good = counts[self.accuracy[f"{kind}_unseen"] >= 0.9]
+            least = f"more than {counts.iloc[-1]}" if good.empty else f"{good.iloc[0]}"
+            enough[kind] = f"{least} pictures"
+        return enough
 
 
 def learn(
     counts: Sequence[int] = COUNTS,
     seed: int = 0,
     n_steps: int = STEPS,
-    on_step: Callable[[int], None] | None = None,
+    on_step: Callable[[int], None] = lambda done: None,
 ) -> Learned:
     """Train both kinds, with as many steps each, on few and on many pictures.
 
     Args:
-        counts: pictures to learn from, each in 4..4,096.
+        counts: pictures to learn from, 4 at least.
         seed: of pictures, of the numbers to begin with, and of what each step sees.
-        n_steps: of Adam for each, 1..5,000.
+        n_steps: of Adam for each.
         on_step: called with the number of steps done in all, now and then.
-
-    Raises:
-        ArgumentError: no counts, or numbers outside of that.
 
     Source: Cordonnier et al. 2020 for heads as a convolution; that attention needs more pictures
     than a convolution Dosovitskiy et al. 2021, section 4.3.
@@ -131,63 +131,39 @@ def learn(
     >>> learn([4], n_steps=2).parameters
     {'convolution': 116, 'heads': 2141}
     """
-    if not counts or not all(4 <= n <= 4_096 for n in counts) or not 1 <= n_steps <= 5_000:
-        raise ArgumentError(
-            f"Take 4 to 4,096 pictures and 1 to 5,000 steps, got {tuple(counts)} and {n_steps}."
-        )
-    unseen: dict[str, list[float]] = {kind: [] for kind in KINDS}
-    training: dict[str, list[float]] = {kind: [] for kind in KINDS}
-    test_set, networks = strokes(N_UNSEEN, N_UNSEEN + seed), {}
-    for i, (count, kind) in enumerate(product(counts, KINDS)):
-        training_set = strokes(count, seed)
-        networks[kind] = network = _initialised(KINDS[kind](), seed)
-        draws = torch.Generator().manual_seed(seed)
-        loss = partial(_batch_loss, network, training_set, draws)
-        for step in descend(Adam(network.parameters(), lr=_RATE), loss, n_steps):
-            if on_step is not None and step % 20 == 0:
-                on_step(i * n_steps + step)
-        unseen[kind].append(_accuracy(network, test_set))
-        training[kind].append(_accuracy(network, training_set))
+    test_set = strokes(N_UNSEEN, N_UNSEEN + seed)
+    rows: list[dict[str, float]] = [{"pictures": count} for count in counts]
+    networks: dict[str, nn.Module] = {}
+    for i, (row, kind) in enumerate(product(rows, KINDS)):
+        training_set = strokes(int(row["pictures"]), seed)
+        networks[kind] = _trained(kind, training_set, seed, n_steps, on_step, i * n_steps)
+        for name, (pictures, classes) in (("unseen", test_set), ("training", training_set)):
+            row[f"{kind}_{name}"] = accuracy(networks[kind](pictures), classes)
     heads = networks["heads"]
     assert isinstance(heads, Heads)
-    parameters = {kind: sum(p.numel() for p in net.parameters()) for kind, net in networks.items()}
-    return Learned(tuple(counts), unseen, training, heads.pattern().detach(), parameters)
+    parameters = {kind: len(weights_of(network)) for kind, network in networks.items()}
+    return Learned(pd.DataFrame(rows), heads.pattern().detach(), parameters)
 
 
-def accuracies(learned: Learned) -> pd.DataFrame:
-    """Return the shares judged right, a row for each count of pictures."""
-    shares = {"unseen": learned.unseen, "training": learned.training}
-    columns = {f"{kind}_{on}": share for on, by in shares.items() for kind, share in by.items()}
-    return pd.DataFrame({"pictures": learned.counts, **columns})
-
-
-def fewest(learned: Learned) -> dict[str, str]:
-    """Say by kind after how many pictures nine in ten new ones are classified correctly."""
-    table, enough = accuracies(learned), {}
-    for kind in KINDS:
-        counts = table.pictures[table[f"{kind}_unseen"] >= 0.9]
-        least = f"more than {learned.counts[-1]}" if counts.empty else f"{counts.iloc[0]}"
-        enough[kind] = f"{least} pictures"
-    return enough
-
-
-@torch.no_grad()
-def _initialised(network: nn.Module, seed: int) -> nn.Module:
-    """Draw parameters from a generator of its own: other visitors draw some, too."""
-    random = torch.Generator().manual_seed(seed)
+def _trained(
+    kind: str,
+    examples: tuple[Tensor, Tensor],
+    seed: int,
+    n_steps: int,
+    on_step: Callable[[int], None],
+    before: int,
+) -> nn.Module:
+    """Train one kind on pictures, `before` steps after the beginning of all."""
+    network, (pictures, classes) = KINDS[kind](), examples
+    random = torch.Generator().manual_seed(seed)  # of its own: other visitors draw numbers, too
     for part in network.parameters():
         drawn = torch.randn(part.shape, generator=random)
-        part.copy_(drawn / math.sqrt(max(1, part[0].numel())) if part.ndim > 1 else 0 * drawn)
+        part.data = drawn / math.sqrt(part[0].numel()) if part.ndim > 1 else 0 * drawn
+    random = torch.Generator().manual_seed(seed)
+
+    def loss() -> Tensor:
+        drawn = torch.randint(len(pictures), (BATCH,), generator=random)
+        return F.cross_entropy(network(pictures[drawn]), classes[drawn])
+
+    train(network, loss, n_steps, RATE, beta=0.999, on_step=lambda done: on_step(before + done))
     return network
-
-
-def _batch_loss(
-    network: nn.Module, pictures: tuple[Tensor, Tensor], random: torch.Generator
-) -> Tensor:
-    drawn = torch.randint(len(pictures[0]), (BATCH,), generator=random)
-    return F.cross_entropy(network(pictures[0][drawn]), pictures[1][drawn])
-
-
-@torch.no_grad()
-def _accuracy(network: nn.Module, pictures: tuple[Tensor, Tensor]) -> float:
-    return float((network(pictures[0]).argmax(-1) == pictures[1]).double().mean())

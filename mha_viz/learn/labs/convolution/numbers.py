@@ -4,7 +4,6 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-import numpy as np
 import pandas as pd
 import torch
 import torch.nn.functional as F
@@ -194,54 +193,56 @@ def leak(alpha: Number) -> float:
     return -math.expm1(-2 * math.log1p(missed))
 
 
-def max_error(picture: Picture, kernel: Kernel, alpha: Number) -> float:
-    """Bound |attention - convolution| over all pixels, but for rounding.
-
-    Weight that misses its pixel lands on others, which differ by the picture's range at most:
-    max_out sum_in (max - min of that channel) sum |kernel| * leak(alpha).
-
-    >>> max_error(torch.ones(4, 4, 1), torch.ones(1, 1, 3, 3), alpha=1.0)  # equal pixels
-    0.0
-    """
-    extent = picture.amax((0, 1)) - picture.amin((0, 1))
-    return float((kernel.abs().sum((2, 3)) @ extent).max()) * leak(alpha)
-
-
-def gap(picture: Picture, kernel: Kernel, alpha: Number, border: str, exact: Output) -> float:
-    """Return the largest |heads - exact| over all numbers; arguments as in `attended`."""
-    return float((attend(picture, kernel, alpha, border) - exact).abs().max())
+def largest_difference(ours: Output, exact: Output) -> float:
+    """Return the largest |ours - exact| over all numbers."""
+    return float((ours - exact).abs().max())
 
 
 class Difference(NamedTuple):
-    """Largest |attention - convolution|, the bound of it, and the convolution's largest number."""
+    """The difference of heads from a convolution.
 
-    largest: float
+    Args:
+        alpha: sharpness of the heads.
+        measured: largest |attention - convolution|.
+        bound: its bound, but for rounding. Weight that misses its pixel lands on others, which
+            differ by the picture's range at most: max_out sum_in (max - min of that channel)
+            sum |kernel| * leak(alpha).
+        rounding: of one sum, in float32.
+        is_rounding: whether float32 explains what is measured.
+        most: the convolution's largest |number|.
+    """
+
+    alpha: Number
+    measured: float
     bound: float
+    rounding: float
+    is_rounding: bool
     most: float
-    is_rounding: bool  # whether float32 explains it
 
 
 def compare(
     picture: Picture, kernel: Kernel, alpha: Number, exact: Output, ours: Output
 ) -> Difference:
-    """Compare the output of heads with that of the convolution; arguments as in `attend`."""
-    largest = float((ours - exact).abs().max())
-    is_rounding = largest <= _ROUNDING * max(_norm(kernel), 1.0)
-    most = float(exact.abs().max())
-    return Difference(largest, max_error(picture, kernel, alpha), most, is_rounding)
+    """Compare the output of heads with that of the convolution; arguments as in `attend`.
 
-
-def _norm(kernel: Kernel) -> float:
-    """Return the largest sum of |numbers| that makes one number of the output."""
-    return float(kernel.abs().sum((1, 2, 3)).max())
+    >>> equal, kernel = torch.ones(4, 4, 1), torch.ones(1, 1, 3, 3)
+    >>> compare(equal, kernel, 1.0, convolve(equal, kernel), attend(equal, kernel, 1.0)).bound
+    0.0
+    """
+    measured, norm = largest_difference(ours, exact), float(kernel.abs().sum((1, 2, 3)).max())
+    extent = picture.amax((0, 1)) - picture.amin((0, 1))
+    bound = float((kernel.abs().sum((2, 3)) @ extent).max()) * leak(alpha)
+    rounding, is_rounding = (
+        norm * torch.finfo(torch.float32).eps,
+        measured <= _ROUNDING * max(norm, 1.0),
+    )
+    return Difference(alpha, measured, bound, rounding, is_rounding, float(exact.abs().max()))
 
 
 def sharpness(
     picture: Picture, kernel: Kernel, border: str = "zeros", alphas: Sequence[float] = ALPHAS
 ) -> pd.DataFrame:
-    """Measure how heads approach the convolution as alpha grows; arguments as in `attend`.
-
-    Columns: alpha, the largest difference `measured`, its `bound`, and `rounding` in float32.
+    """Return a `Difference` for each alpha: how heads approach the convolution.
 
     >>> picture = torch.eye(4)[:, :, None]
     >>> error = sharpness(picture, torch.ones(1, 1, 3, 3), alphas=[1.0, 8.0]).measured
@@ -249,22 +250,18 @@ def sharpness(
     True
     """
     exact = convolve(picture, kernel, border)
-    measured = [gap(picture, kernel, alpha, border, exact) for alpha in alphas]
-    bound = [max_error(picture, kernel, alpha) for alpha in alphas]
-    table = pd.DataFrame({"alpha": alphas, "measured": measured, "bound": bound})
-    return table.assign(rounding=_norm(kernel) * torch.finfo(torch.float32).eps)
+    outputs = ((alpha, attend(picture, kernel, alpha, border)) for alpha in alphas)
+    return pd.DataFrame([compare(picture, kernel, alpha, exact, ours) for alpha, ours in outputs])
 
 
 def pixels(picture: Picture, exact: Output, ours: Output) -> pd.DataFrame:
     """Return a row for each pixel, with the numbers of each channel in picture and outputs."""
-    row, column = np.indices(exact.shape[:2]).reshape(2, -1)
-    names = ("",) if exact.shape[2] == 1 else (" red", " green", " blue")
-    columns = {
-        f"{kind}{name}": values[:, :, channel].flatten().numpy()
-        for kind, values in (("picture", picture), ("Conv2d", exact), ("attention", ours))
-        for channel, name in enumerate(names)
-    }
-    return pd.DataFrame({"row": row, "column": column, **columns})
+    colours = ("",) if exact.shape[2] == 1 else (" red", " green", " blue")
+    columns = [kind + colour for kind in ("picture", "Conv2d", "attention") for colour in colours]
+    rows, wide, _ = exact.shape
+    positions = pd.MultiIndex.from_product([range(rows), range(wide)], names=["row", "column"])
+    numbers = torch.cat([picture, exact, ours], -1).flatten(0, 1).numpy()
+    return pd.DataFrame(numbers, positions, columns).reset_index()
 
 
 def head_table(pixel: Pixel, position: tuple[int, int]) -> pd.DataFrame:

@@ -1,10 +1,10 @@
 """Lab 6 on screen: a picture convolved twice, the heads behind it, and folds."""
 
+import math
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import NamedTuple
 
-import numpy as np
 import streamlit as st
 from torch import Tensor
 
@@ -16,7 +16,6 @@ from mha_viz.learn.frame.texts import read_texts
 from mha_viz.learn.labs.convolution import differences, inputs
 from mha_viz.learn.labs.convolution import learning as lab
 from mha_viz.learn.labs.convolution import numbers as convolution
-from mha_viz.learn.labs.convolution.learning import Learned
 from mha_viz.learn.labs.convolution.numbers import STORED, Kernel, Output, Picture
 from mha_viz.plots.pictures import picture_cells, tile_cells
 from mha_viz.ui.state import allowed
@@ -28,7 +27,7 @@ from mha_viz.web.theme import format_number
 
 TEXTS = read_texts(__package__)
 _cached = st.cache_data(max_entries=16, show_spinner=False, hash_funcs={Tensor: Tensor.numpy})
-_sharpness_of, _border_gaps = _cached(convolution.sharpness), _cached(differences.border_gaps)
+_sharpness, _border_gaps = _cached(convolution.sharpness), _cached(differences.border_gaps)
 _attended, _shuffle_gaps = _cached(convolution.attend), _cached(differences.shuffle_gaps)
 
 
@@ -60,19 +59,18 @@ def _story(choices: Choices) -> None:
     with question, cover():
         measured = convolution.compare(*setup[:3], exact, ours)
         verdict = TEXTS("verdict.exact" if measured.is_rounding else "verdict.blunt")
-        values = {"heads": heads, "alpha": setup.alpha, "measured": measured, "verdict": verdict}
+        values = {"heads": heads, "measured": measured, "verdict": verdict}
         TEXTS.markdown("difference.measured", n=exact.numel(), **values)
     with pictures, cover():
         _both(choices, setup, heads, exact, ours)
     _one_pixel(choices, setup, float(exact[*setup.pixel, 0]))
     middle = differences.middle(setup.picture)  # the whole picture would take longer than a click
-    TEXTS.fold(choices, "sharpness", partial(_sharpness, choices, setup, middle))
+    TEXTS.fold(choices, "sharpness", partial(_approach, choices, setup, middle))
     gaps = partial(_border_gaps, middle, setup.kernel)
-    TEXTS.fold(choices, "at-the-border", partial(_answered, choices, "border", "border-gaps", gaps))
+    TEXTS.fold(choices, "at-the-border", partial(_answered, choices, "border", gaps))
     gaps = partial(_shuffle_gaps, middle)
-    TEXTS.fold(choices, "one-head", partial(_answered, choices, "shuffle", "shuffle-gaps", gaps))
-    rows, columns, _ = setup.picture.shape
-    bill = differences.cost(rows, columns, setup.kernel)
+    TEXTS.fold(choices, "one-head", partial(_answered, choices, "shuffle", gaps))
+    bill = differences.cost(setup.picture[..., 0].numel(), setup.kernel)
     TEXTS.fold(choices, "cost", partial(TEXTS.markdown, "bill.measured", bill=bill))
 
 
@@ -83,28 +81,34 @@ def _setup(choices: Choices) -> Setup:
         colour = TEXTS.choose(choices, "colour", options={False: "Grey", True: "RGB"})
         size = TEXTS.choose(choices, "size", options={k: f"{k} × {k}" for k in (1, 3, 5)})
         alpha = TEXTS.choose(choices, "alpha")
-    picture, about = _picture(name, side, colour)
+    picture, source = _picture(name, side, colour)
+    presets = "preset" if size > 1 else "tintrgb" if colour else "tint"
+    is_tint = presets == "tintrgb"  # from colours to colours
+    names = ["red", "green", "blue"] if is_tint else [str(i - size // 2) for i in range(size)]
     with layout.row():
-        numbers, preset = _kernel(choices, size, colour)
+        preset = TEXTS.choose(choices, presets)
+        grid = layout.Grid("kernel", inputs.kernel_numbers(preset, size, colour), names, names)
+        edited = f"{preset}{size}{'rgb' * is_tint}"
+        numbers = layout.editor(choices, edited, grid, most=99.0, step=None, cell=64)
         border = TEXTS.choose(choices, "border")
     read = integer(0, convolution.MAX_SIDE - 1)  # a click, a slider or a link chooses a pixel
     row, column = (
         min(choices.get(axis, length // 2, read), length - 1)
-        for axis, length in zip(("row", "column"), picture.shape[:2], strict=True)
+        for axis, length in zip(("row", "column"), picture.shape, strict=False)
     )
-    about += f"; {preset}, {size} x {size}; outside: {border}; alpha {alpha:g}"
+    values = {"source": source, "preset": TEXTS(f"controls.{presets}.options.{preset}")}
+    about = TEXTS("setup.about", size=size, border=border, alpha=alpha, **values)
     kernel = inputs.full_kernel(numbers, size, picture.shape[2])
     return Setup(picture, kernel, alpha, border, (row, column), about)
 
 
 def _picture(name: str, side: int, colour: bool) -> tuple[Picture, str]:
+    """Return the chosen picture or the user's, and what it is."""
     kind = "RGB" if colour else "grey"
     if name == "yours":
+        most = allowed.upload_mb()
         file = st.file_uploader(
-            "PNG or JPEG, at most 4 megapixels",
-            type=["png", "jpg", "jpeg"],
-            key="convolution-file",
-            max_upload_size=allowed.upload_mb(),
+            key="convolution-file", max_upload_size=most, **TEXTS.control("file")
         )
         if file is not None:
             picture, (rows, columns) = inputs.read_picture(file.getvalue(), side, colour)
@@ -117,23 +121,10 @@ def _picture(name: str, side: int, colour: bool) -> tuple[Picture, str]:
     return inputs.picture(name, side, colour), f"{title}, {side} x {side}, {kind}"
 
 
-def _kernel(choices: Choices, size: int, colour: bool) -> tuple[inputs.Numbers, str]:
-    """Return the kernel's numbers, preset or typed, and its name."""
-    is_tint = size == 1 and colour  # from colours to colours
-    name = "preset" if size > 1 else "tintrgb" if colour else "tint"
-    preset = TEXTS.choose(choices, name)
-    begin = inputs.kernel_numbers(preset, size, colour)
-    names = ["red", "green", "blue"] if is_tint else [str(i - size // 2) for i in range(size)]
-    grid = layout.Grid("kernel", begin, names, names)
-    edited = f"{preset}{size}{'rgb' * is_tint}"
-    numbers = layout.editor(choices, edited, grid, most=99.0, step=None, cell=64)
-    return numbers, TEXTS(f"controls.{name}.options.{preset}")
-
-
 def _both(choices: Choices, setup: Setup, heads: str, exact: Output, ours: Output) -> None:
     difference = (ours - exact).abs()
     largest = float(difference.max())
-    factor = 10.0 ** np.floor(-np.log10(largest)) if largest > 0 else 1.0
+    factor = 10.0 ** math.floor(-math.log10(largest)) if largest > 0 else 1.0
     signed = abs(float(setup.kernel.sum())) < 0.1 and float(exact.min()) < 0
     times = f" × {factor:,.0f}" if factor > 1 else ""
     panels = (
@@ -169,7 +160,7 @@ def _one_pixel(choices: Choices, setup: Setup, exact: float) -> None:
     size, gathered = len(kernel), pixel.z[:, 0].reshape(kernel.shape)
     tiles, terms = st.columns(2, gap="medium")
     with tiles:
-        st.header("Where each head looks", anchor=False)
+        TEXTS.header("pixel.heading")
         with st.container(horizontal=True):
             for name, length in zip(("row", "column"), setup.picture.shape, strict=False):
                 if length > 1:
@@ -197,34 +188,26 @@ def _one_pixel(choices: Choices, setup: Setup, exact: float) -> None:
         TEXTS.markdown("sum.total", sum=pixel.parts[:, 0].sum(), exact=exact)
 
 
-def _sharpness(choices: Choices, setup: Setup, middle: Picture) -> None:
+def _approach(choices: Choices, setup: Setup, middle: Picture) -> None:
     """Draw the heads' distance from the convolution, against their sharpness."""
     leak, sharp = convolution.leak(4.0), convolution.leak(20.0)
-    cover = TEXTS.predict(choices, "alpha", leak=leak, sharp=sharp)
-    table = _sharpness_of(middle, setup.kernel, setup.border)
-    with cover():
+    with TEXTS.predict(choices, "alpha", leak=leak, sharp=sharp)():
+        table = _sharpness(middle, setup.kernel, setup.border)
         TEXTS.curves(choices, "sharpness-figure", table, about=setup.about)
 
 
 @layout.part
-def _answered(
-    choices: Choices, question: str, answer: str, measure: Callable[[], Mapping[str, float]]
-) -> None:
+def _answered(choices: Choices, question: str, measure: Callable[[], Mapping[str, float]]) -> None:
     """Draw a question, and the numbers that answer it."""
-    cover = TEXTS.predict(choices, question)
-    numbers = measure()
-    with cover():
-        TEXTS.markdown(f"{answer}.text", **numbers)
+    with TEXTS.predict(choices, question)():
+        TEXTS.markdown(f"{question}.measured", **measure())
 
 
 def _learning(choices: Choices) -> None:
     """Draw what both learn from few and from many pictures."""
     cover = TEXTS.predict(choices, "data")
     examples, _ = lab.strokes(len(lab.CLASSES), seed=1)
-    strokes = [
-        picture_cells(picture[:, :, None], name, side=110)
-        for name, picture in zip(lab.CLASSES, examples, strict=True)
-    ]
+    strokes = list(map(partial(picture_cells, side=110), examples, lab.CLASSES))
     number_tables(strokes, dark=look.dark(), key=choices.key("strokes"), across=len(strokes))
     seed = TEXTS.choose(choices, "learnseed")
     total = lab.STEPS * len(lab.COUNTS) * len(lab.KINDS)
@@ -234,19 +217,15 @@ def _learning(choices: Choices) -> None:
         TEXTS.caption("learned.wait", counts=", ".join(map(str, lab.COUNTS)), steps=lab.STEPS)
         return
     with cover():
-        _learned(choices, learned, seed)
-
-
-def _learned(choices: Choices, learned: Learned, seed: int) -> None:
-    TEXTS.markdown("learned.enough", least=lab.fewest(learned), parameters=learned.parameters)
-    axes = {"levels": {"guessing": lab.CHANCE}}
-    about = {"unseen": lab.N_UNSEEN, "steps": lab.STEPS, "seed": seed}
-    TEXTS.curves(choices, "learning-curves", lab.accuracies(learned), axes, **about)
-    middle = lab.SIDE // 2
-    at = learned.pattern[:, middle * lab.SIDE + middle].reshape(-1, lab.SIDE, lab.SIDE)
-    titles = [f"head {i}" for i in range(len(at))]
-    tiles = tile_cells(at, (middle, middle), titles, radius=3, cell=12.0)
-    number_tables(tiles, dark=look.dark(), key=choices.key("learned-tiles"), across=3)
-    near = float(at[:, middle - 1 : middle + 2, middle - 1 : middle + 2].sum()) / len(at)
-    n_pictures, everywhere = learned.counts[-1], 9 / lab.SIDE**2
-    TEXTS.markdown("learned.near", n_pictures=n_pictures, near=near, everywhere=everywhere)
+        TEXTS.markdown("learned.enough", least=learned.fewest(), parameters=learned.parameters)
+        axes = {"levels": {"guessing": 1 / len(lab.CLASSES)}}
+        TEXTS.curves(choices, "learning-curves", learned.accuracy, axes, lab=lab, seed=seed)
+        middle = lab.SIDE // 2
+        at = learned.pattern.unflatten(1, (lab.SIDE, lab.SIDE))[:, middle, middle]
+        maps = at.unflatten(1, (lab.SIDE, lab.SIDE))
+        titles = [f"head {i}" for i in range(len(maps))]
+        tiles = tile_cells(maps, (middle, middle), titles, radius=3, cell=12.0)
+        number_tables(tiles, dark=look.dark(), key=choices.key("learned-tiles"), across=3)
+        near = float(maps[:, middle - 1 : middle + 2, middle - 1 : middle + 2].sum()) / len(maps)
+        n_pictures, everywhere = learned.accuracy["pictures"].iloc[-1], 9 / lab.SIDE**2
+        TEXTS.markdown("learned.near", n_pictures=n_pictures, near=near, everywhere=everywhere)
