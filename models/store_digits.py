@@ -10,7 +10,7 @@ from safetensors.torch import save
 from sklearn.datasets import load_digits
 
 from mha_viz.core.output_file import write_file
-from mha_viz.learn.labs.translation_and_pictures.digits import FILE
+from mha_viz.learn.networks.digits import FILE
 
 ABOUT = {
     "source": "E. Alpaydin and C. Kaynak 1998, Optical Recognition of Handwritten Digits, UCI "

@@ -13,8 +13,8 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from mha_viz.errors import ArgumentError
 from mha_viz.learn.labs.convolution import differences, inputs
-from mha_viz.learn.labs.convolution import learning as learning
 from mha_viz.learn.labs.convolution import numbers as convolution
+from mha_viz.learn.networks import strokes
 from tests.making.comparing import close, near
 
 BORDERS = ("zeros", "nearest")
@@ -199,25 +199,25 @@ def test_kernels_do_what_they_are_called():
 def test_the_heads_can_be_the_convolution():
     """So what they lack is not the ability, but pictures that tell where to look."""
     torch.manual_seed(0)
-    conv, heads = learning.Convolution(), learning.Heads()
-    offsets = torch.cartesian_prod(torch.arange(3), torch.arange(3)) - 1 + learning.SIDE - 1
+    conv, heads = strokes.Convolution(), strokes.Heads()
+    offsets = torch.cartesian_prod(torch.arange(3), torch.arange(3)) - 1 + strokes.SIDE - 1
     with torch.no_grad():
         for i, (row, column) in enumerate(offsets):
             heads.by_distance[i, row, column] = 40.0
         heads.mix.weight.copy_(conv.layer.weight.flatten(1))
         heads.mix.bias.copy_(conv.layer.bias)
-        pictures, _ = learning.strokes(6, seed=1)
+        pictures, _ = strokes.draw(6, seed=1)
         made = heads.mix(torch.einsum("hqk,pk->pqh", heads.pattern(), pictures.flatten(1)))
-    exact = conv.layer(pictures[:, None]).flatten(2).mT.reshape(6, learning.SIDE, learning.SIDE, -1)
-    inside = made.reshape(6, learning.SIDE, learning.SIDE, -1)[
+    exact = conv.layer(pictures[:, None]).flatten(2).mT.reshape(6, strokes.SIDE, strokes.SIDE, -1)
+    inside = made.reshape(6, strokes.SIDE, strokes.SIDE, -1)[
         :, 1:-1, 1:-1
-    ]  # borders are learning 6's own part
+    ]  # borders are the lab's own part
     close(inside, exact[:, 1:-1, 1:-1])
 
 
 @pytest.mark.extended
 def test_few_pictures_are_enough_for_a_convolution_and_not_for_heads():
-    found = learning.learn(seed=1)
+    found = strokes.learn(seed=1)
     convolution, heads = (found.accuracy[f"{kind}_unseen"] for kind in ("convolution", "heads"))
     assert convolution[1] > 0.95  # 32 pictures
     assert heads[1] < 0.7 < 0.8 < heads[3]  # 32, and 512

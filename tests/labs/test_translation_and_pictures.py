@@ -8,7 +8,8 @@ from torch import nn
 from mha_viz.core import stored_runs
 from mha_viz.core.attention.multi_head import MultiHeadAttention
 from mha_viz.learn.frame.texts import read_texts
-from mha_viz.learn.labs.translation_and_pictures import digits, numbers, translation
+from mha_viz.learn.labs.translation_and_pictures import numbers
+from mha_viz.learn.networks import digits, translation
 from mha_viz.learn.training import Block, with_weights
 from tests.making.comparing import close
 
@@ -130,7 +131,7 @@ def test_the_alignment_counted_sentence_by_sentence_is_the_same(translators) -> 
 
 def test_the_page_states_what_the_shipped_translators_do(translators) -> None:
     first, fourth = translators
-    asked = read_texts(translation.__package__).tables["where"]
+    asked = read_texts(numbers.__package__).tables["where"]
     assert asked["options"][asked["right"]] == "About four of five"
     assert 0.72 < first.aligned[-1] < 0.88 and first.chance == pytest.approx(1 / 6.3, abs=0.01)
     assert fourth.aligned.max() > 0.97

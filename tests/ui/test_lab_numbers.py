@@ -15,7 +15,7 @@ from mha_viz.learn.frame import charts
 from mha_viz.learn.frame.texts import Texts
 from mha_viz.learn.labs.any_pattern import numbers as any_pattern
 from mha_viz.learn.labs.any_pattern import patterns
-from mha_viz.learn.labs.convolution import inputs, learning
+from mha_viz.learn.labs.convolution import inputs
 from mha_viz.learn.labs.convolution import numbers as convolution
 from mha_viz.learn.labs.cost import measured
 from mha_viz.learn.labs.cost.numbers import Sizes, costs
@@ -26,6 +26,7 @@ from mha_viz.learn.labs.shared_keys import numbers as shared_keys
 from mha_viz.learn.labs.soft_lookup.numbers import example, lookup
 from mha_viz.learn.labs.two_places import numbers as two_places
 from mha_viz.learn.labs.value_output.numbers import bill, slice_shares
+from mha_viz.learn.networks import strokes
 from mha_viz.web.theme import format_number
 from tests.making.comparing import near
 from tests.ui.compare_app import check, figures, matrices, table, written
@@ -103,7 +104,7 @@ def test_two_places_shows_a_training_under_its_settings_only(monkeypatch):
 def test_results_of_a_button_are_drawn_once_it_is_pressed(
     monkeypatch, few_fit_steps, button, choices
 ):
-    monkeypatch.setattr(learning, "learn", partial(learning.learn, (8, 16), n_steps=40))
+    monkeypatch.setattr(strokes, "learn", partial(strokes.learn, (8, 16), n_steps=40))
     app = lab(button.rpartition("-")[0], **choices)
     before = len(figures(app)) + len(matrices(app))
     app.button(key=button).click().run()

@@ -13,7 +13,7 @@ from torch import Tensor
 from mha_viz.core.attention.checks import Number
 from mha_viz.core.attention.multi_head import AttentionWeights, MultiHeadAttention
 from mha_viz.core.stored_runs import StoredRun
-from mha_viz.learn.labs.convolution.learning import Learned, learn
+from mha_viz.learn.networks.strokes import Learned, learn
 
 BORDERS = ("zeros", "nearest")  # outside of the picture
 MAX_SIDE = 32  # pixels of the longer side

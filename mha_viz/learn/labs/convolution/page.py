@@ -14,9 +14,9 @@ from mha_viz.learn.frame.choices import Choices
 from mha_viz.learn.frame.long_work import LabRun, offer_run
 from mha_viz.learn.frame.texts import read_texts
 from mha_viz.learn.labs.convolution import differences, inputs
-from mha_viz.learn.labs.convolution import learning as lab
 from mha_viz.learn.labs.convolution import numbers as convolution
 from mha_viz.learn.labs.convolution.numbers import STORED, Kernel, Output, Picture
+from mha_viz.learn.networks import strokes
 from mha_viz.plots.pictures import picture_cells, tile_cells
 from mha_viz.ui.state import allowed
 from mha_viz.ui.state.link_values import integer
@@ -206,26 +206,26 @@ def _answered(choices: Choices, question: str, measure: Callable[[], Mapping[str
 def _learning(choices: Choices) -> None:
     """Draw what both learn from few and from many pictures."""
     cover = TEXTS.predict(choices, "data")
-    examples, _ = lab.strokes(len(lab.CLASSES), seed=1)
-    strokes = list(map(partial(picture_cells, side=110), examples, lab.CLASSES))
-    number_tables(strokes, dark=look.dark(), key=choices.key("strokes"), across=len(strokes))
+    examples, _ = strokes.draw(len(strokes.CLASSES), seed=1)
+    drawn = list(map(partial(picture_cells, side=110), examples, strokes.CLASSES))
+    number_tables(drawn, dark=look.dark(), key=choices.key("strokes"), across=len(drawn))
     seed = TEXTS.choose(choices, "learnseed")
-    total = lab.STEPS * len(lab.COUNTS) * len(lab.KINDS)
-    run = LabRun(partial(lab.learn, seed=seed), (seed,), total, STORED[0])
+    total = strokes.STEPS * len(strokes.COUNTS) * len(strokes.KINDS)
+    run = LabRun(partial(strokes.learn, seed=seed), (seed,), total, STORED[0])
     learned = offer_run(choices, run, label="Train both")
     if learned is None:
-        TEXTS.caption("learned.wait", counts=", ".join(map(str, lab.COUNTS)), steps=lab.STEPS)
+        TEXTS.caption("learned.wait", counts=", ".join(map(str, strokes.COUNTS)), task=strokes)
         return
     with cover():
         TEXTS.markdown("learned.enough", least=learned.fewest(), parameters=learned.parameters)
-        axes = {"levels": {"guessing": 1 / len(lab.CLASSES)}}
-        TEXTS.curves(choices, "learning-curves", learned.accuracy, axes, lab=lab, seed=seed)
-        middle = lab.SIDE // 2
-        at = learned.pattern.unflatten(1, (lab.SIDE, lab.SIDE))[:, middle, middle]
-        maps = at.unflatten(1, (lab.SIDE, lab.SIDE))
+        axes = {"levels": {"guessing": strokes.CHANCE}}
+        TEXTS.curves(choices, "learning-curves", learned.accuracy, axes, task=strokes, seed=seed)
+        middle = strokes.SIDE // 2
+        at = learned.pattern.unflatten(1, (strokes.SIDE, strokes.SIDE))[:, middle, middle]
+        maps = at.unflatten(1, (strokes.SIDE, strokes.SIDE))
         titles = [f"head {i}" for i in range(len(maps))]
         tiles = tile_cells(maps, (middle, middle), titles, radius=3, cell=12.0)
         number_tables(tiles, dark=look.dark(), key=choices.key("learned-tiles"), across=3)
         near = float(maps[:, middle - 1 : middle + 2, middle - 1 : middle + 2].sum()) / len(maps)
-        n_pictures, everywhere = learned.accuracy["pictures"].iloc[-1], 9 / lab.SIDE**2
+        n_pictures, everywhere = learned.accuracy["pictures"].iloc[-1], 9 / strokes.SIDE**2
         TEXTS.markdown("learned.near", n_pictures=n_pictures, near=near, everywhere=everywhere)

@@ -12,9 +12,9 @@ from torch import Tensor
 from mha_viz.core.metrics.flow import last_rollout
 from mha_viz.core.record.attention_record import AttentionRecord
 from mha_viz.core.stored_runs import StoredRun
-from mha_viz.learn.labs.translation_and_pictures import digits, translation
-from mha_viz.learn.labs.translation_and_pictures.digits import Reading
-from mha_viz.learn.labs.translation_and_pictures.translation import Translating
+from mha_viz.learn.networks import digits, translation
+from mha_viz.learn.networks.digits import Reading
+from mha_viz.learn.networks.translation import Translating
 from mha_viz.learn.training import with_weights
 from mha_viz.text.from_weights import record
 

@@ -13,9 +13,10 @@ from mha_viz.learn.frame import charts, layout
 from mha_viz.learn.frame.choices import Choices
 from mha_viz.learn.frame.long_work import LabRun, offer_run
 from mha_viz.learn.frame.texts import read_texts
-from mha_viz.learn.labs.translation_and_pictures import digits, numbers, translation
-from mha_viz.learn.labs.translation_and_pictures.digits import Reading
-from mha_viz.learn.labs.translation_and_pictures.translation import Translating
+from mha_viz.learn.labs.translation_and_pictures import numbers
+from mha_viz.learn.networks import digits, translation
+from mha_viz.learn.networks.digits import Reading
+from mha_viz.learn.networks.translation import Translating
 from mha_viz.plots.heatmap import head_tiles
 from mha_viz.plots.pictures import MatrixLook, number_matrix, overlay_cells
 from mha_viz.ui.widgets.look import dark

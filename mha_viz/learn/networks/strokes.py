@@ -1,4 +1,4 @@
-"""Lab 6, its training: a convolution and heads that could be one, on few and on many pictures."""
+"""A convolution and heads that could be one: their training on few and on many strokes."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -26,12 +26,12 @@ _NOISE = 0.25
 RATE = 0.01  # of Adam
 
 
-def strokes(
+def draw(
     count: int, seed: int
 ) -> tuple[Float[Tensor, "picture row column"], Int[Tensor, " picture"]]:
     """Draw pictures of one stroke three pixels long, anywhere, on noise; and its direction.
 
-    >>> pictures, classes = strokes(5, seed=0)
+    >>> pictures, classes = draw(5, seed=0)
     >>> pictures.shape, classes.tolist()
     (torch.Size([5, 8, 8]), [0, 1, 2, 3, 0])
     """
@@ -131,11 +131,11 @@ def learn(
     >>> learn([4], n_steps=2).parameters
     {'convolution': 116, 'heads': 2141}
     """
-    test_set = strokes(N_UNSEEN, N_UNSEEN + seed)
+    test_set = draw(N_UNSEEN, N_UNSEEN + seed)
     rows: list[dict[str, float]] = [{"pictures": count} for count in counts]
     networks: dict[str, nn.Module] = {}
     for i, (row, kind) in enumerate(product(rows, KINDS)):
-        training_set = strokes(int(row["pictures"]), seed)
+        training_set = draw(int(row["pictures"]), seed)
         networks[kind] = _trained(kind, training_set, seed, n_steps, on_step, i * n_steps)
         for name, (pictures, classes) in (("unseen", test_set), ("training", training_set)):
             row[f"{kind}_{name}"] = accuracy(networks[kind](pictures), classes)

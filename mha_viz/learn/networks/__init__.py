@@ -1,0 +1,1 @@
+"""Small networks that labs train while you wait."""
