@@ -253,31 +253,35 @@ def picture_cells(
 
 def overlay_cells(
     picture: Any,
-    weights: Float[np.ndarray | Tensor, "row column"],
-    title: str,
+    weights: Float[np.ndarray | Tensor, "map row column"],
+    titles: Sequence[str],
     *,
-    high: float,
     side: int = 120,
-) -> Cells:
-    """Make a picture under the weights of its patches for the browser, as `picture_cells` does.
+) -> list[Cells]:
+    """Make a picture under each map of its patches' weights, as `picture_cells` does.
 
-    `picture` is (row, column) in grey, each side a multiple of that of `weights` (row, column of
-    patches). A patch is tinted by the square root of its weight, on a scale from 0 to `high`. A
-    pixel's number is the weight of its patch.
+    `picture` is (row, column) in grey, each side a multiple of that of `weights` (map, row, column
+    of patches). A patch is tinted by the square root of its weight, on one scale for all maps, from
+    0 to the largest weight. A pixel's number is the weight of its patch.
     """
-    grey, patch_weights = _as_picture(picture, title), as_numbers(weights, 2, "weights")
-    patch = [
-        pixels // patches for pixels, patches in zip(grey.shape, patch_weights.shape, strict=True)
-    ]
-    wide = patch_weights.repeat(patch[0], 0).repeat(patch[1], 1)
-    if wide.shape != grey.shape:
-        raise ShapeError(
-            f"{title}: patches of {patch_weights.shape} do not divide {grey.shape} pixels."
-        )
-    share = _TINT * np.sqrt(np.clip(wide / high, 0.0, 1.0))[..., None] if high > 0 else 0.0
+    grey, maps = _as_picture(picture, "picture"), as_numbers(weights, 3, "weights")
+    down, across = (
+        pixels // patches for pixels, patches in zip(grey.shape, maps.shape[1:], strict=True)
+    )
+    wide = maps.repeat(down, 1).repeat(across, 2)
+    if wide.shape[1:] != grey.shape:
+        raise ShapeError(f"patches of {maps.shape[1:]} do not divide {grey.shape} pixels.")
+    shares = _TINT * np.sqrt(np.clip(wide / (maps.max() or 1.0), 0.0, 1.0))[..., None]
     tint = np.array(theme.rgb(theme.accent.dark)) / 255
-    drawn = picture_cells((1 - share) * grey[..., None] + share * tint, title, side=side)
-    return replace(drawn, hovered=short_numbers(wide), note="weight of its patch")
+    tinted = (1 - shares) * grey[..., None] + shares * tint
+    return [
+        replace(
+            picture_cells(pixels, title, side=side),
+            hovered=short_numbers(weight),
+            note="weight of its patch",
+        )
+        for pixels, weight, title in zip(tinted, wide, titles, strict=True)
+    ]
 
 
 def tile_cells(

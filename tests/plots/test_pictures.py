@@ -47,8 +47,8 @@ def test_pixels_are_drawn_as_they_are_and_clipped():
 
 def test_overlay_cells_tints_patches_and_says_their_weights():
     grey = np.array([[0.0, 1.0, 0.0], [0.0, 0.5, 0.0], [1.0, 1.0, 1.0], [0.0, 0.0, 1.0]])
-    weights = torch.tensor([[0.0], [0.25]])  # patches of two rows
-    cells = overlay_cells(grey, weights, "a", high=1.0)
+    weights = torch.tensor([[[0.0], [0.25]], [[0.5], [1.0]]])  # patches of two rows
+    cells, brighter = overlay_cells(grey, weights, ["a", "b"])
     orange, share = np.array([0xFF, 0xB4, 0x54]) / 255, 0.75 * 0.5
     drawn = np.array(cells.numbers).reshape(4, 3, 3)
     np.testing.assert_allclose(drawn[:2], np.repeat(grey[:2, :, None], 3, 2))
@@ -58,9 +58,11 @@ def test_overlay_cells_tints_patches_and_says_their_weights():
     assert cells.hovered == [0.0] * 6 + [0.25] * 6
     hover = cells_figure([cells], across=1).data[1].hovertext
     assert hover[6] == "a · row 2, column 0<br>weight of its patch <b>0.25</b>"
-    assert overlay_cells(grey, weights * 0, "a", high=0.0).hovered == [0.0] * 12
+    np.testing.assert_allclose(brighter.numbers[6], 0.25 + 0.75 * orange, atol=1e-6)
+    (untinted,) = overlay_cells(grey, weights[:1] * 0, ["a"])
+    assert untinted.hovered == [0.0] * 12 and untinted.numbers[0] == [0.0] * 3
     with pytest.raises(ShapeError, match="do not divide"):
-        overlay_cells(grey, torch.ones(3, 2), "a", high=1.0)
+        overlay_cells(grey, torch.ones(1, 3, 2), ["a"])
 
 
 def test_pictures_for_the_browser():

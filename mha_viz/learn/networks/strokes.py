@@ -101,6 +101,16 @@ class Learned(NamedTuple):
     pattern: Tensor
     parameters: dict[str, int]
 
+    def from_middle(self) -> tuple[Float[Tensor, "head row column"], int, float]:
+        """Return weights from the middle pixel, its row and column, and the share beside it.
+
+        The share is a head's mean weight on the 3 x 3 pixels around it, in [0, 1].
+        """
+        middle = SIDE // 2
+        maps = self.pattern[:, middle * SIDE + middle].unflatten(-1, (SIDE, SIDE))
+        near = maps[:, middle - 1 : middle + 2, middle - 1 : middle + 2].sum()
+        return maps, middle, float(near) / len(maps)
+
     def fewest(self) -> dict[str, str]:
         """Say by kind after how many pictures nine in ten new ones are classified correctly."""
         counts, enough = self.accuracy["pictures"], {}

@@ -216,8 +216,7 @@ def learn(
 
     In float64, so that rounding does not grow into another result on another processor.
     """
-    random = torch.Generator().manual_seed(seed)
-    network = initialised(Translator(), D_MODEL, random).double()
+    network = initialised(Translator(), D_MODEL, torch.Generator().manual_seed(seed)).double()
     training = draw_batch(SENTENCES, torch.Generator().manual_seed(seed))
     unseen = draw_batch(N_UNSEEN, torch.Generator().manual_seed(2**32 + seed), held_out=True)
     untrained = alignment_shares(network, unseen)

@@ -1,7 +1,6 @@
 """Differences of heads and a convolution: cost, borders, and pixels in another order."""
 
 from itertools import product
-from typing import NamedTuple
 
 import torch
 from jaxtyping import Float
@@ -21,32 +20,22 @@ from mha_viz.learn.labs.convolution.numbers import (
 _MIDDLE_SIDE = 16  # pixels
 
 
-class Cost(NamedTuple):
-    """Pixels, multiplications of each way, and the bytes of all patterns in float32."""
-
-    pixels: int
-    attention: int
-    convolution: int
-    pattern_bytes: int
-
-    @property
-    def ratio(self) -> float:
-        """The multiplications of attention, as a multiple of the convolution's."""
-        return self.attention / self.convolution
-
-
-def cost(n: int, kernel: Kernel) -> Cost:
+def cost(n: int, kernel: Kernel) -> dict[str, float]:
     """Count multiply-adds of `attend` and `convolve` for n pixels, without the softmax.
 
+    Returns:
+        Pixels, multiplications of each way, their ratio, and the bytes of all patterns in float32.
+
     >>> cost(100, torch.ones(1, 1, 3, 3))
-    Cost(pixels=100, attention=396000, convolution=900, pattern_bytes=360000)
+    {'pixels': 100, 'attention': 396000, 'convolution': 900, 'ratio': 440.0, 'pattern': 360000}
     """
     n_out, n_in, size, _ = kernel.shape
     n_heads, d_model = size * size, max(n_in, n_out) + CODE
     project = n * d_model * (3 + 3 + n_in + n_in)  # W_Q, W_K, W_V, W_O of a head
-    attend = n * n * (3 + n_in)  # Q K^T, pattern V
+    attend = n_heads * (project + n * n * (3 + n_in))  # Q K^T, pattern V
     convolve = n * size * size * n_in * n_out
-    return Cost(n, n_heads * (project + attend), convolve, 4 * n_heads * n * n)
+    costs = {"pixels": n, "attention": attend, "convolution": convolve, "ratio": attend / convolve}
+    return costs | {"pattern": 4 * n_heads * n * n}
 
 
 def middle(picture: Picture) -> Float[Tensor, "row2 column2 in"]:

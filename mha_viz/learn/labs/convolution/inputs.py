@@ -1,24 +1,17 @@
-"""Lab 6's pictures and kernels: drawn by formulas, written down, or read from a user's file."""
+"""Lab 6's pictures and kernels: drawn by formulas, or written down."""
 
-import io
 import tomllib
-import warnings
 from pathlib import Path
 
 import numpy as np
 import torch
 from jaxtyping import Float
-from PIL import Image, ImageOps
-from torch import Tensor
 
-from mha_viz.errors import ArgumentError
+from mha_viz.learn.labs.convolution.numbers import Kernel, Picture
 
-MAX_FILE = 5 * 10**6  # bytes
-MAX_PIXELS = 4_000_000  # of a file, before it is made small
 GREY = (0.299, 0.587, 0.114)  # what eyes make of red, green and blue (ITU-R BT.601)
 KERNELS = tomllib.loads(Path(__file__).with_name("kernels.toml").read_text("utf-8"))
 Numbers = tuple[tuple[float, ...], ...]
-Picture = Float[Tensor, "row column channel"]
 
 
 def picture(name: str, side: int, colour: bool = False) -> Picture:
@@ -35,14 +28,14 @@ def picture(name: str, side: int, colour: bool = False) -> Picture:
     line = (np.arange(side) + 0.5) / side
     down, right = np.meshgrid(line, line, indexing="ij")
     if name == "house":
-        return _channels(_house(down, right), colour)
+        return as_channels(_house(down, right), colour)
     if name == "rings":
         radius = np.hypot(down - 0.5, right - 0.5)
         rings = [0.5 + 0.5 * np.cos(2 * np.pi * count * radius) for count in (4, 5, 6)]
-        return _channels(np.stack(rings, -1), colour)
+        return as_channels(np.stack(rings, -1), colour)
     dot = np.zeros((side, side, 3))
     dot[side // 2, side // 2] = 1
-    return _channels(dot, colour)
+    return as_channels(dot, colour)
 
 
 def kernel_numbers(name: str, size: int, colour: bool = False) -> Numbers:
@@ -60,9 +53,7 @@ def kernel_numbers(name: str, size: int, colour: bool = False) -> Numbers:
     return tuple(map(tuple, rows.tolist()))
 
 
-def full_kernel(
-    numbers: Numbers, size: int, channels: int
-) -> Float[Tensor, "channel channel size size"]:
+def full_kernel(numbers: Numbers, size: int, channels: int) -> Kernel:
     """Return Conv2d's weight: k x k numbers for each colour alone, or 1 x 1 between all colours.
 
     >>> full_kernel(((2.0,),), 1, 1).shape, full_kernel(kernel_numbers("blur", 3), 3, 3).shape
@@ -74,53 +65,8 @@ def full_kernel(
     return torch.eye(channels)[:, :, None, None] * kernel
 
 
-def read_picture(data: bytes, side: int, colour: bool = False) -> tuple[Picture, tuple[int, int]]:
-    """Read a PNG or JPEG and make it small: its longer side has `side` pixels at most.
-
-    Its size is read from its first bytes; a picture that is too large is never decoded.
-
-    Returns:
-        (row, column, channel) in [0, 1] on white where it is transparent, and the (rows, columns)
-        that the file has.
-
-    Raises:
-        ArgumentError: no picture, a damaged one, one of more than 4 megapixels or 5 MB.
-    """
-    if len(data) > MAX_FILE:
-        raise ArgumentError("This file is larger than 5 MB. Make the picture smaller.")
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", Image.DecompressionBombWarning)  # the next lines do it
-            image = Image.open(io.BytesIO(data), formats=("PNG", "JPEG"))
-        rows, columns = image.height, image.width
-        if rows * columns > MAX_PIXELS:
-            raise ArgumentError(
-                f"This picture has {rows * columns / 1e6:.1f} megapixels; at most "
-                f"{MAX_PIXELS / 1e6:.0f} are taken. Make it smaller first: the lab shows 32 pixels."
-            )
-        image.draft("RGB", (side, side))  # a JPEG can be decoded at an eighth of its size
-        return _small(image, side, colour), (rows, columns)
-    except ArgumentError:
-        raise
-    except Image.DecompressionBombError as error:
-        raise ArgumentError("This picture has far more than 4 megapixels.") from error
-    except Exception as error:  # decoders raise whatever a damaged file makes of them
-        raise ArgumentError("This file cannot be read as a PNG or JPEG picture.") from error
-
-
-def _small(image: Image.Image, side: int, colour: bool) -> Tensor:
-    if image.mode.startswith("I"):  # 16 bits a pixel, which convert() would cut off
-        image = Image.fromarray((np.asarray(image, dtype=np.float64) / 257).astype(np.uint8))
-    image = ImageOps.exif_transpose(image)
-    image = (image.convert("RGB") if image.mode == "CMYK" else image).convert("RGBA")
-    white = Image.new("RGBA", image.size, "white")
-    image = Image.alpha_composite(white, image).convert("RGB")
-    image.thumbnail((side, side), Image.Resampling.BOX)
-    return _channels(np.asarray(image, dtype=np.float64) / 255, colour)
-
-
-def _channels(colours: np.ndarray, colour: bool) -> Tensor:
-    """Return the colours, or the grey that eyes make of them, as float32."""
+def as_channels(colours: Float[np.ndarray, "row column 3"], colour: bool) -> Picture:
+    """Return red, green and blue, or the grey that eyes make of them, as float32 in [0, 1]."""
     numbers = colours if colour else (colours @ np.array(GREY) / sum(GREY))[..., None]
     return torch.from_numpy(np.clip(numbers, 0.0, 1.0).astype(np.float32))
 

@@ -90,17 +90,6 @@ def heads(kernel: Kernel, alpha: Number) -> MultiHeadAttention:
     return MultiHeadAttention.from_weights(AttentionWeights(W_Q, W_K, W_V, W_O, scale=1.0)).eval()
 
 
-def visible_targets(rows: int, columns: int, size: int) -> Bool[Tensor, "head pixel 1"]:
-    """Return whether each head's target pixel lies in the picture; the mask of masked heads.
-
-    >>> visible_targets(1, 2, 3)[:, 0, 0].int().tolist()  # two neighbours of the left pixel exist
-    [0, 0, 0, 0, 1, 1, 0, 0, 0]
-    """
-    position = torch.cartesian_prod(torch.arange(rows), torch.arange(columns))
-    target = position + offsets(size)[:, None]
-    return ((target >= 0) & (target < torch.tensor([rows, columns]))).all(-1, keepdim=True)
-
-
 @torch.no_grad()
 def attend(
     picture: Picture, kernel: Kernel, alpha: Number = SHARP_ALPHA, border: str = "zeros"
@@ -120,10 +109,8 @@ def attend(
     """
     layer, x, mask = _prepared(picture, kernel, alpha, border)
     step = max(1, _MAX_WEIGHTS // (layer.n_heads * len(x)))
-    parts = [
-        layer(x[i : i + step], x, mask=None if mask is None else mask[:, i : i + step]).output
-        for i in range(0, len(x), step)
-    ]
+    starts = range(0, len(x), step)
+    parts = [layer(x[i : i + step], x, mask=mask[:, i : i + step]).output for i in starts]
     return torch.cat(parts)[:, : len(kernel)].reshape(*picture.shape[:2], -1)
 
 
@@ -163,18 +150,24 @@ def at_pixel(
     layer, x, mask = _prepared(picture, kernel, alpha, border)
     rows, columns = picture.shape[:2]
     i = row * columns + column
-    attention = layer(x[i : i + 1], x, mask=None if mask is None else mask[:, i : i + 1])
+    attention = layer(x[i : i + 1], x, mask=mask[:, i : i + 1])
     parts = layer.head_output(attention.z)[:, 0, : len(kernel)]
     return Pixel(attention.pattern.reshape(-1, rows, columns), attention.z[:, 0], parts)
 
 
 def _prepared(
     picture: Picture, kernel: Kernel, alpha: Number, border: str
-) -> tuple[MultiHeadAttention, Tensor, Tensor | None]:
-    layer = heads(kernel, alpha)
-    rows, columns, _ = picture.shape
-    mask = visible_targets(rows, columns, kernel.shape[-1]) if border == "zeros" else None
-    return layer, tokens(picture, layer.d_model - CODE), mask
+) -> tuple[MultiHeadAttention, Tensor, Bool[Tensor, "head pixel 1"]]:
+    """Return the heads, the tokens, and which heads may attend: with a target pixel, for zeros.
+
+    >>> _prepared(torch.ones(1, 2, 1), torch.ones(1, 1, 3, 3), 1.0, "zeros")[2][:, 0, 0].int()
+    tensor([0, 0, 0, 0, 1, 1, 0, 0, 0], dtype=torch.int32)
+    """
+    layer, size = heads(kernel, alpha), torch.tensor(picture.shape[:2])
+    x = tokens(picture, layer.d_model - CODE)
+    target = torch.cartesian_prod(*map(torch.arange, size)) + offsets(kernel.shape[-1])[:, None]
+    is_inside = ((target >= 0) & (target < size)).all(-1, keepdim=True)
+    return layer, x, is_inside | (border == "nearest")
 
 
 def leak(alpha: Number) -> float:

@@ -18,10 +18,10 @@ from mha_viz.learn.labs.convolution import numbers as convolution
 from mha_viz.learn.labs.convolution.numbers import STORED, Kernel, Output, Picture
 from mha_viz.learn.networks import strokes
 from mha_viz.plots.pictures import picture_cells, tile_cells
-from mha_viz.ui.state import allowed
 from mha_viz.ui.state.link_values import integer
 from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.components.number_table import number_tables
+from mha_viz.ui.widgets.controls.picture_upload import upload_picture
 from mha_viz.ui.widgets.messages.notices import plain
 from mha_viz.web.theme import format_number
 
@@ -71,7 +71,7 @@ def _story(choices: Choices) -> None:
     gaps = partial(_shuffle_gaps, middle)
     TEXTS.fold(choices, "one-head", partial(_answered, choices, "shuffle", gaps))
     bill = differences.cost(setup.picture[..., 0].numel(), setup.kernel)
-    TEXTS.fold(choices, "cost", partial(TEXTS.markdown, "bill.measured", bill=bill))
+    TEXTS.fold(choices, "cost", partial(TEXTS.markdown, "bill.measured", **bill))
 
 
 def _setup(choices: Choices) -> Setup:
@@ -106,15 +106,12 @@ def _picture(name: str, side: int, colour: bool) -> tuple[Picture, str]:
     """Return the chosen picture or the user's, and what it is."""
     kind = "RGB" if colour else "grey"
     if name == "yours":
-        most = allowed.upload_mb()
-        file = st.file_uploader(
-            key="convolution-file", max_upload_size=most, **TEXTS.control("file")
-        )
-        if file is not None:
-            picture, (rows, columns) = inputs.read_picture(file.getvalue(), side, colour)
-            small = f"{picture.shape[0]} x {picture.shape[1]}"
+        uploaded = upload_picture("convolution-file", side)
+        if uploaded is not None:
+            colours, (rows, columns) = uploaded
+            small = f"{colours.shape[0]} x {colours.shape[1]}"
             TEXTS.caption("picture.reduced", columns=columns, rows=rows, small=plain(small))
-            return picture, f"a file, {small}, {kind}"
+            return inputs.as_channels(colours, colour), f"a file, {small}, {kind}"
         st.info(TEXTS("picture.missing"))
         name = "house"
     title = TEXTS.labels("controls.picture.options")[name]
@@ -220,12 +217,9 @@ def _learning(choices: Choices) -> None:
         TEXTS.markdown("learned.enough", least=learned.fewest(), parameters=learned.parameters)
         axes = {"levels": {"guessing": strokes.CHANCE}}
         TEXTS.curves(choices, "learning-curves", learned.accuracy, axes, task=strokes, seed=seed)
-        middle = strokes.SIDE // 2
-        at = learned.pattern.unflatten(1, (strokes.SIDE, strokes.SIDE))[:, middle, middle]
-        maps = at.unflatten(1, (strokes.SIDE, strokes.SIDE))
+        maps, middle, near = learned.from_middle()
         titles = [f"head {i}" for i in range(len(maps))]
         tiles = tile_cells(maps, (middle, middle), titles, radius=3, cell=12.0)
         number_tables(tiles, dark=look.dark(), key=choices.key("learned-tiles"), across=3)
-        near = float(maps[:, middle - 1 : middle + 2, middle - 1 : middle + 2].sum()) / len(maps)
         n_pictures, everywhere = learned.accuracy["pictures"].iloc[-1], 9 / strokes.SIDE**2
         TEXTS.markdown("learned.near", n_pictures=n_pictures, near=near, everywhere=everywhere)

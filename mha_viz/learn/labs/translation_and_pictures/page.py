@@ -123,14 +123,11 @@ def _digit(choices: Choices, learned: Reading) -> None:
     picture = tested.pictures[matching[number]]
     read = numbers.read(learned.weights, picture)
     table = numbers.class_weights(read.record, layer)
-    weights = {str(name): part for name, part in table.drop(columns="patch").items()}
-    side, high = digits.SIDE // digits.PATCH, max(float(part.max()) for part in weights.values())
+    weights = table.drop(columns="patch").T
+    patches = (-1, *(digits.SIDE // digits.PATCH,) * 2)
     charts.cells(
         choices.key("overlays"),
-        [
-            overlay_cells(picture, part.to_numpy().reshape(-1, side), name, high=high, side=136)
-            for name, part in weights.items()
-        ],
+        overlay_cells(picture, weights.to_numpy().reshape(patches), weights.index, side=136),
         table=table,
         **TEXTS.figure("overlays-figure", digit=digit, which=number, layer=layer),
     )
