@@ -1,9 +1,10 @@
 """Cells that the browser draws: small matrices with their numbers, and pictures made of pixels."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
+from types import MappingProxyType
 from typing import Any, SupportsFloat, TypedDict
 
 import numpy as np
@@ -220,35 +221,39 @@ def _traces(table: Cells, dark: bool) -> list[dict[str, Any]]:
 
 
 def picture_cells(
-    values: Any,
-    title: str,
+    pictures: Mapping[str, Any],
     *,
-    zero: SupportsFloat = 0.0,
+    zeros: Mapping[str, SupportsFloat] = MappingProxyType({}),
     marked: RowColumn | None = None,
     side: int = 230,
-) -> Cells:
-    """Make a picture for the browser, its longer side `side` pixels.
+) -> list[Cells]:
+    """Make pictures for the browser, by their titles, the longer side of each `side` pixels.
 
-    `values` are (row, column) numbers in grey or (row, column, 3) colours, in [0, 1]. `zero` is
-    added to the colour, not to the number: 0.5 shows signed numbers around a middle grey. The
-    pixel `marked` is framed.
+    A picture is (row, column) numbers in grey or (row, column, 3) colours, in [0, 1]. What `zeros`
+    has for it is added to the colour, not to the number: 0.5 shows signed numbers around a middle
+    grey. The pixel `marked` is framed.
     """
-    numbers = _as_picture(values, title)
-    rows, columns = numbers.shape[:2]
-    shift, cell = float(zero), side / max(rows, columns)
-    flat: list[Any] = short_numbers(numbers)
-    if numbers.ndim == 3:
-        flat = [None if None in pixel else pixel for pixel in zip(*[iter(flat)] * 3, strict=True)]
-    return Cells(
-        clean(title, 60),
-        ([f"row {i}" for i in range(rows)], [f"column {i}" for i in range(columns)]),
-        flat,
-        -shift,
-        1.0 - shift,
-        "colours" if numbers.ndim == 3 else "grey",
-        (cell, cell),
-        marked=() if marked is None else (marked,),
-    )
+    drawn = []
+    for title, values in pictures.items():
+        numbers = _as_picture(values, title)
+        rows, columns = numbers.shape[:2]
+        shift, cell = float(zeros.get(title, 0.0)), side / max(rows, columns)
+        flat: list[Any] = short_numbers(numbers)
+        if numbers.ndim == 3:
+            pixels = zip(*[iter(flat)] * 3, strict=True)
+            flat = [None if None in pixel else pixel for pixel in pixels]
+        cells = Cells(
+            clean(title, 60),
+            ([f"row {i}" for i in range(rows)], [f"column {i}" for i in range(columns)]),
+            flat,
+            -shift,
+            1.0 - shift,
+            "colours" if numbers.ndim == 3 else "grey",
+            (cell, cell),
+            marked=() if marked is None else (marked,),
+        )
+        drawn.append(cells)
+    return drawn
 
 
 def overlay_cells(
@@ -274,13 +279,10 @@ def overlay_cells(
     shares = _TINT * np.sqrt(np.clip(wide / (maps.max() or 1.0), 0.0, 1.0))[..., None]
     tint = np.array(theme.rgb(theme.accent.dark)) / 255
     tinted = (1 - shares) * grey[..., None] + shares * tint
+    pictures = picture_cells(dict(zip(titles, tinted, strict=True)), side=side)
     return [
-        replace(
-            picture_cells(pixels, title, side=side),
-            hovered=short_numbers(weight),
-            note="weight of its patch",
-        )
-        for pixels, weight, title in zip(tinted, wide, titles, strict=True)
+        replace(cells, hovered=short_numbers(weight), note="weight of its patch")
+        for cells, weight in zip(pictures, wide, strict=True)
     ]
 
 

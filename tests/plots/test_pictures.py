@@ -21,11 +21,7 @@ from tests.plots.drawn import HOSTILE, is_neutral, texts
 
 
 def pictures(panels, zero=None, marked=None):
-    shown = [
-        picture_cells(values, title, zero=(zero or {}).get(title, 0.0), marked=marked)
-        for title, values in panels.items()
-    ]
-    return cells_figure(shown, across=2)
+    return cells_figure(picture_cells(panels, zeros=zero or {}, marked=marked), across=2)
 
 
 def test_pixels_are_drawn_as_they_are_and_clipped():
@@ -60,21 +56,21 @@ def test_overlay_cells_tints_patches_and_says_their_weights():
     assert hover[6] == "a · row 2, column 0<br>weight of its patch <b>0.25</b>"
     np.testing.assert_allclose(brighter.numbers[6], 0.25 + 0.75 * orange, atol=1e-6)
     (untinted,) = overlay_cells(grey, weights[:1] * 0, ["a"])
-    assert untinted.hovered == [0.0] * 12 and untinted.numbers[0] == [0.0] * 3
+    assert untinted.hovered == [0.0] * 12 and untinted.numbers[0] == (0.0,) * 3
     with pytest.raises(ShapeError, match="do not divide"):
         overlay_cells(grey, torch.ones(1, 3, 2), ["a"])
 
 
 def test_pictures_for_the_browser():
     grey = np.array([[0.0, 0.5, 1.0], [-3.0, 7.0, np.nan]])
-    cells = picture_cells(grey, "a", zero=0.5, marked=(1, 2), side=210)
+    (cells,) = picture_cells({"a": grey}, zeros={"a": 0.5}, marked=(1, 2), side=210)
     assert cells.numbers == [0, 0.5, 1, -3, 7, None] and cells.scale == "grey"
     assert (cells.low, cells.high) == (-0.5, 0.5)  # a zero of its own moves the colour alone
     assert cells.cell == (70.0, 70.0) and cells.marked == ((1, 2),)
     assert cells.names == (["row 0", "row 1"], ["column 0", "column 1", "column 2"])
     colours = np.arange(18.0).reshape(2, 3, 3)
     colours[0, 1, 2] = np.nan
-    cells = picture_cells(torch.tensor(colours), "b")
+    (cells,) = picture_cells({"b": torch.tensor(colours)})
     assert cells.scale == "colours"
     assert cells.numbers == [
         (0, 1, 2),
@@ -85,7 +81,7 @@ def test_pictures_for_the_browser():
         (15, 16, 17),
     ]
     with pytest.raises(ArgumentError, match="64 x 64"):
-        picture_cells(np.zeros((65, 1)), "c")
+        picture_cells({"c": np.zeros((65, 1))})
 
 
 def test_titles_are_no_markup():

@@ -148,11 +148,10 @@ def at_pixel(
     tensor([0., 0., 0., 0., 1., 1., 0., 1., 1.])
     """
     layer, x, mask = _prepared(picture, kernel, alpha, border)
-    rows, columns = picture.shape[:2]
-    i = row * columns + column
+    i = row * picture.shape[1] + column
     attention = layer(x[i : i + 1], x, mask=mask[:, i : i + 1])
     parts = layer.head_output(attention.z)[:, 0, : len(kernel)]
-    return Pixel(attention.pattern.reshape(-1, rows, columns), attention.z[:, 0], parts)
+    return Pixel(attention.pattern[:, 0].unflatten(-1, picture.shape[:2]), attention.z[:, 0], parts)
 
 
 def _prepared(

@@ -124,12 +124,9 @@ def _both(choices: Choices, setup: Setup, heads: str, exact: Output, ours: Outpu
     factor = 10.0 ** math.floor(-math.log10(largest)) if largest > 0 else 1.0
     signed = abs(float(setup.kernel.sum())) < 0.1 and float(exact.min()) < 0
     times = f" × {factor:,.0f}" if factor > 1 else ""
-    panels = (
-        ("Picture", setup.picture, 0.0),
-        ("Conv2d", exact, signed / 2),
-        (heads, ours, signed / 2),
-        (f"Difference{times}", difference * factor, 0.0),
-    )
+    pictures = {"Picture": setup.picture, "Conv2d": exact, heads: ours}
+    pictures[f"Difference{times}"] = difference * factor
+    zeros = dict.fromkeys(("Conv2d", heads), signed / 2)
     side = 160 if look.phone() else 190
 
     def choose(row: int, column: int) -> None:
@@ -139,10 +136,7 @@ def _both(choices: Choices, setup: Setup, heads: str, exact: Output, ours: Outpu
     scale = TEXTS("scale.signed" if signed else "scale.clipped")
     charts.cells(
         choices.key("both"),
-        [
-            picture_cells(values, title, zero=zero, marked=setup.pixel, side=side)
-            for title, values, zero in panels
-        ],
+        picture_cells(pictures, zeros=zeros, marked=setup.pixel, side=side),
         across=2,
         on_click=choose,
         table=convolution.pixels(setup.picture, exact, ours),
@@ -204,7 +198,7 @@ def _learning(choices: Choices) -> None:
     """Draw what both learn from few and from many pictures."""
     cover = TEXTS.predict(choices, "data")
     examples, _ = strokes.draw(len(strokes.CLASSES), seed=1)
-    drawn = list(map(partial(picture_cells, side=110), examples, strokes.CLASSES))
+    drawn = picture_cells(dict(zip(strokes.CLASSES, examples, strict=True)), side=110)
     number_tables(drawn, dark=look.dark(), key=choices.key("strokes"), across=len(drawn))
     seed = TEXTS.choose(choices, "learnseed")
     total = strokes.STEPS * len(strokes.COUNTS) * len(strokes.KINDS)
