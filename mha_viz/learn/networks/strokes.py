@@ -86,6 +86,7 @@ class Heads(nn.Module):
 
 
 KINDS: dict[str, type[nn.Module]] = {"convolution": Convolution, "heads": Heads}
+TOTAL_STEPS = STEPS * len(COUNTS) * len(KINDS)
 
 
 class Learned(NamedTuple):

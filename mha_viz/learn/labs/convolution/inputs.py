@@ -59,10 +59,8 @@ def full_kernel(numbers: Numbers, size: int, channels: int) -> Kernel:
     >>> full_kernel(((2.0,),), 1, 1).shape, full_kernel(kernel_numbers("blur", 3), 3, 3).shape
     (torch.Size([1, 1, 1, 1]), torch.Size([3, 3, 3, 3]))
     """
-    kernel = torch.tensor(numbers, dtype=torch.float32)
-    if size == 1:
-        return kernel[:, :, None, None]
-    return torch.eye(channels)[:, :, None, None] * kernel
+    kernel, colours = torch.tensor(numbers), torch.eye(channels)
+    return kernel[:, :, None, None] if size == 1 else colours[:, :, None, None] * kernel
 
 
 def as_channels(colours: Float[np.ndarray, "row column 3"], colour: bool) -> Picture:

@@ -40,10 +40,9 @@ def tokens(picture: Picture, width: int | None = None) -> Float[Tensor, "pixel d
             [ 1.,  0.,  0.,  0.,  1.],
             [ 1.,  0.,  1.,  1.,  1.]])
     """
-    rows, columns, channels = picture.shape
-    row = torch.arange(rows, dtype=picture.dtype) - (rows - 1) / 2
-    column = torch.arange(columns, dtype=picture.dtype) - (columns - 1) / 2
-    position = torch.cartesian_prod(row, column)
+    channels = picture.shape[-1]
+    sides = (torch.arange(n, dtype=picture.dtype) - (n - 1) / 2 for n in picture.shape[:2])
+    position = torch.cartesian_prod(*sides)
     colours = F.pad(picture.reshape(-1, channels), (0, (width or channels) - channels))
     square = (position**2).sum(-1, keepdim=True)
     return torch.cat([colours, position, square, torch.ones_like(square)], -1)
@@ -224,10 +223,8 @@ def compare(
     measured, norm = largest_difference(ours, exact), float(kernel.abs().sum((1, 2, 3)).max())
     extent = picture.amax((0, 1)) - picture.amin((0, 1))
     bound = float((kernel.abs().sum((2, 3)) @ extent).max()) * leak(alpha)
-    rounding, is_rounding = (
-        norm * torch.finfo(torch.float32).eps,
-        measured <= _ROUNDING * max(norm, 1.0),
-    )
+    rounding = norm * torch.finfo(torch.float32).eps
+    is_rounding = measured <= _ROUNDING * max(norm, 1.0)
     return Difference(alpha, measured, bound, rounding, is_rounding, float(exact.abs().max()))
 
 
@@ -250,8 +247,8 @@ def pixels(picture: Picture, exact: Output, ours: Output) -> pd.DataFrame:
     """Return a row for each pixel, with the numbers of each channel in picture and outputs."""
     colours = ("",) if exact.shape[2] == 1 else (" red", " green", " blue")
     columns = [kind + colour for kind in ("picture", "Conv2d", "attention") for colour in colours]
-    rows, wide, _ = exact.shape
-    positions = pd.MultiIndex.from_product([range(rows), range(wide)], names=["row", "column"])
+    sides = [range(side) for side in exact.shape[:2]]
+    positions = pd.MultiIndex.from_product(sides, names=["row", "column"])
     numbers = torch.cat([picture, exact, ours], -1).flatten(0, 1).numpy()
     return pd.DataFrame(numbers, positions, columns).reset_index()
 

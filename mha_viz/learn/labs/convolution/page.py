@@ -91,9 +91,8 @@ def _setup(choices: Choices) -> Setup:
         edited = f"{preset}{size}{'rgb' * is_tint}"
         numbers = layout.editor(choices, edited, grid, most=99.0, step=None, cell=64)
         border = TEXTS.choose(choices, "border")
-    read = integer(0, convolution.MAX_SIDE - 1)  # a click, a slider or a link chooses a pixel
-    row, column = (
-        min(choices.get(axis, length // 2, read), length - 1)
+    row, column = (  # a click, a slider or a link chooses a pixel
+        min(choices.get(axis, length // 2, integer(0, convolution.MAX_SIDE - 1)), length - 1)
         for axis, length in zip(("row", "column"), picture.shape, strict=False)
     )
     values = {"source": source, "preset": TEXTS(f"controls.{presets}.options.{preset}")}
@@ -123,9 +122,8 @@ def _both(choices: Choices, setup: Setup, heads: str, exact: Output, ours: Outpu
     largest = float(difference.max())
     factor = 10.0 ** math.floor(-math.log10(largest)) if largest > 0 else 1.0
     signed = abs(float(setup.kernel.sum())) < 0.1 and float(exact.min()) < 0
-    times = f" × {factor:,.0f}" if factor > 1 else ""
     pictures = {"Picture": setup.picture, "Conv2d": exact, heads: ours}
-    pictures[f"Difference{times}"] = difference * factor
+    pictures[f"Difference × {factor:,.0f}" if factor > 1 else "Difference"] = difference * factor
     zeros = dict.fromkeys(("Conv2d", heads), signed / 2)
     side = 160 if look.phone() else 190
 
@@ -174,8 +172,9 @@ def _one_pixel(choices: Choices, setup: Setup, exact: float) -> None:
         TEXTS.markdown("sum.heading", colour=" (red)" if setup.picture.shape[-1] > 1 else "")
         parts = ("heads see", gathered), ("kernel", kernel), ("they add", gathered * kernel)
         see, times, add = (charts.matrix_formula(values, title) for title, values in parts)
-        line = r"\\[4pt]"
-        st.latex(rf"\begin{{gathered}} {see} {line} \odot {times} {line} = {add} \end{{gathered}}")
+        st.latex(
+            rf"\begin{{gathered}} {see} \\[4pt] \odot {times} \\[4pt] = {add} \end{{gathered}}"
+        )
         TEXTS.markdown("sum.total", sum=pixel.parts[:, 0].sum(), exact=exact)
 
 
@@ -201,8 +200,7 @@ def _learning(choices: Choices) -> None:
     drawn = picture_cells(dict(zip(strokes.CLASSES, examples, strict=True)), side=110)
     number_tables(drawn, dark=look.dark(), key=choices.key("strokes"), across=len(drawn))
     seed = TEXTS.choose(choices, "learnseed")
-    total = strokes.STEPS * len(strokes.COUNTS) * len(strokes.KINDS)
-    run = LabRun(partial(strokes.learn, seed=seed), (seed,), total, STORED[0])
+    run = LabRun(partial(strokes.learn, seed=seed), (seed,), strokes.TOTAL_STEPS, STORED[0])
     learned = offer_run(choices, run, label="Train both")
     if learned is None:
         TEXTS.caption("learned.wait", counts=", ".join(map(str, strokes.COUNTS)), task=strokes)

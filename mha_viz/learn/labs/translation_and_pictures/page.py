@@ -127,7 +127,7 @@ def _digit(choices: Choices, learned: Reading) -> None:
     patches = (-1, *(digits.SIDE // digits.PATCH,) * 2)
     charts.cells(
         choices.key("overlays"),
-        overlay_cells(picture, weights.to_numpy().reshape(patches), weights.index, side=136),
+        overlay_cells(picture, weights.to_numpy().reshape(patches), list(weights.index), side=136),
         table=table,
         **TEXTS.figure("overlays-figure", digit=digit, which=number, layer=layer),
     )
