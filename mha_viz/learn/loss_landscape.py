@@ -1,14 +1,15 @@
 """The loss of a network around its weights: ends of the Hessian's spectrum, and a plane."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 import torch
 from jaxtyping import Float
-from torch import Tensor
+from torch import Tensor, nn
 
 from mha_viz.errors import ArgumentError
+from mha_viz.learn.training import split_by_name
 
 Loss = Callable[[Float[Tensor, " weight"]], Float[Tensor, ""]]  # of all weights as one vector
 N_PRODUCTS = 30  # Hessian-vector products: the ends of the spectrum are found soon
@@ -182,6 +183,26 @@ def plane(
             on_step(i + 1)
     share = float((path @ axes).square().sum() / moved.square().sum().clamp(min=1e-300))
     return Plane(x, y, losses.view(len(y), len(x)), path, min(share, 1.0))
+
+
+def random_directions(
+    network: nn.Module, end: Float[Tensor, " weight"], by_row: Collection[str] = ()
+) -> Float[Tensor, "2 weight"]:
+    """Draw two random directions, each filter as long as that of the weights.
+
+    A filter is what makes one number: a column of a matrix, and a row of the embeddings `by_row`.
+    So planes of different networks can be compared.
+
+    Source: Li et al. 2018, section 4.
+    """
+    random = torch.Generator().manual_seed(0)
+    drawn = [torch.randn(len(end), generator=random, dtype=torch.float64) for _ in range(2)]
+    directions, ends = torch.stack(drawn), split_by_name(network, end)
+    for direction in directions:
+        for name, part in split_by_name(network, direction).items():  # which are its own parts
+            axis = -1 if name in by_row else -2
+            part *= ends[name].norm(dim=axis, keepdim=True) / part.norm(dim=axis, keepdim=True)
+    return directions
 
 
 def _principal(moved: Float[Tensor, "snapshot weight"]) -> Float[Tensor, "2 weight"]:

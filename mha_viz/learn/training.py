@@ -163,3 +163,14 @@ def with_weights(network: N, weights: Float[Tensor, " weight"]) -> N:
     """
     nn.utils.vector_to_parameters(weights, network.to(weights.dtype).parameters())
     return network.eval()
+
+
+def split_by_name(network: nn.Module, vector: Float[Tensor, " weight"]) -> dict[str, Tensor]:
+    """Split one vector into parts of the names and shapes that a network's parameters have.
+
+    >>> {name: part.shape for name, part in split_by_name(nn.Linear(2, 1), torch.ones(3)).items()}
+    {'weight': torch.Size([1, 2]), 'bias': torch.Size([1])}
+    """
+    named = dict(network.named_parameters())
+    parts = vector.split([weight.numel() for weight in named.values()])
+    return {k: part.view_as(named[k]) for k, part in zip(named, parts, strict=True)}

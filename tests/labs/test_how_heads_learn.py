@@ -7,7 +7,8 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from mha_viz.learn.labs.how_heads_learn import film as lab
+from mha_viz.learn.networks import induction_transformer as lab
+from mha_viz.learn.training import with_weights
 from tests.making.comparing import close, near
 
 
@@ -39,12 +40,12 @@ def test_the_model_is_causal_and_what_two_plain_layers_are():
 
 @pytest.mark.slow
 def test_induction_is_learned_in_the_second_layer(film):
-    assert film.accuracy[-1] > 0.9 and film.loss[-1] < 0.3
+    assert film.numbers["accuracy"][-1] > 0.9 and film.numbers["loss"][-1] < 0.3
     assert film.formed is not None and film.best_head[0] == 1
-    scores = torch.stack(film.scores["induction"])
+    scores = film.numbers["induction"]
     assert scores[-1, 1].max() > 0.7 and scores[:, 0].max() < 0.2
     # the first layer passes on what came before
-    before = torch.stack(film.scores["previous_token"])[:, 0].amax(-1)
+    before = film.numbers["previous"][:, 0].amax(-1)
     assert before[-1] > 2 * before[0]
 
 
@@ -57,18 +58,19 @@ def test_gradients_and_updates_are_those_of_the_step(short):
     known = torch.arange(1, lab.N_CTX)[None] >= period
     loss = losses[known].mean()
     loss.backward()
-    assert short.loss[0] == near(float(loss.detach()))
+    numbers = {name: values[0] for name, values in short.numbers.items()}
+    assert float(numbers["loss"]) == near(float(loss.detach()))
     for layer in range(2):
         for head in range(2):
             grad = model.layers[layer].W_Q.grad[head]
-            assert float(short.head_gradient[0][layer, head]) == pytest.approx(
+            assert float(numbers["gradient"][layer, head]) == pytest.approx(
                 float(grad.norm()), rel=1e-4
             )
     # Adam's first step is the rate (warm-up: 1/50 of it) for every entry
     for layer in range(2):
         weight = model.layers[layer].W_Q[0].detach()
         expected = 0.01 / 50 * math.sqrt(weight.numel()) / float(weight.norm())
-        assert float(short.update[0][layer, 0]) == pytest.approx(expected, rel=0.02)
+        assert float(numbers["update"][layer, 0]) == pytest.approx(expected, rel=0.02)
 
 
 def test_plain_sgd_takes_eta_times_the_gradient_from_every_weight():
@@ -76,7 +78,7 @@ def test_plain_sgd_takes_eta_times_the_gradient_from_every_weight():
     # each step by hand, in float32: the pictures' weights are from before their step
     weights = list(found.weights.values())
     for before, after, step in zip(weights, weights[1:], range(20), strict=False):
-        model = lab.restore(2, before)
+        model = with_weights(lab.TinyTransformer(2, torch.Generator()), before)
         random = torch.Generator().manual_seed(3)
         lab.TinyTransformer(2, random)  # takes as many random numbers as the one that was trained
         for _ in range(step + 1):
@@ -84,11 +86,10 @@ def test_plain_sgd_takes_eta_times_the_gradient_from_every_weight():
         lab.loss_of(model, texts)[0].backward()
         expected = torch.cat([(w - 0.5 * w.grad).flatten() for w in model.parameters()])
         close(after, expected)
-    assert max(found.off_rule) < 2e-7 and set(found.rates) == {0.5}
-    for row in (0, 7, -1):
-        before, gradient, after = found.entry[row].double().unbind(-1)
-        torch.testing.assert_close(before - 0.5 * gradient, after, rtol=0, atol=2e-7)
-        assert float(gradient.abs().min()) > 0
+    assert found.numbers["off_rule"].max() < 2e-7 and (found.numbers["rate"] == 0.5).all()
+    before, gradient, after = found.numbers["entry"].double().unbind(-1)
+    torch.testing.assert_close(before - 0.5 * gradient, after, rtol=0, atol=2e-7)
+    assert float(gradient.abs().min()) > 0
 
 
 def test_two_batches_tell_the_squared_gradient_without_what_chance_adds(short):
@@ -105,7 +106,7 @@ def test_two_batches_tell_the_squared_gradient_without_what_chance_adds(short):
     alone = np.mean([float(g.square().sum()) for g in small])
     pairs = np.mean([float(a @ b) for a, b in zip(small[::2], small[1::2], strict=True)])
     assert alone > 1.3 * true and pairs == pytest.approx(true, rel=0.15)
-    assert short.squared[0] == pytest.approx(true, rel=0.3)
+    assert float(short.numbers["squared"][0]) == pytest.approx(true, rel=0.3)
 
 
 @pytest.mark.parametrize("step", [6, 60, 200])  # the first is below the fewest of a film

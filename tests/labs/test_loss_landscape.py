@@ -8,11 +8,12 @@ import torch
 
 from mha_viz.errors import ArgumentError
 from mha_viz.learn import loss_landscape as lab
-from mha_viz.learn.labs.how_heads_learn import film as learning
 from mha_viz.learn.labs.how_heads_learn import numbers
+from mha_viz.learn.networks import induction_transformer as learning
+from mha_viz.learn.training import split_by_name, with_weights
 from tests.making.comparing import close, near
 
-LOSS = partial(numbers.loss_at, 2)
+LOSS = partial(learning.loss_at, 2)
 
 
 @pytest.fixture(scope="module")
@@ -22,7 +23,7 @@ def weights():
 
 def test_new_layers_have_weights_of_xavier():
     model = learning.TinyTransformer(2, torch.Generator().manual_seed(0))
-    for weight in (w for layer in model.attention for w in layer.parameters()):
+    for weight in (w for layer in model.layers for w in layer.parameters()):
         assert float(weight.std()) == pytest.approx(1 / 8, rel=0.05)  # 1 / √d_model
         assert float(weight.abs().max()) <= 3**0.5 / 8
 
@@ -68,7 +69,7 @@ def test_curvature_is_that_of_the_loss(weights):
     # what products with the Hessian say, the loss itself says
     assert found.measured == pytest.approx((found.largest, found.smallest), rel=2e-3)
     assert max(found.unsure) < 0.05 * found.largest and found.largest > 0 > found.smallest
-    model = learning.restore(2, weights[-1].double())
+    model = with_weights(learning.TinyTransformer(2, torch.Generator()), weights[-1].double())
     texts = learning.repeat_tokens(32, learning.PERIODS, torch.Generator().manual_seed(2**33))
     loss = learning.loss_of(model, texts)[0]
     gradient = torch.autograd.grad(loss, list(model.parameters()))
@@ -76,11 +77,16 @@ def test_curvature_is_that_of_the_loss(weights):
     assert found.loss == pytest.approx(float(loss.detach()))
 
 
+def _directions(end):
+    model = learning.TinyTransformer(2, torch.Generator())
+    return lab.random_directions(model, end, learning.EMBEDDINGS)
+
+
 def _across(weights, kind):
-    return None if kind == "path" else numbers.random_directions(2, weights[-1].double())
+    return None if kind == "path" else _directions(weights[-1].double())
 
 
-@pytest.mark.parametrize("kind", numbers.KINDS)
+@pytest.mark.parametrize("kind", numbers.PLANES)
 def test_the_plane_goes_through_the_end_and_has_the_loss_there(weights, kind):
     done, loss_of = [], LOSS
     found = lab.plane(loss_of, weights, _across(weights, kind), done.append, side=5)
@@ -116,9 +122,9 @@ def test_the_path_lies_in_its_own_plane_and_hardly_in_a_random_one(weights):
 
 def test_random_directions_are_as_long_as_the_weights_filter_by_filter(weights):
     end = weights[-1].double()
-    model = learning.restore(2, end)
-    one, two = (learning.split_by_name(model, v) for v in numbers.random_directions(2, end))
-    for name, weight in learning.split_by_name(model, end).items():
+    model = learning.TinyTransformer(2, torch.Generator())
+    one, two = (split_by_name(model, direction) for direction in _directions(end))
+    for name, weight in split_by_name(model, end).items():
         axis = -1 if name in ("embed", "position") else -2
         for direction in (one, two):
             close(direction[name].norm(dim=axis), weight.norm(dim=axis))

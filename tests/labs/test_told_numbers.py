@@ -49,7 +49,7 @@ def test_chance_of_lab_14_is_that_of_its_stored_run() -> None:
 
 def test_induction_of_lab_9_rises_as_it_says() -> None:
     film = read(learning.FILM)
-    best = [float(score.max()) for score in film.scores["induction"]]
+    best = film.numbers["induction"].amax((1, 2)).tolist()
     low, high = told(learning, "sudden.because", r"below ([\d.]+) after .* above ([\d.]+)\n?.*half")
     assert best[len(best) // 4] < low and best[len(best) // 2] > high
     assert f"below {low:g}" in " ".join(BY_KEY["how-heads-learn"].learned)

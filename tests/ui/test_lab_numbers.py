@@ -289,7 +289,7 @@ def test_how_heads_learn_shows_its_stored_run_and_no_other_until_it_is_trained()
     key, folds = "how-heads-learn", dict.fromkeys(("one-step", "decay", "curvature"), "1")
     app = lab(key, "curves", "landscape-figure", landscape="1", **folds)
     text = check(app)
-    scores = [float(score[1, 0]) for score in read(learning_heads.FILM).scores["induction"]]
+    scores = read(learning_heads.FILM).numbers["induction"][:, 1, 0].tolist()
     assert list(table(app, "step", "L1 H0")["L1 H0"]) == near(scores)
     assert format_number(read(learning_heads.CURVATURE).smallest) in text
     for kind in learning_heads.PLANES:
