@@ -1,5 +1,6 @@
 """Learn: the list of labs, and the page that each of them is drawn on."""
 
+from base64 import b64encode
 from collections.abc import Callable
 from functools import cache
 from importlib import import_module
@@ -43,7 +44,7 @@ def index() -> None:
         for lab in LABS:
             # The style sheet makes all of the card lead to the lab.
             with st.container(border=True, gap="xxsmall", key=f"lab-card-{lab.key}"):
-                st.image(picture(lab, dark=look.dark()), alt=lab.picture.alt)
+                st.image(_picture(lab, dark=look.dark()), alt=lab.picture.alt)
                 label = f"**{LABS.index(lab) + 1}. {lab.title}**"
                 st.page_link(pages[lab.address], label=label)
                 st.caption(f"{lab.about} {layout.plan(lab)}")
@@ -89,9 +90,13 @@ def _routes() -> None:
 
 
 @cache
-def picture(lab: Lab, *, dark: bool) -> bytes:
-    """Read the PNG file of the lab's most telling figures, in the colours of a page."""
-    return (FOLDER / f"{lab.key}-{'dark' if dark else 'light'}.png").read_bytes()
+def _picture(lab: Lab, *, dark: bool) -> str:
+    """Read the PNG file of the lab's most telling figures, in the colours of a page, as an address.
+
+    Streamlit forgets a file as soon as its page runs again, and a slow browser asks for it later.
+    """
+    data = (FOLDER / f"{lab.key}-{'dark' if dark else 'light'}.png").read_bytes()
+    return f"data:image/png;base64,{b64encode(data).decode()}"
 
 
 def page(lab: Lab) -> Callable[[], None]:

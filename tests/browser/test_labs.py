@@ -36,6 +36,9 @@ def test_learn_leads_to_a_lab_from_its_question_to_the_steps_of_another(
     expect(page.locator("[class*=st-key-lab-card-]")).to_have_count(len(LABS))
     picture = page.locator(".st-key-lab-card-soft-lookup img")
     picture.scroll_into_view_if_needed()
+    # A file would be forgotten by the page's next run, before a slow browser asks for it.
+    expect(picture).to_have_attribute("src", re.compile("^data:image/png"))
+    assert picture.evaluate("async (image) => { await image.decode(); return image.naturalWidth }")
     box = picture.bounding_box()  # the whole card is a link: a click anywhere leads there
     assert box
     with next_run(page):
