@@ -15,9 +15,10 @@ import mha_viz as mv
 from mha_viz.core.metrics.units import interval, jackknife
 from mha_viz.corpus.query.comparison import compare_with_random
 from mha_viz.corpus.sources.source import Source, open_source
-from mha_viz.corpus.statistics.intervals import N_UNITS, UnitSums
+from mha_viz.corpus.statistics.intervals import N_UNITS, Moments, UnitSums
 from mha_viz.errors import SourceError
 from tests.corpus.small_studies import LINES
+from tests.making.comparing import near
 from tests.making.trees import conllu
 
 AUTHORS = ["Ann", "Bo", "", "Ann", None, "Bo", "Cy"]
@@ -189,6 +190,17 @@ def test_shards_add_up_to_the_same_bits() -> None:
     values, units = rng.random((60, 3)), rng.integers(0, 17, 60)
     ours, theirs = (_interval(values, cuts, units) for cuts in ((), (7, 20, 21)))
     assert np.array_equal(ours, theirs)
+
+
+def test_moments_of_parts_are_those_of_all_texts() -> None:
+    values = np.random.default_rng(0).normal(7, 3, (13, 5))
+    values[:5] += 11  # parts with means far apart
+    values[2, 1] = np.nan
+    moments = Moments.empty(5)
+    for part in (values[:5], values[5:]):
+        moments.add(part)
+    assert moments.std == near(np.nanstd(values, axis=0, ddof=1))
+    assert moments.mean == near(np.nanmean(values, axis=0))
 
 
 def test_more_units_than_are_kept_apart_take_turns() -> None:
