@@ -7,6 +7,7 @@ import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
+from mha_viz.errors import ArgumentError
 from mha_viz.learn.labs.convolution import differences, inputs
 from mha_viz.learn.labs.convolution import numbers as convolution
 from mha_viz.learn.networks import strokes
@@ -156,6 +157,12 @@ def test_the_heads_can_be_the_convolution():
         :, 1:-1, 1:-1
     ]  # borders are the lab's own part
     close(inside, exact[:, 1:-1, 1:-1])
+
+
+@pytest.mark.parametrize(("counts", "n_steps"), [((), 2), ((4, 3), 2), ((4_097,), 2), ((4,), 0)])
+def test_a_training_without_pictures_or_steps_is_refused(counts, n_steps):
+    with pytest.raises(ArgumentError, match="4 to 4,096 pictures"):
+        strokes.learn(counts, n_steps=n_steps)
 
 
 @pytest.mark.extended

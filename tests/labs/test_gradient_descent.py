@@ -37,6 +37,7 @@ def test_gradients_that_shrink_too_slowly_break_it(power):
 def test_the_rule_itself_keeps_it_and_a_few_numbers_tell_nothing():
     assert bound(TIMES, TIMES.double() ** -0.5).exceeded is None
     assert bound(torch.arange(1, 13), torch.ones(12)) is None
+    assert bound(TIMES[:0], torch.ones(0)) is None
 
 
 @pytest.mark.parametrize("n_heads", [1, 2, 4, 8])

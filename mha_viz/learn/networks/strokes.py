@@ -12,6 +12,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from mha_viz.core.attention.dot_product import softmax
+from mha_viz.errors import ArgumentError
 from mha_viz.learn.training import accuracy, train, weights_of
 
 SIDE = 8  # pixels
@@ -131,10 +132,13 @@ def learn(
     """Train both kinds, with as many steps each, on few and on many pictures.
 
     Args:
-        counts: pictures to learn from, 4 at least.
+        counts: pictures to learn from, each in 4..4,096.
         seed: of pictures, of the numbers to begin with, and of what each step sees.
-        n_steps: of Adam for each.
+        n_steps: of Adam for each, 1..5,000.
         on_step: called with the number of steps done in all, now and then.
+
+    Raises:
+        ArgumentError: no counts, or numbers outside of that.
 
     Source: Cordonnier et al. 2020 for heads as a convolution; that attention needs more pictures
     than a convolution Dosovitskiy et al. 2021, section 4.3.
@@ -142,6 +146,10 @@ def learn(
     >>> learn([4], n_steps=2).parameters
     {'convolution': 116, 'heads': 2141}
     """
+    if not counts or not all(4 <= n <= 4_096 for n in counts) or not 1 <= n_steps <= 5_000:
+        raise ArgumentError(
+            f"Take 4 to 4,096 pictures and 1 to 5,000 steps, got {tuple(counts)} and {n_steps}."
+        )
     test_set = draw(N_UNSEEN, N_UNSEEN + seed)
     rows: list[dict[str, float]] = [{"pictures": count} for count in counts]
     networks: dict[str, nn.Module] = {}

@@ -86,7 +86,7 @@ def bound(steps: Int[Tensor, " step"], squared: Float[Tensor, " step"]) -> Bound
     """
     times = steps.numpy() + 1
     roots, mean = np.sqrt(times), squared.double().numpy().cumsum() / np.arange(1, len(times) + 1)
-    growth, half = roots * mean, times[-1] / 2
+    growth, half = roots * mean, times.max(initial=0) / 2
     early, late = (times >= FIRST_STEP) & (times <= half), times > max(half, FIRST_STEP)
     if min(early.sum(), late.sum()) < 4:
         return None
