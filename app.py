@@ -31,7 +31,7 @@ if __name__ != "__main__":
 else:
     st.set_page_config(
         page_title="mha_viz",
-        page_icon=str(look.ICON),  # a file: named icons and emoji are fetched from elsewhere
+        page_icon=look.ICON,  # named icons and emoji are fetched from elsewhere
         layout="wide",
         initial_sidebar_state=256,
         menu_items={"About": "mha_viz: see and measure every attention head."},

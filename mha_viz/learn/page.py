@@ -1,6 +1,5 @@
 """Learn: the list of labs, and the page that each of them is drawn on."""
 
-from base64 import b64encode
 from collections.abc import Callable
 from functools import cache
 from importlib import import_module
@@ -19,6 +18,7 @@ from mha_viz.ui.run.page_lock import one_thread
 from mha_viz.ui.state.session import session
 from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.messages import notices
+from mha_viz.web.labels import png_address
 
 FOLDER = Path(__file__).with_name("frame") / "pictures"  # by docs/make_lab_pictures.py
 SIZE = (360, 200)  # pixels; a narrow card shows a picture smaller, and none shows it larger
@@ -95,8 +95,7 @@ def _picture(lab: Lab, *, dark: bool) -> str:
 
     Streamlit forgets a file as soon as its page runs again, and a slow browser asks for it later.
     """
-    data = (FOLDER / f"{lab.key}-{'dark' if dark else 'light'}.png").read_bytes()
-    return f"data:image/png;base64,{b64encode(data).decode()}"
+    return png_address((FOLDER / f"{lab.key}-{'dark' if dark else 'light'}.png").read_bytes())
 
 
 def page(lab: Lab) -> Callable[[], None]:

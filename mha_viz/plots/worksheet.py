@@ -1,6 +1,5 @@
 """HTML pages without a network: heads beside each other, and a sheet of tasks."""
 
-import base64
 import html
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,7 +10,7 @@ import pandas as pd
 
 from mha_viz.web import theme
 from mha_viz.web.browser import style
-from mha_viz.web.labels import clean, html_text
+from mha_viz.web.labels import clean, html_text, png_address
 from mha_viz.web.standalone import NO_SCRIPT, document
 from mha_viz.web.theme import format_number
 
@@ -84,8 +83,7 @@ def _blank(name: str) -> str:
 
 
 def _picture(png: bytes, alt: str) -> str:
-    code = base64.b64encode(png).decode("ascii")
-    return f'<img src="data:image/png;base64,{code}" alt="{_text(alt)}">'
+    return f'<img src="{png_address(png)}" alt="{_text(alt)}">'
 
 
 class HeadCard(NamedTuple):
@@ -101,9 +99,8 @@ def board_html(heads: Sequence[HeadCard], link: str = "") -> str:
     """Return one HTML document that needs no network; `link` is the board's address in the app."""
     parts = [f"<h1>{_TITLE}</h1>\n<main>"]
     for i, head in enumerate(heads, 1):
-        data, title = base64.b64encode(head.picture).decode(), html_text(head.title)
-        picture = f'<img src="data:image/png;base64,{data}" alt="Attention weights of {title}">'
-        parts.append(f"<article><h2>{i}. {title}</h2>\n{picture}")
+        picture = _picture(head.picture, f"Attention weights of {head.title}")
+        parts.append(f"<article><h2>{i}. {html_text(head.title)}</h2>\n{picture}")
         parts += [f"<p><b>{key}:</b> {html_text(text)}</p>" for key, text in head.lines.items()]
         parts.append("</article>")
     numbers = {f"{i}. {head.title}": head.numbers for i, head in enumerate(heads, 1)}

@@ -3,6 +3,7 @@
 Tokens are untrusted text.
 """
 
+import base64
 import html
 import re
 import textwrap
@@ -38,6 +39,15 @@ def html_text(text: str) -> str:
     '&lt;b&gt;\ufffd'
     """
     return html.escape(drawable(text))
+
+
+def png_address(png: bytes) -> str:
+    """Return a PNG file as an address that holds it, for pages that fetch no picture.
+
+    >>> png_address(b"abc")
+    'data:image/png;base64,YWJj'
+    """
+    return f"data:image/png;base64,{base64.b64encode(png).decode('ascii')}"
 
 
 def clean(label: str, limit: int = MAX_LABEL) -> str:

@@ -37,7 +37,9 @@ def test_learn_leads_to_a_lab_from_its_question_to_the_steps_of_another(
     picture = page.locator(".st-key-lab-card-soft-lookup img")
     picture.scroll_into_view_if_needed()
     # A file would be forgotten by the page's next run, before a slow browser asks for it.
-    expect(picture).to_have_attribute("src", re.compile("^data:image/png"))
+    in_page = re.compile("^data:image/png")
+    expect(picture).to_have_attribute("src", in_page)
+    expect(page.locator("link[rel~=icon]")).to_have_attribute("href", in_page)
     assert picture.evaluate("async (image) => { await image.decode(); return image.naturalWidth }")
     box = picture.bounding_box()  # the whole card is a link: a click anywhere leads there
     assert box

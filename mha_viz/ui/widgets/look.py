@@ -10,11 +10,13 @@ from mha_viz.ui.operating.streamlit_run import script_component
 from mha_viz.ui.state import selection
 from mha_viz.ui.state.faults import guarded
 from mha_viz.ui.state.session import session
+from mha_viz.web.labels import png_address
 
 if TYPE_CHECKING:
     from mha_viz.plots.heatmap import ChartSize
 
-ICON = Path(__file__).with_name("icon.png")
+# The server forgets a file as soon as the page that names it runs again.
+ICON = png_address(Path(__file__).with_name("icon.png").read_bytes())
 PROJECTOR = "projector"  # key of the switch, and its name in an address
 ROOM = 350  # pixels that a phone leaves for a figure
 # Larger type needs the room beside a page, which is measured in letters and would grow with it.
